@@ -1,0 +1,1 @@
+//! The drive: names, tags, generations, what was observed, and what to do about it.

@@ -1,0 +1,19 @@
+//! The only user of the AWS SDK: what xdrive asks of EC2, in xdrive's own types.
+//!
+//! Ids, states and times are parsed here, once. Errors become [`Error`] with a [`Kind`] that the
+//! caller can act on and with AWS's own code and message: the SDK's `Display` says only "service
+//! error". No call retries what destroys or creates without a token; "not found" on a deletion is
+//! success.
+//!
+//! Nothing here decides what to do next: that is `drive::plan`.
+
+mod client;
+mod error;
+mod model;
+
+pub use client::{Ec2, Endpoint, LaunchOrder, VolumeOrder};
+pub use error::{Error, Kind};
+pub use model::{
+    Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
+    Snapshot, SnapshotId, SnapshotState, Tags, Volume, VolumeId, VolumeState, Zone,
+};

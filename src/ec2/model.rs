@@ -1,0 +1,258 @@
+//! EC2's things as xdrive sees them: ids parsed, states closed, tags sorted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Tags of one thing, by key.
+pub type Tags = BTreeMap<String, String>;
+
+/// Sizes of volumes and snapshots, in GiB (2^30 bytes), as EC2 counts them.
+pub type GibiBytes = u32;
+
+/// An id that is not one: what was given and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not {expected} id")]
+pub struct InvalidId {
+    given: String,
+    expected: &'static str,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as AWS writes it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(given: &str) -> Result<Self, InvalidId> {
+                match given.strip_prefix($prefix) {
+                    Some(hex) if !hex.is_empty()
+                        && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) =>
+                    {
+                        Ok(Self(given.to_owned()))
+                    }
+                    _ => Err(InvalidId { given: given.to_owned(), expected: $expected }),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(given: String) -> Result<Self, InvalidId> {
+                given.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// `i-…`, an instance.
+    InstanceId, "i-", "an instance"
+);
+id!(
+    /// `vol-…`, a volume.
+    VolumeId, "vol-", "a volume"
+);
+id!(
+    /// `snap-…`, a snapshot.
+    SnapshotId, "snap-", "a snapshot"
+);
+
+/// An availability zone's name, such as `us-east-1a`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Zone(pub String);
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// How an instance is paid for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Market {
+    /// One-time spot, ended by `terminate`.
+    Spot,
+    /// By the second, until terminated.
+    OnDemand,
+}
+
+/// EC2's instance states (EC2 user guide, *Instance lifecycle*).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InstanceState {
+    /// Being launched.
+    Pending,
+    /// Up, as far as EC2 knows.
+    Running,
+    /// On the way to `Stopped`.
+    Stopping,
+    /// Off, with its disks kept.
+    Stopped,
+    /// Being terminated.
+    ShuttingDown,
+    /// Gone; stays listed for about an hour.
+    Terminated,
+}
+
+/// One instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Its id.
+    pub id: InstanceId,
+    /// What EC2 says it is doing.
+    pub state: InstanceState,
+    /// Its zone: volumes attach only within it.
+    pub zone: Zone,
+    /// Its type, such as `t3.medium`.
+    pub instance_type: String,
+    /// How it is paid for.
+    pub market: Market,
+    /// Where SSH reaches it: the public address, else the private one.
+    pub address: Option<IpAddr>,
+    /// When `RunInstances` accepted it.
+    pub launched: Timestamp,
+    /// The image it runs.
+    pub image: String,
+    /// Its disks.
+    pub mappings: Vec<Mapping>,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+/// A disk of an instance, from the instance's side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Device name given at attach, such as `/dev/sdf`.
+    pub device: String,
+    /// The volume behind it.
+    pub volume: VolumeId,
+    /// Whether terminating the instance deletes the volume.
+    pub delete_on_termination: bool,
+}
+
+/// EC2's volume states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VolumeState {
+    /// Being made.
+    Creating,
+    /// Ready, attached to nothing.
+    Available,
+    /// Attached, or on the way in or out.
+    InUse,
+    /// On its way out.
+    Deleting,
+    /// Gone.
+    Deleted,
+    /// Its hardware or its key failed.
+    Error,
+}
+
+/// One volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Its id.
+    pub id: VolumeId,
+    /// What EC2 says it is doing.
+    pub state: VolumeState,
+    /// Its zone.
+    pub zone: Zone,
+    /// Its size.
+    pub size: GibiBytes,
+    /// When it was made.
+    pub created: Timestamp,
+    /// The snapshot it was made from; none if it was made empty.
+    pub snapshot: Option<SnapshotId>,
+    /// What it is attached to.
+    pub attachment: Option<Attachment>,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+/// A volume's attachment, from the volume's side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// To which instance.
+    pub instance: InstanceId,
+    /// Under which device name.
+    pub device: String,
+    /// How far it is.
+    pub state: AttachmentState,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether terminating the instance deletes the volume.
+    pub delete_on_termination: bool,
+}
+
+/// EC2's attachment states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttachmentState {
+    /// On the way in.
+    Attaching,
+    /// In.
+    Attached,
+    /// On the way out.
+    Detaching,
+    /// Out.
+    Detached,
+    /// The instance still holds it.
+    Busy,
+}
+
+/// EC2's snapshot states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SnapshotState {
+    /// The point in time is fixed; the copy is under way.
+    Pending,
+    /// Whole.
+    Completed,
+    /// Failed, for good.
+    Error,
+}
+
+/// One snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its id.
+    pub id: SnapshotId,
+    /// How far it is.
+    pub state: SnapshotState,
+    /// The volume it was taken of.
+    pub volume: Option<VolumeId>,
+    /// The size of that volume.
+    pub size: GibiBytes,
+    /// When it was taken (a copy has its own, later one).
+    pub started: Timestamp,
+    /// Why it is in `Error`, in AWS's words; empty otherwise.
+    pub message: String,
+    /// Its tags.
+    pub tags: Tags,
+}

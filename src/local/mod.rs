@@ -1,0 +1,45 @@
+//! An EC2 in a folder: the EC2 Query API over real Linux machines, with no daemon of its own.
+//!
+//! ```text
+//! request ─ wire (query in, SigV4, XML out) ─ calls (EC2's behaviour) ─ store (one JSON file)
+//!                                                   └─ plane (paper, or namespaces and disks)
+//! ```
+//!
+//! The rest of xdrive sees none of this: it speaks to an `aws-sdk-ec2` client. All state is one
+//! directory, usable by several processes at once; what time does is computed from stamps.
+
+pub mod plane;
+pub mod wire;
+
+use std::path::PathBuf;
+
+use wire::{ApiError, Params, Xml};
+
+/// How to open an EC2 in a folder.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The state directory; made if it is not there.
+    pub dir: PathBuf,
+    /// Paper or real.
+    pub plane: plane::Plane,
+    /// Its time.
+    pub clock: crate::clock::Clock,
+}
+
+/// An EC2 in a folder, opened. Cheap to clone; all clones and all processes share the folder.
+#[derive(Debug, Clone)]
+pub struct Local {}
+
+impl Local {
+    /// Opens it, and completes or undoes what a killed process left half done.
+    pub fn open(options: OpenOptions) -> anyhow::Result<Self> {
+        let _ = options;
+        todo!()
+    }
+
+    /// Carries out one call. Blocks for as long as the data plane takes.
+    pub fn call(&self, action: &str, params: &Params) -> Result<Xml, ApiError> {
+        let _ = (action, params);
+        todo!()
+    }
+}

@@ -1,0 +1,1 @@
+//! The terminal: raw mode, size, and giving it back.

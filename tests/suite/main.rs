@@ -1,0 +1,1 @@
+//! The tests that need more than one module: real parts, one harness.
