@@ -2,10 +2,13 @@
 //!
 //! (The architecture in a page stands here when the parts do.)
 
+pub mod cli;
 pub mod clock;
 pub mod drive;
 pub mod ec2;
+pub mod failure;
 pub mod host;
 pub mod local;
+pub mod run;
 pub mod signals;
 pub mod terminal;

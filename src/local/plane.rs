@@ -57,6 +57,8 @@ pub struct RealPlane {
     pub dir: PathBuf,
     /// The `xdrive` program that supervises instances.
     pub program: PathBuf,
+    /// Where machine trees and images are cached.
+    pub cache: PathBuf,
 }
 
 /// A machine that is up.
@@ -168,4 +170,15 @@ impl Plane {
         let _ = (instances, volumes, snapshots);
         todo!()
     }
+}
+
+/// The supervisor of one instance: launched by [`Plane::launch`] as its own process, it brings
+/// the instance up, serves its metadata, and clears up when it ends.
+pub fn supervise(
+    dir: &std::path::Path,
+    cache: &std::path::Path,
+    instance: &str,
+) -> anyhow::Result<()> {
+    let _ = (dir, cache, instance);
+    todo!()
 }

@@ -1,0 +1,128 @@
+//! What can be typed.
+//!
+//! Only shapes are checked here (a name is a name, a size a number); what they mean is `config`'s.
+//! `--help`, the man page and the shell completions are all made from this file.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
+#[derive(Debug, Parser)]
+#[command(
+    name = "xdrive",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Use the EC2 in a folder on this computer instead of AWS (Linux, root).
+    #[arg(long, global = true)]
+    pub local: bool,
+
+    /// Where the EC2 in a folder keeps its state [default: $XDG_DATA_HOME/xdrive/local].
+    #[arg(long, global = true, value_name = "DIR", env = "XDRIVE_LOCAL_DIR")]
+    pub local_dir: Option<PathBuf>,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Bring the drive up on an instance and open a shell in its container; save it at the end.
+    Connect(Connect),
+    /// Show every drive: where it is, its generations and snapshots, and what is billed.
+    List(List),
+    /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.
+    Stop(Stop),
+    /// The EC2 in a folder, for other tools.
+    #[command(subcommand)]
+    Local(Local),
+    /// Write the manual page to standard output.
+    #[command(hide = true)]
+    Man,
+    /// Write a completion script for a shell to standard output.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `xdrive connect`.
+#[derive(Debug, Args)]
+pub struct Connect {
+    /// The drive: letters, digits, `.`, `_`, `-`; at most 64, the first a letter or a digit.
+    #[arg(value_name = "NAME")]
+    pub drive: String,
+
+    /// The instance type, such as t3.medium.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub instance_type: Option<String>,
+
+    /// The drive's size in GiB; an existing drive grows to it, never shrinks.
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub size: Option<u32>,
+
+    /// The container's image: a registry reference, or the path of an image tar.
+    #[arg(long, value_name = "REFERENCE|TAR")]
+    pub image: Option<String>,
+
+    /// The loopback port to forward Jupyter to; if it is busy, the next free one.
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+
+    /// Go on from this volume or snapshot; whatever else there is, is kept as NAME.fork-N.
+    #[arg(long, value_name = "VOLUME|SNAPSHOT")]
+    pub from: Option<String>,
+
+    /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// `xdrive list`.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Only this drive.
+    #[arg(value_name = "NAME")]
+    pub drive: Option<String>,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `xdrive stop`.
+#[derive(Debug, Args)]
+pub struct Stop {
+    /// The drive to save.
+    #[arg(value_name = "NAME")]
+    pub drive: String,
+}
+
+/// `xdrive local …`.
+#[derive(Debug, Subcommand)]
+pub enum Local {
+    /// Serve its API on a loopback port until interrupted.
+    Serve {
+        /// The port; 0 takes a free one.
+        #[arg(long, value_name = "PORT", default_value_t = 0)]
+        port: u16,
+    },
+    /// Print the environment that points other tools at the running server.
+    Env,
+    /// Look after one instance (started by `RunInstances`, not by hand).
+    #[command(hide = true)]
+    Supervise {
+        /// The state directory.
+        dir: PathBuf,
+        /// The cache of machine trees.
+        cache: PathBuf,
+        /// The instance.
+        instance: String,
+    },
+}

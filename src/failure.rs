@@ -1,0 +1,85 @@
+//! How xdrive fails: one cause after another, a hint with the command to type, and an exit code.
+//!
+//! Every code here stands in the README's table; a caller's script may rely on it. What a failure
+//! left behind in the cloud is part of its message.
+
+use std::fmt;
+
+/// Why xdrive itself ended without doing what was asked; the number is the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Something went wrong that no other line covers.
+    Failed = 1,
+    /// The command line, a name or an id cannot be right.
+    Usage = 2,
+    /// Something needed is not here: a program, an image, a file, another operating system.
+    Unavailable = 69,
+    /// Not now: the drive is in use, or its save is still under way.
+    TryAgain = 75,
+    /// xdrive cannot go on safely and destroyed nothing: a person has to choose.
+    Stuck = 76,
+    /// Not allowed: root is needed, or a right is missing.
+    Denied = 77,
+    /// A configuration or state file cannot be used as it is.
+    Config = 78,
+    /// Ctrl-C before there was a shell.
+    Interrupted = 130,
+    /// The shell's connection was ended by `~.` or by the network.
+    Disconnected = 255,
+}
+
+impl Exit {
+    /// The process's exit code.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A failure as its user reads it.
+#[derive(Debug)]
+pub struct Failure {
+    /// What kind, for the exit code.
+    pub exit: Exit,
+    /// What went wrong, with its causes.
+    pub error: anyhow::Error,
+    /// What to do about it: a sentence, or a command to type.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    pub fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// The same failure with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(Exit::Failed, error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.error)?;
+        for cause in self.error.chain().skip(1) {
+            write!(f, "\n  caused by: {cause}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
