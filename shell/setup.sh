@@ -1,0 +1,90 @@
+#!/bin/sh
+# setup.sh [test]: what building and trying xdrive needs on Debian or Ubuntu (packages only), and the
+# local machine tree and image, each made once. Quiet where nothing is missing. `test` adds what the
+# tests need and prints the Python they use. Run by try.sh and test.sh; safe to interrupt and to
+# run again.
+set -eu
+
+TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
+  e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
+TEST='openssh-server openssh-client shellcheck curl tmux'
+# boto3 is the independent client in tests/suite/boto.rs.
+BOTO='boto3==1.44.5'
+
+say() { printf '%s\n' "$*" >&2; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    say 'error: this needs root, and there is no sudo'
+    say ''
+    say 'hint: run it as root'
+    exit 77
+  fi
+}
+
+missing_packages() {
+  for package in "$@"; do
+    case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+      installed) ;;
+      *) printf '%s ' "$package" ;;
+    esac
+  done
+}
+
+# Installs what of the given packages is not there. Services stay off: xdrive wants programs, and
+# a machine should not begin to answer SSH because somebody ran tests on it.
+install_packages() {
+  missing=$(missing_packages "$@")
+  [ -n "$missing" ] || return 0
+  say "installing $missing"
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
+    trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+    trap 'exit 130' INT TERM HUP
+  fi
+  as_root apt-get update -qq
+  # shellcheck disable=SC2086 # a list of words
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    $missing </dev/null >&2
+  as_root rm -f "$policy"
+  trap - EXIT INT TERM HUP
+}
+
+# The Python with boto3 that the tests use, made once; its path on standard output.
+test_python() {
+  python=$1/test/$BOTO
+  if [ ! -e "$python/ready" ]; then
+    say "installing $BOTO for the tests"
+    as_root rm -rf "$python"
+    as_root python3 -m venv "$python"
+    as_root "$python/bin/pip" install -q --disable-pip-version-check "$BOTO" >&2
+    as_root touch "$python/ready"
+  fi
+  printf '%s\n' "$python/bin/python"
+}
+
+main() {
+  top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+  if ! command -v apt-get >/dev/null; then
+    say 'error: this installs packages with apt-get, and there is none here'
+    say ''
+    say 'hint: use Debian or Ubuntu'
+    exit 69
+  fi
+  # shellcheck disable=SC2086 # lists of words
+  case ${1-} in
+    test) install_packages $TRY $TEST ;;
+    *) install_packages $TRY ;;
+  esac
+  cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}
+  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2
+  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2
+  [ "${1-}" != test ] || test_python "$cache"
+}
+
+main "$@"
