@@ -4,11 +4,13 @@
 
 pub mod cli;
 pub mod clock;
+pub mod config;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
 pub mod host;
 pub mod local;
+pub mod report;
 pub mod run;
 pub mod signals;
 pub mod terminal;

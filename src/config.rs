@@ -1,0 +1,82 @@
+//! What the user wants, from flags, the configuration file, the drive's own tags and defaults, in
+//! this order; and where xdrive's few files are.
+//!
+//! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
+//! can be made again, and the EC2 in a folder is another computer's stand-in.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::Xdg;
+use serde::Deserialize;
+
+use crate::failure::{Exit, Failure};
+
+/// Where xdrive's files are (XDG base directory specification).
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// This laptop's private SSH key.
+    pub key: PathBuf,
+    /// The state of the EC2 in a folder.
+    pub local_dir: PathBuf,
+    /// The trees and images of the EC2 in a folder, shared by all its state directories.
+    pub local_cache: PathBuf,
+}
+
+/// `config.toml`: what a user sets once. Every key is optional; an unknown one is an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The instance type.
+    #[serde(rename = "type")]
+    pub instance_type: Option<String>,
+    /// The size of new drives, in GiB.
+    pub size: Option<u32>,
+    /// The image of new drives.
+    pub image: Option<String>,
+    /// The loopback port for Jupyter.
+    pub port: Option<u16>,
+}
+
+impl Paths {
+    /// From the environment; `local_dir` overrides where the EC2 in a folder is.
+    pub fn find(local_dir: Option<PathBuf>) -> Result<Self, Failure> {
+        let xdg = Xdg::new()
+            .context("cannot tell where your files are")
+            .map_err(|error| Failure::new(Exit::Config, error).hint("set HOME"))?;
+        let cache = std::env::var_os("XDRIVE_CACHE")
+            .map_or_else(|| xdg.cache_dir().join("xdrive"), PathBuf::from);
+        let config = xdg.config_dir().join("xdrive");
+        Ok(Self {
+            config: config.join("config.toml"),
+            key: config.join("id_ed25519"),
+            local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
+            local_cache: cache.join("local"),
+        })
+    }
+}
+
+impl Config {
+    /// Reads the configuration file; a missing one is an empty one.
+    pub fn read(paths: &Paths) -> Result<Self, Failure> {
+        let path = paths.config.display();
+        match std::fs::read_to_string(&paths.config) {
+            Ok(text) => toml::from_str(&text).map_err(|error| {
+                Failure::new(
+                    Exit::Config,
+                    anyhow!("{path} is not a configuration: {error}"),
+                )
+                .hint("its keys are type, size, image and port")
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(Failure::new(
+                Exit::Config,
+                anyhow::Error::new(error).context(format!("cannot read {path}")),
+            )),
+        }
+    }
+}

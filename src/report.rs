@@ -1,0 +1,158 @@
+//! What a person sees while xdrive works: the only module that prints.
+//!
+//! Progress goes to standard error, one line a finished step, in the order steps end, each with
+//! its own time; a spinner only on a terminal, and only once something takes longer than
+//! [`PATIENCE`]. Data (`xdrive list`) goes to standard output. Nothing here fails: when nobody
+//! reads standard error any more, xdrive goes on and saves the drive all the same.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How long a step may take before a spinner shows that it is under way.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How often the spinner moves, per second.
+const FRAMES: u8 = 10;
+
+/// Prints progress. Cheap to clone; clones share one spinner.
+#[derive(Debug, Clone)]
+pub struct Report(Arc<Mutex<Board>>);
+
+#[derive(Debug)]
+struct Board {
+    running: BTreeMap<u64, (String, Instant)>,
+    next: u64,
+    spinner: ProgressBar,
+    quiet: bool,
+}
+
+/// A step under way. Dropped without [`Step::done`], it leaves no line.
+#[derive(Debug)]
+pub struct Step {
+    board: Arc<Mutex<Board>>,
+    id: u64,
+    since: Instant,
+}
+
+impl Report {
+    /// A report on standard error.
+    #[must_use]
+    pub fn stderr() -> Self {
+        let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("     {spinner}    {msg}") {
+            spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
+        }
+        Self(Arc::new(Mutex::new(Board {
+            running: BTreeMap::new(),
+            next: 0,
+            spinner,
+            quiet: !std::io::stderr().is_terminal(),
+        })))
+    }
+
+    /// Starts a step; `doing` is what the spinner says ("starting the container").
+    pub fn step(&self, doing: impl Into<String>) -> Step {
+        let mut board = lock(&self.0);
+        let id = board.next;
+        let since = Instant::now();
+        board.next += 1;
+        board.running.insert(id, (doing.into(), since));
+        Step {
+            board: Arc::clone(&self.0),
+            id,
+            since,
+        }
+    }
+
+    /// One line that is no step: a fact, a choice made, an address.
+    pub fn say(&self, line: &str) {
+        lock(&self.0).line(line);
+    }
+
+    /// Shows the spinner if a step has taken long enough; call it some times a second.
+    pub fn tick(&self) {
+        lock(&self.0).tick();
+    }
+
+    /// Ticks for as long as it is awaited: run it beside the work.
+    pub async fn keep_ticking(&self) {
+        let mut interval = tokio::time::interval(Duration::from_secs(1) / u32::from(FRAMES));
+        loop {
+            interval.tick().await;
+            self.tick();
+        }
+    }
+}
+
+impl Step {
+    /// Ends the step with its line, in words of what is true now ("container started").
+    pub fn done(self, line: &str) {
+        let took = self.since.elapsed();
+        let mut board = lock(&self.board);
+        board.running.remove(&self.id);
+        board.line(&format!("{:>7.2} s  {line}", took.as_secs_f64()));
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        let mut board = lock(&self.board);
+        board.running.remove(&self.id);
+        board.tick();
+    }
+}
+
+impl Board {
+    fn line(&mut self, line: &str) {
+        self.hide();
+        // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
+        let _ = writeln!(std::io::stderr(), "{line}");
+        self.tick();
+    }
+
+    fn tick(&mut self) {
+        if self.quiet {
+            return;
+        }
+        match self
+            .running
+            .values()
+            .find(|(_, since)| since.elapsed() >= PATIENCE)
+        {
+            Some((doing, since)) => {
+                if self.spinner.is_hidden() {
+                    self.spinner
+                        .set_draw_target(ProgressDrawTarget::stderr_with_hz(FRAMES));
+                }
+                self.spinner
+                    .set_message(format!("{doing}, {} s", since.elapsed().as_secs()));
+                self.spinner.tick();
+            }
+            None => self.hide(),
+        }
+    }
+
+    fn hide(&mut self) {
+        if !self.spinner.is_hidden() {
+            self.spinner.finish_and_clear();
+            self.spinner.reset();
+            self.spinner.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+}
+
+fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes data to standard output; a reader that left early (`| head`) is no failure.
+pub fn data(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
