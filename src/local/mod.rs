@@ -26,6 +26,23 @@ pub struct OpenOptions {
     pub clock: crate::clock::Clock,
 }
 
+/// A random key made with the state directory (mode 0600 there): the only one that signs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// `AKIA…`.
+    pub access_key_id: String,
+    /// The secret half.
+    pub secret_access_key: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
+    }
+}
+
 /// An EC2 in a folder, opened. Cheap to clone; all clones and all processes share the folder.
 #[derive(Debug, Clone)]
 pub struct Local {}
@@ -37,7 +54,36 @@ impl Local {
         todo!()
     }
 
+    /// The key that requests must be signed with.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        todo!()
+    }
+
+    /// The region it is.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        todo!()
+    }
+
+    /// Its time.
+    #[must_use]
+    pub fn clock(&self) -> &crate::clock::Clock {
+        todo!()
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn dir(&self) -> &std::path::Path {
+        todo!()
+    }
+
     /// Carries out one call. Blocks for as long as the data plane takes.
+    ///
+    /// The answer is the response element: `<DescribeVolumesResponse>` with `<volumeSet>` in it
+    /// (the wire adds namespace and request id); for STS what stands in
+    /// `<GetCallerIdentityResult>`; for EC2 Instance Connect children that are the members of its
+    /// JSON answer.
     pub fn call(&self, action: &str, params: &Params) -> Result<Xml, ApiError> {
         let _ = (action, params);
         todo!()
