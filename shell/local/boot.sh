@@ -1,0 +1,119 @@
+# What brings an instance up, in two stages. It is handed to `sh -c`; stdout tells the supervisor.
+#
+# usage: enter INSTANCE-FOLDER NAMESPACE "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE
+#   joins the instance's cgroups and network, makes its other namespaces, and goes on in them
+#
+# usage: inside INSTANCE-FOLDER "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE
+#   is process 1 of the new namespaces: mounts the root file system, moves into it, starts systemd
+#
+# On stdout: `pid N`, the number of the instance's process 1 on the host; then `up`, when systemd
+# is about to start. INSTANCE-FOLDER holds lower, upper, work and root. CONSOLE is a terminal.
+# Where the host has one cgroup v2 hierarchy, the list has one entry with the options `v2`.
+set -eu
+
+enter() {
+    folder=$1 namespace=$2 cgroups=$3 console=$4
+    for cgroup in $cgroups; do
+        echo $$ >"${cgroup%%=*}/cgroup.procs"
+    done
+    exec nsenter --net="/run/netns/$namespace" \
+        unshare --mount --propagation private --uts --ipc --cgroup --pid --fork --kill-child=KILL \
+        sh -c "$script" boot inside "$folder" "$cgroups" "$console"
+}
+
+# A cgroup hierarchy mounts as the instance's own below its cgroup namespace's root.
+mount_cgroups() {
+    case $1 in
+    *=v2)
+        mount -t cgroup2 -o nosuid,nodev,noexec cgroup2 root/sys/fs/cgroup
+        return
+        ;;
+    esac
+    mount -t tmpfs -o nosuid,nodev,noexec,mode=755,size=64k cgroup root/sys/fs/cgroup
+    for cgroup in $1; do
+        options=${cgroup#*=} hierarchy=${cgroup%%=*}
+        # Hybrid hosts have a v2 hierarchy without controllers too; v1 is complete without it.
+        [ "$options" != v2-unified ] || continue
+        hierarchy=${hierarchy%/*} hierarchy=root/sys/fs/cgroup/${hierarchy##*/}
+        mkdir "$hierarchy"
+        mount -t cgroup -o "nosuid,nodev,noexec,$options" cgroup "$hierarchy"
+    done
+}
+
+mount_devices() {
+    mount -t tmpfs -o nosuid,mode=755,size=1m dev root/dev
+    for node in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0; do
+        name=${node%%:*} number=${node#*:}
+        mknod -m 666 "root/dev/$name" c "${number%:*}" "${number#*:}"
+    done
+    [ ! -c /dev/fuse ] || mknod -m 666 root/dev/fuse c 10 229
+    if [ -c /dev/net/tun ]; then
+        mkdir root/dev/net
+        mknod -m 666 root/dev/net/tun c 10 200
+    fi
+    mkdir -p root/dev/pts root/dev/shm root/dev/mqueue root/dev/disk/by-id
+    mount -t devpts -o nosuid,noexec,newinstance,mode=620,ptmxmode=666 devpts root/dev/pts
+    mount -t tmpfs -o nosuid,nodev,mode=1777 shm root/dev/shm
+    mount -t mqueue -o nosuid,nodev,noexec mqueue root/dev/mqueue
+    ln -s pts/ptmx root/dev/ptmx
+    ln -s /proc/self/fd root/dev/fd
+    ln -s /proc/self/fd/0 root/dev/stdin
+    ln -s /proc/self/fd/1 root/dev/stdout
+    ln -s /proc/self/fd/2 root/dev/stderr
+    : >root/dev/console
+    mount --bind "$1" root/dev/console
+}
+
+# Makes what belongs to the host's kernel read-only: an instance may not set the host's sysctls
+# (its network's are its own), press its SysRq keys or poke its devices through sysfs.
+mount_kernel() {
+    mount -t proc -o nosuid,nodev,noexec proc root/proc
+    for path in sys sysrq-trigger irq bus; do
+        [ -e "root/proc/$path" ] || continue
+        mount --bind "root/proc/$path" "root/proc/$path"
+        mount -o remount,bind,ro "root/proc/$path"
+    done
+    mount --bind root/proc/sys/net root/proc/sys/net
+    mount -o remount,bind,rw root/proc/sys/net
+    mount -t sysfs -o ro,nosuid,nodev,noexec sysfs root/sys
+    # The firmware names another machine than the one EC2's metadata describes.
+    [ ! -d root/sys/devices/virtual/dmi/id ] ||
+        mount -t tmpfs -o ro,size=4k dmi root/sys/devices/virtual/dmi/id
+}
+
+inside() {
+    cgroups=$2 console=$3
+    # /proc is still the host's: the shell reads its own number there.
+    read -r pid _ </proc/self/stat
+    echo "pid $pid"
+    cd "$1"
+    # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
+    mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root
+    mount_kernel
+    mount_cgroups "$cgroups"
+    mount_devices "$console"
+    mount -t tmpfs -o nosuid,nodev,mode=755 run root/run
+    mount -t tmpfs -o nosuid,nodev,mode=1777 tmp root/tmp
+    # systemd's container interface: tells it, and not what it starts, that this is a container.
+    mkdir -p root/run/host root/run/lock
+    echo xdrive >root/run/host/container-manager
+    hostname "$(cat root/etc/hostname)"
+
+    legacy=systemd.unified_cgroup_hierarchy=0
+    case $cgroups in *=v2) legacy= ;; esac
+    cd root
+    pivot_root . mnt
+    umount -l /mnt
+    cd /
+    echo up
+    # The clock, the modules and the hardware are the host's too.
+    # shellcheck disable=SC2086  # no argument if empty
+    exec setpriv --bounding-set=-sys_time,-sys_module,-sys_rawio,-syslog,-wake_alarm,-mac_admin,-mac_override \
+        /sbin/init $legacy </dev/console >/dev/console 2>&1
+}
+
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+script=${script:-}
+stage=$1
+shift
+"$stage" "$@"

@@ -1,0 +1,161 @@
+#!/bin/sh
+# Build the tree that local instances run on: Debian with systemd, cloud-init, sshd and Docker.
+#
+# usage: machine.sh            (as root; prints the tree's path on stdout, progress on stderr)
+#
+# The tree goes to $cache/machine-HASH, and $cache/machine points to it. HASH covers this script
+# and everything below tree/, so that a change of either builds a new one and nothing else does.
+# Killed at any moment it leaves no half tree behind and keeps what it downloaded; the next run
+# goes on from there. It never touches a tree that an instance is running on.
+#
+# It needs: debootstrap, debian-archive-keyring, util-linux (unshare, flock).
+set -eu
+
+release=bookworm
+packages='systemd systemd-sysv dbus cloud-init openssh-server docker.io iptables iproute2 iputils-ping
+    ca-certificates curl e2fsprogs util-linux procps psmisc kmod sudo tmux less gzip
+    python3-minimal libpython3-stdlib'
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}/local
+arch=$(dpkg --print-architecture 2>/dev/null || uname -m)
+
+say() { printf 'machine: %s\n' "$*" >&2; }
+fail() {
+    printf 'error: machine: %s\n' "$1" >&2
+    [ -z "${2:-}" ] || printf '\nhint: %s\n' "$2" >&2
+    exit 1
+}
+
+# What the tree is made of, as 17 hex digits: enough for an image id.
+fingerprint() {
+    {
+        printf '%s\n' "$arch"
+        cat "$here/machine.sh"
+        cd "$here/tree" && find . -type f | LC_ALL=C sort | while read -r file; do
+            printf '%s %s\n' "$file" "$(stat -c %a "$file")"
+            cat "$file"
+        done
+    } | sha256sum | cut -c1-17
+}
+
+# The mirror this machine already uses if it is a Debian, else debootstrap's own default.
+mirror() {
+    . /etc/os-release
+    [ "${ID:-}" = debian ] || return 0
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
+        sed -n -E 's,^(deb (\[[^]]*\] )?|URIs: *)(https?://[^ ]+/debian)/?( .*|$),\3,p' | head -n 1
+}
+
+# Runs a step with its words in the log, and shows the end of the log if it fails.
+logged() {
+    "$@" >>"$log" 2>&1 || {
+        tail -n 30 "$log" >&2
+        fail "could not $doing" "the whole output is in $log; run this again to go on"
+    }
+}
+
+build() {
+    tree=$1
+    log=$cache/machine.log
+    : >"$log"
+    mkdir -p "$cache/downloads/debs" "$tree"
+
+    doing='unpack the base system'
+    say "$release base system"
+    # shellcheck disable=SC2046  # no mirror is no argument
+    logged debootstrap --variant=minbase --cache-dir="$cache/downloads/debs" "$release" "$tree" $(mirror)
+
+    doing='install the packages'
+    say "packages: systemd, cloud-init, sshd, Docker"
+    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+    chmod 755 "$tree/usr/sbin/policy-rc.d"
+    printf 'Acquire::Retries "3";\nAPT::Install-Recommends "false";\nAPT::Keep-Downloaded-Packages "true";\n' \
+        >"$tree/etc/apt/apt.conf.d/90local"
+    # Nobody needs a half tree after a power cut: no fsync for each file.
+    echo force-unsafe-io >"$tree/etc/dpkg/dpkg.cfg.d/90local"
+    printf 'path-exclude=/usr/share/%s/*\n' doc man locale info lintian >>"$tree/etc/dpkg/dpkg.cfg.d/90local"
+    cat /etc/resolv.conf >"$tree/etc/resolv.conf"
+    # This process has a mount namespace of its own: what is mounted here ends with it.
+    mount --bind "$cache/downloads/debs" "$tree/var/cache/apt/archives"
+    mount -t proc proc "$tree/proc"
+    logged chroot "$tree" apt-get -q update
+    # shellcheck disable=SC2086  # a list
+    logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $packages
+    umount "$tree/var/cache/apt/archives" "$tree/proc"
+
+    doing='set the tree up'
+    say "set-up"
+    logged settle "$tree"
+}
+
+# Makes the installed system an instance's: quick to start, and nothing in it that must be each
+# instance's own.
+settle() {
+    tree=$1
+    rm -f "$tree/usr/sbin/policy-rc.d" "$tree"/etc/ssh/ssh_host_*
+    rm -rf "$tree"/var/lib/apt/lists/* "$tree"/usr/share/doc/* "$tree"/usr/share/man/* "$tree"/usr/share/locale/*
+    cp -R --preserve=mode "$here/tree/." "$tree/"
+    chmod 440 "$tree"/etc/sudoers.d/*
+
+    # Debian's default user on EC2.
+    chroot "$tree" useradd --create-home --shell /bin/bash --user-group admin
+    chroot "$tree" passwd --lock root
+    chroot "$tree" passwd --lock admin
+
+    chroot "$tree" systemctl set-default multi-user.target
+    # Docker's data root is decided at the first login: it must not start before.
+    chroot "$tree" systemctl disable docker.service docker.socket containerd.service
+    # What has no hardware, no network or no purpose here only delays the login.
+    # shellcheck disable=SC2046  # a list
+    chroot "$tree" systemctl mask $(sed 's/#.*//' "$here/masked-units")
+    : >"$tree/etc/machine-id"
+    : >"$tree/etc/fstab"
+    rm -f "$tree/var/lib/dbus/machine-id"
+}
+
+# Removes the other trees, unless an instance runs on one.
+prune() {
+    for old in "$cache"/machine-*/; do
+        old=${old%/}
+        [ "$old" != "$1" ] && [ -d "$old" ] || continue
+        case $old in *.half) rm -rf "$old" && continue ;; esac
+        grep -qs "lowerdir=${old}[,:]" /proc/[0-9]*/mountinfo || rm -rf "$old"
+    done
+}
+
+main() {
+    [ "$(id -u)" = 0 ] || fail "building the machine tree needs root" "sudo $0"
+    tree=$cache/machine-$(fingerprint)
+    if [ ! -d "$tree" ]; then
+        for tool in debootstrap unshare flock; do
+            command -v "$tool" >/dev/null || fail "$tool is missing" "shell/try.sh installs what is needed"
+        done
+        mkdir -p "$cache"
+        exec 9>"$cache/machine.lock"
+        flock -n 9 || {
+            say "another run is building it: waiting"
+            flock 9
+        }
+    fi
+    if [ ! -d "$tree" ]; then
+        started=$(date +%s)
+        half=$tree.half
+        rm -rf "$half"
+        trap 'rm -rf "$half"' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
+        unshare --mount --propagation private "$0" --build "$half" 9>&-
+        trap - EXIT
+        mv -T "$half" "$tree"
+        say "built in $(($(date +%s) - started)) s: $(du -sh "$tree" | cut -f1)"
+    fi
+    if [ "$(readlink "$cache/machine" 2>/dev/null)" != "${tree##*/}" ]; then
+        ln -sfn "${tree##*/}" "$cache/machine.new"
+        mv -T "$cache/machine.new" "$cache/machine"
+        prune "$tree"
+    fi
+    printf '%s\n' "$tree"
+}
+
+if [ "${1:-}" = --build ]; then build "$2"; else main; fi
