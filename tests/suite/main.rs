@@ -1,1 +1,2 @@
 //! The tests that need more than one module: real parts, one harness.
+mod house;
