@@ -1,0 +1,192 @@
+//! Commands that run in the drive's container: the user's shell, and `-- CMD`.
+//!
+//! Nothing is run here: these are the words for an SSH channel. What `ssh` sends as a signal does
+//! not reach a process behind `docker exec`, so a command writes down its process id first, and
+//! [`super::scripts::Host::signal`] finds it there.
+
+use std::net::IpAddr;
+
+use super::quote::{join, quote};
+
+/// The drive's container, running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// Its name, `xdrive-NAME`.
+    pub name: String,
+    /// Its address on the host's bridge; nothing is published, forwards lead here.
+    pub address: IpAddr,
+    /// What had to be done for it to run.
+    pub came: Came,
+}
+
+/// How a container came to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Came {
+    /// It ran already.
+    Running,
+    /// It was there, stopped.
+    Started,
+    /// It is the drive's first, or the first from another image.
+    Created,
+    /// Made again from its own committed image, because of this.
+    Recreated(String),
+}
+
+/// A signal for a command in the container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-\.
+    Quit,
+    /// The terminal closed.
+    Hangup,
+    /// End, please.
+    Terminate,
+}
+
+impl Signal {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "INT",
+            Self::Quit => "QUIT",
+            Self::Hangup => "HUP",
+            Self::Terminate => "TERM",
+        }
+    }
+}
+
+/// One `-- CMD`, by which its signals find it: unique within a host's life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandId(String);
+
+impl CommandId {
+    /// A new one.
+    pub fn new() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(hex::encode(bytes)))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where shells, commands and Jupyter begin: on the drive itself, not in the container's layer.
+pub const WORK: &str = "/work";
+
+/// docker takes Ctrl-P Ctrl-Q for itself unless given other keys, and swallows the first of them
+/// until the next key; it cannot be told to take none. Ctrl-@ shows no effect before the next key
+/// in any program (Emacs sets its mark), and nobody types these four.
+const DETACH_KEYS: &str = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_";
+
+/// The best shell the image has, as a login shell.
+const LOGIN_SHELL: &str =
+    "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
+
+/// `$0` is the file for the process id; the rest is the command. `exec` keeps the id and lets the
+/// command's exit code through, 127 and 126 included.
+const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
+
+impl Container {
+    /// The command for an SSH channel *with* a terminal: the user's shell. `term` is the value of
+    /// the laptop's `TERM`.
+    #[must_use]
+    pub fn shell(&self, term: &str) -> String {
+        let term = format!("TERM={term}");
+        let words = ["exec", "docker", "exec", "-it", DETACH_KEYS, "-e", &term];
+        let rest = ["-w", WORK, &self.name, "sh", "-c", LOGIN_SHELL];
+        join(words.into_iter().chain(rest))
+    }
+
+    /// The command for an SSH channel *without* a terminal: `argv`, word for word, with the
+    /// channel's own stdin, stdout, stderr and exit code.
+    #[must_use]
+    pub fn command(&self, id: &CommandId, argv: &[String]) -> String {
+        let file = pid_file(id);
+        let words = ["exec", "docker", "exec", "-i", "-w", WORK, &self.name];
+        let mut command = join(words.into_iter().chain(["sh", "-c", RECORDED, &file]));
+        for word in argv {
+            command.push(' ');
+            command.push_str(&quote(word));
+        }
+        command
+    }
+}
+
+/// In the container, on its own tmpfs: never part of a commit.
+fn pid_file(id: &CommandId) -> String {
+    format!("/run/xdrive/command.{}", id.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container() -> Container {
+        Container {
+            name: "xdrive-demo".into(),
+            address: [172, 17, 0, 2].into(),
+            came: Came::Running,
+        }
+    }
+
+    #[test]
+    fn the_shell_gets_a_terminal_and_its_kind() {
+        let command = container().shell("xterm-256color");
+        assert!(command.starts_with("exec docker exec -it "), "{command}");
+        assert!(command.contains(" -e 'TERM=xterm-256color' "), "{command}");
+        assert!(
+            container()
+                .shell("x'; reboot")
+                .contains(r"'TERM=x'\''; reboot'")
+        );
+    }
+
+    /// `docker` here is a program that drops docker's own words and runs the rest.
+    #[test]
+    fn a_command_reaches_its_program_word_for_word() {
+        let argv: Vec<String> = [
+            "printf",
+            "%s|",
+            "",
+            "a b",
+            "it's",
+            "line\nbreak",
+            "$HOME",
+            "\\",
+            "-x",
+        ]
+        .map(str::to_owned)
+        .into();
+        let dir = tempfile::tempdir().unwrap();
+        let id = CommandId::new().unwrap();
+        let file = dir.path().join("pid");
+        let command = container()
+            .command(&id, &argv)
+            .replace(&pid_file(&id), file.to_str().unwrap());
+        let docker = dir.path().join("docker");
+        std::fs::write(&docker, "#!/bin/sh\nshift 5\nexec \"$@\"\n").unwrap();
+        std::fs::set_permissions(&docker, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .unwrap();
+        let path = format!(
+            "{}:{}",
+            dir.path().display(),
+            std::env::var("PATH").unwrap()
+        );
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .env("PATH", path)
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "|a b|it's|line\nbreak|$HOME|\\|-x|",
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let pid = std::fs::read_to_string(file).unwrap();
+        assert!(pid.trim().parse::<u32>().is_ok(), "{pid:?}");
+    }
+}

@@ -1,0 +1,273 @@
+//! What the scripts on the host say, read: facts, words and exit codes.
+//!
+//! A fact is a line `xdrive: key=value` on standard output; words for people are on standard error.
+//! The exit codes are those at the head of `shell/host/prelude`, and are turned into a [`HostError`]
+//! here and nowhere else.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::ssh::{Output, SshError};
+
+/// Why the host did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The connection, not the host.
+    #[error(transparent)]
+    Ssh(#[from] SshError),
+    /// It began to close, for this reason; it will never mount or start anything again.
+    #[error("the host is closing: {0}")]
+    Closing(String),
+    /// Another client is attached (its owner is told), or another command is at work.
+    #[error("the host is busy: {words}")]
+    Busy {
+        /// The client that holds it, where that is the reason.
+        owner: Option<String>,
+        /// The script's words.
+        words: String,
+    },
+    /// The volume is not what it was said to be.
+    #[error("{words}")]
+    Odd {
+        /// In which way.
+        oddity: Oddity,
+        /// The script's words.
+        words: String,
+    },
+    /// The image cannot be had, or cannot be used.
+    #[error("{0}")]
+    Image(String),
+    /// The volume did not appear on the host in time.
+    #[error("{0}")]
+    NoDevice(String),
+    /// A script failed; the words are its last ones.
+    #[error("{script} failed on the host (exit code {status}): {words}")]
+    Failed {
+        /// Script and verb.
+        script: &'static str,
+        /// Its exit code.
+        status: u32,
+        /// Its last words.
+        words: String,
+    },
+    /// A script succeeded, but did not say what it had to.
+    #[error("{script} on the host did not say {missing}")]
+    Garbled {
+        /// Script and verb.
+        script: &'static str,
+        /// The fact that is missing or unreadable.
+        missing: &'static str,
+    },
+}
+
+/// How a volume can differ from what it was said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Oddity {
+    /// To be blank, but neither blank nor a whole ext4: formatting was cut off.
+    HalfMade,
+    /// Not to be blank, but holds no ext4.
+    Foreign,
+    /// An ext4 with errors that need a person.
+    Damaged,
+    /// Written by a newer xdrive.
+    Newer,
+}
+
+impl FromStr for Oddity {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Ok(match word {
+            "halfmade" => Self::HalfMade,
+            "foreign" => Self::Foreign,
+            "damaged" => Self::Damaged,
+            "newer" => Self::Newer,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// What one script said, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    script: &'static str,
+    lines: Vec<(String, String)>,
+}
+
+/// Exit codes, as listed in `shell/host/prelude`.
+const CLOSING: u32 = 80;
+const BUSY: u32 = 81;
+const ODD: u32 = 82;
+const NO_IMAGE: u32 = 83;
+const NO_DEVICE: u32 = 84;
+/// The drive is still mounted, synced, and the machine is powering off.
+pub(super) const STILL_MOUNTED: u32 = 85;
+
+/// How many of a script's last lines an error repeats: enough for docker's own message.
+const LAST_WORDS: usize = 5;
+
+impl Facts {
+    /// The facts in `output` of `script`, if its exit code is 0 or one of `also`.
+    pub(super) fn read(
+        script: &'static str,
+        output: &Output,
+        also: &[u32],
+    ) -> Result<Self, HostError> {
+        let facts = Self {
+            script,
+            lines: String::from_utf8_lossy(&output.stdout)
+                .lines()
+                .filter_map(|line| line.strip_prefix("xdrive: ")?.split_once('='))
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        };
+        if output.status == 0 || also.contains(&output.status) {
+            return Ok(facts);
+        }
+        Err(facts.error(output.status, last_words(&output.stderr)))
+    }
+
+    fn error(&self, status: u32, words: String) -> HostError {
+        let owned = |key| self.get(key).map(str::to_owned);
+        match status {
+            CLOSING => HostError::Closing(owned("closing").unwrap_or(words)),
+            BUSY => HostError::Busy {
+                owner: owned("busy"),
+                words,
+            },
+            ODD => match self.get("odd").and_then(|word| word.parse().ok()) {
+                Some(oddity) => HostError::Odd { oddity, words },
+                None => self.garbled("odd"),
+            },
+            NO_IMAGE => HostError::Image(words),
+            NO_DEVICE => HostError::NoDevice(words),
+            status => HostError::Failed {
+                script: self.script,
+                status,
+                words,
+            },
+        }
+    }
+
+    /// The value of `key`; none if it was not said or is empty.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        let (_, value) = self.lines.iter().rev().find(|(said, _)| said == key)?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// Whether `key` is `yes`.
+    pub(super) fn yes(&self, key: &str) -> bool {
+        self.get(key) == Some("yes")
+    }
+
+    /// The value of `key`, which must have been said and must be a `T`.
+    pub(super) fn require<T: FromStr>(&self, key: &'static str) -> Result<T, HostError> {
+        self.get(key)
+            .and_then(|value| value.parse().ok())
+            .ok_or_else(|| self.garbled(key))
+    }
+
+    /// The steps' times, said as `ms.STEP=milliseconds`, in order.
+    pub(super) fn timings(&self) -> Vec<(String, Duration)> {
+        self.lines
+            .iter()
+            .filter_map(|(key, value)| {
+                let step = key.strip_prefix("ms.")?;
+                Some((step.to_owned(), Duration::from_millis(value.parse().ok()?)))
+            })
+            .collect()
+    }
+
+    pub(super) fn garbled(&self, missing: &'static str) -> HostError {
+        HostError::Garbled {
+            script: self.script,
+            missing,
+        }
+    }
+}
+
+fn last_words(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n");
+    if last.is_empty() {
+        "it said nothing".to_owned()
+    } else {
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(status: u32, stdout: &str, stderr: &str) -> Output {
+        Output {
+            status,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        }
+    }
+
+    #[test]
+    fn facts_are_read_and_other_lines_passed_over() {
+        let said = "motd\nxdrive: volume=vol-1\nxdrive: source=a=b c\nxdrive: ms.commit=12\nxdrive: recorded=\n";
+        let facts = Facts::read("drive mount", &output(0, said, ""), &[]).unwrap();
+        assert_eq!(facts.get("volume"), Some("vol-1"));
+        assert_eq!(facts.get("source"), Some("a=b c"));
+        assert_eq!(facts.get("recorded"), None);
+        assert_eq!(
+            facts.timings(),
+            [("commit".to_owned(), Duration::from_millis(12))]
+        );
+        assert!(matches!(
+            facts.require::<u64>("generation"),
+            Err(HostError::Garbled {
+                missing: "generation",
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn every_exit_code_has_its_error() {
+        let error = |status, stdout: &str| {
+            Facts::read("x", &output(status, stdout, "one\n\ntwo\n"), &[]).unwrap_err()
+        };
+        assert!(
+            matches!(error(80, "xdrive: closing=lease\n"), HostError::Closing(why) if why == "lease")
+        );
+        assert!(
+            matches!(error(81, "xdrive: busy=me\n"), HostError::Busy { owner: Some(o), .. } if o == "me")
+        );
+        assert!(matches!(error(81, ""), HostError::Busy { owner: None, .. }));
+        for (word, oddity) in [
+            ("halfmade", Oddity::HalfMade),
+            ("foreign", Oddity::Foreign),
+            ("damaged", Oddity::Damaged),
+            ("newer", Oddity::Newer),
+        ] {
+            let said = format!("xdrive: odd={word}\n");
+            assert!(matches!(error(82, &said), HostError::Odd { oddity: o, .. } if o == oddity));
+        }
+        assert!(matches!(
+            error(82, "xdrive: odd=new-kind\n"),
+            HostError::Garbled { .. }
+        ));
+        assert!(matches!(error(83, ""), HostError::Image(words) if words == "one\ntwo"));
+        assert!(matches!(error(84, ""), HostError::NoDevice(_)));
+        assert!(matches!(error(1, ""), HostError::Failed { status: 1, .. }));
+        assert!(Facts::read("x", &output(85, "", ""), &[STILL_MOUNTED]).is_ok());
+    }
+
+    #[test]
+    fn an_error_repeats_only_the_last_words() {
+        let long: String = (1..=9).map(|n| format!("line {n}\n")).collect();
+        assert!(last_words(long.as_bytes()).starts_with("line 5\n"));
+        assert_eq!(last_words(b""), "it said nothing");
+    }
+}

@@ -1,0 +1,415 @@
+//! The scripts that run on the host, as functions.
+//!
+//! `shell/host/*` is part of this program. The first contact copies it to `/run/xdrive/scripts/HASH`
+//! (gone with the machine; each version of xdrive finds its own), and every function here is one
+//! command over SSH: inputs as quoted environment, secrets on standard input, answers as facts.
+//!
+//! The scripts are idempotent: where a connection is lost half way, the same call on a new
+//! connection is the way to know. Nothing here decides what should be done next, and nothing here
+//! retries. What ends a drive's time on a host is [`Host::close`]; it is for good.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, DuplexStream};
+use tokio::task::JoinHandle;
+
+use super::container::{Came, CommandId, Container, Signal};
+use super::facts::{Facts, HostError, STILL_MOUNTED};
+use super::quote::quote;
+use super::ssh::{Output, Ssh, SshError};
+
+/// The scripts, by name.
+const SCRIPTS: [(&str, &str); 7] = [
+    ("prelude", include_str!("../../shell/host/prelude")),
+    ("engine", include_str!("../../shell/host/engine")),
+    ("session", include_str!("../../shell/host/session")),
+    ("drive", include_str!("../../shell/host/drive")),
+    ("container", include_str!("../../shell/host/container")),
+    (
+        "jupyter_config.py",
+        include_str!("../../shell/host/jupyter_config.py"),
+    ),
+    ("close", include_str!("../../shell/host/close")),
+];
+
+/// Ends each script in the bundle; no script has such a line.
+const END: &str = "XDRIVE-END-OF-SCRIPT";
+
+/// Where this version's scripts are on a host.
+static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new();
+    for (name, text) in SCRIPTS {
+        hash.update(format!("{name} {}\n{text}", text.len()));
+    }
+    format!(
+        "/run/xdrive/scripts/{}",
+        &hex::encode(hash.finalize())[..16]
+    )
+});
+
+/// A host that can be told what to do: it answered, and has the scripts. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Host {
+    ssh: Ssh,
+}
+
+/// What a host knows of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contact {
+    /// Whether its user data ran to the end.
+    pub booted: bool,
+    /// Why it began to close, if it did: it will never mount or start anything again.
+    pub closing: Option<String>,
+    /// Whether its drive was unmounted for good.
+    pub unmounted: bool,
+    /// What is mounted.
+    pub volume: Option<MountedVolume>,
+    /// The drive's container, if it runs.
+    pub container: Option<String>,
+    /// The client that is attached now.
+    pub attached: Option<String>,
+}
+
+/// A volume that is the mounted drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountedVolume {
+    /// `vol-…`.
+    pub volume: String,
+    /// The file system's UUID.
+    pub uuid: String,
+    /// The generation this mount is.
+    pub generation: u64,
+}
+
+/// What to mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountOrder {
+    /// `vol-…`; must be attached, or be on the way.
+    pub volume: String,
+    /// The generation this mount is.
+    pub generation: u64,
+    /// Whether xdrive made this volume empty, and it is still tagged so: the leave to format it,
+    /// if it also reads as blank.
+    pub blank: bool,
+    /// Where it was attached, such as `/dev/sdf`: for machines without NVMe.
+    pub device: Option<String>,
+    /// How long to wait for the device to appear.
+    pub wait: Duration,
+    /// The limit for unwritten data (`vm.dirty_bytes`); never where the kernel is shared.
+    pub dirty_bytes: Option<u64>,
+}
+
+/// The mounted drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    /// The file system's UUID.
+    pub uuid: String,
+    /// The volume's size in bytes.
+    pub size: u64,
+    /// Whether it was blank and is formatted now.
+    pub formatted: bool,
+    /// Whether the file system was grown to the volume's size.
+    pub grown: bool,
+    /// The generation that the drive itself had last seen.
+    pub recorded: Option<u64>,
+    /// What its container was made from ([`Image`]'s own words), if it has one.
+    pub source: Option<String>,
+}
+
+/// What the container is to be made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    /// Whatever the drive's container was made from; an error if it has none yet.
+    Kept,
+    /// A registry reference; pulled unless it is there.
+    Reference(String),
+    /// An archive that [`Host::load_image`] brought.
+    Loaded(LoadedImage),
+}
+
+/// An image that came as an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedImage {
+    /// Docker's id of it, or its tag where the archive named one.
+    pub id: String,
+    /// What it came from, as the caller named it: compared with [`Mounted::source`].
+    pub source: String,
+}
+
+/// The container that is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerOrder {
+    /// The drive's name: the container is `xdrive-NAME`, its host name NAME.
+    pub drive: String,
+    /// What to make it from.
+    pub image: Image,
+    /// Environment of everything in it. Values with newlines cannot be passed to docker.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What closing did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closed {
+    /// What became of the container's own layer.
+    pub committed: Committed,
+    /// Whether the drive is unmounted. If not, it was synced, and the machine is powering off.
+    pub unmounted: bool,
+    /// The steps and their times, in order.
+    pub timings: Vec<(String, Duration)>,
+}
+
+/// What became of the container's own layer at closing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// It is an image now.
+    Yes,
+    /// Nothing in it is newer than the last commit.
+    Unchanged,
+    /// It could not be done in time. Nothing is lost: the layer itself is on the drive.
+    Failed,
+    /// There was no container, or the drive was closed before.
+    Nothing,
+}
+
+/// This client, attached to the host. Let go by dropping, by the connection's end, or by the end
+/// of this process, however it comes.
+#[derive(Debug)]
+pub struct Hold {
+    _stdin: DuplexStream,
+    task: JoinHandle<Result<Output, SshError>>,
+}
+
+impl Hold {
+    /// Waits until the hold is gone although it was not let go: the connection ended.
+    pub async fn lost(&mut self) {
+        // However it ended, it is gone; why is what the connection's other users learn.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Host {
+    /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
+    /// asks what it knows.
+    pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
+        const SCRIPT: &str = "session contact";
+        let output = ssh.run("sh", bundle().as_bytes()).await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        let volume = match facts.get("volume") {
+            None => None,
+            Some(volume) => Some(MountedVolume {
+                volume: volume.to_owned(),
+                uuid: facts.require("uuid")?,
+                generation: facts.require("generation")?,
+            }),
+        };
+        facts.require::<String>("booted")?;
+        let owned = |key| facts.get(key).map(str::to_owned);
+        let contact = Contact {
+            booted: facts.yes("booted"),
+            closing: owned("closing"),
+            unmounted: facts.yes("unmounted"),
+            volume,
+            container: owned("container"),
+            attached: owned("attached"),
+        };
+        Ok((Self { ssh }, contact))
+    }
+
+    /// Attaches this client; [`HostError::Busy`] if another one is attached. `owner` is one line
+    /// that tells people, and this call, who it is: unique for each session.
+    pub async fn hold(&self, owner: &str) -> Result<Hold, HostError> {
+        const SCRIPT: &str = "session hold";
+        let (stdin, far_end) = tokio::io::duplex(1);
+        let ssh = self.ssh.clone();
+        let inputs = [("XDRIVE_OWNER", owner)];
+        let hold = call(SCRIPT, &inputs);
+        let mut task = tokio::spawn(async move { ssh.feed(&hold, far_end).await });
+        let attached = self.run("session attached", &inputs);
+        tokio::select! {
+            ended = &mut task => {
+                let output = ended.map_err(|_| HostError::Garbled { script: SCRIPT, missing: "attached" })??;
+                let facts = Facts::read(SCRIPT, &output, &[])?;
+                Err(facts.garbled("attached"))
+            }
+            attached = attached => {
+                attached?;
+                Ok(Hold { _stdin: stdin, task })
+            }
+        }
+    }
+
+    /// Waits for the volume, makes it an ext4 that can be mounted, and mounts it as the drive.
+    pub async fn mount(&self, order: &MountOrder) -> Result<Mounted, HostError> {
+        let generation = order.generation.to_string();
+        let wait = order.wait.as_secs().to_string();
+        let dirty_bytes = order.dirty_bytes.map(|bytes| bytes.to_string());
+        let facts = self
+            .run(
+                "drive mount",
+                &[
+                    ("XDRIVE_VOLUME", &order.volume),
+                    ("XDRIVE_GENERATION", &generation),
+                    ("XDRIVE_BLANK", if order.blank { "yes" } else { "no" }),
+                    ("XDRIVE_WAIT", &wait),
+                    ("XDRIVE_DEVICE", order.device.as_deref().unwrap_or_default()),
+                    (
+                        "XDRIVE_DIRTY_BYTES",
+                        dirty_bytes.as_deref().unwrap_or_default(),
+                    ),
+                ],
+            )
+            .await?;
+        Ok(Mounted {
+            uuid: facts.require("uuid")?,
+            size: facts.require("size")?,
+            formatted: facts.yes("formatted"),
+            grown: facts.yes("grown"),
+            recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
+            source: facts.get("source").map(str::to_owned),
+        })
+    }
+
+    /// Brings an image archive to the drive: what `docker save` wrote, or a plain root file system
+    /// as tar; either may be compressed. `source` names it, in one line.
+    pub async fn load_image(
+        &self,
+        source: &str,
+        archive: impl AsyncRead + Unpin + Send,
+    ) -> Result<LoadedImage, HostError> {
+        const SCRIPT: &str = "container load";
+        let output = self.ssh.feed(&call(SCRIPT, &[]), archive).await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        Ok(LoadedImage {
+            id: facts.require("image")?,
+            source: source.to_owned(),
+        })
+    }
+
+    /// Starts the drive's container, makes it, or makes it again, as `order` asks.
+    pub async fn container(&self, order: &ContainerOrder) -> Result<Container, HostError> {
+        let (source, image) = match &order.image {
+            Image::Kept => ("", ""),
+            Image::Reference(reference) => (reference.as_str(), reference.as_str()),
+            Image::Loaded(loaded) => (loaded.source.as_str(), loaded.id.as_str()),
+        };
+        let environment: Vec<String> = order
+            .environment
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let facts = self
+            .run(
+                "container start",
+                &[
+                    ("XDRIVE_NAME", &order.drive),
+                    ("XDRIVE_SOURCE", source),
+                    ("XDRIVE_IMAGE", image),
+                    ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
+                ],
+            )
+            .await?;
+        let came = match facts.require::<String>("came")?.as_str() {
+            "running" => Came::Running,
+            "started" => Came::Started,
+            "created" => Came::Created,
+            "recreated" => Came::Recreated(facts.require("because")?),
+            _ => return Err(facts.garbled("came")),
+        };
+        Ok(Container {
+            name: facts.require("container")?,
+            address: facts.require("address")?,
+            came,
+        })
+    }
+
+    /// Makes `token` the one that opens Jupyter, starts it if it does not run, and waits until it
+    /// listens; none if the image has no JupyterLab. The token travels on standard input.
+    pub async fn jupyter(&self, token: &str) -> Result<Option<SocketAddr>, HostError> {
+        const SCRIPT: &str = "container jupyter";
+        let output = self.ssh.run(&call(SCRIPT, &[]), token.as_bytes()).await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        match facts.require::<String>("jupyter")?.as_str() {
+            "none" => Ok(None),
+            _ => facts.require("jupyter").map(Some),
+        }
+    }
+
+    /// Sends `signal` to a command and what it started; a command that has ended is success.
+    pub async fn signal(&self, command: &CommandId, signal: Signal) -> Result<(), HostError> {
+        let inputs = [
+            ("XDRIVE_COMMAND", command.as_str()),
+            ("XDRIVE_SIGNAL", signal.name()),
+        ];
+        self.run("container signal", &inputs).await.map(drop)
+    }
+
+    /// Closes the drive, for `reason` (one line): latch, stop, commit, unmount. From the first
+    /// moment on this host refuses to mount or start anything, for good.
+    pub async fn close(&self, reason: &str) -> Result<Closed, HostError> {
+        const SCRIPT: &str = "close";
+        let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
+        let output = self.ssh.run(&command, b"").await?;
+        let facts = Facts::read(SCRIPT, &output, &[STILL_MOUNTED])?;
+        Ok(Closed {
+            committed: match facts.require::<String>("committed")?.as_str() {
+                "yes" => Committed::Yes,
+                "unchanged" => Committed::Unchanged,
+                "failed" => Committed::Failed,
+                "nothing" => Committed::Nothing,
+                _ => return Err(facts.garbled("committed")),
+            },
+            unmounted: match facts.require::<String>("unmounted")?.as_str() {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(facts.garbled("unmounted")),
+            },
+            timings: facts.timings(),
+        })
+    }
+
+    async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {
+        let output = self.ssh.run(&call(script, inputs), b"").await?;
+        Facts::read(script, &output, &[])
+    }
+}
+
+/// The command that runs `script` (its name and verb) with these inputs.
+fn call(script: &str, inputs: &[(&str, &str)]) -> String {
+    let mut command = String::new();
+    for (name, value) in inputs {
+        let _ = write!(command, "{name}={} ", quote(value));
+    }
+    let _ = write!(command, "sh {}/{script}", *DIRECTORY);
+    command
+}
+
+/// A script for `sh`'s standard input that unpacks all others and makes contact. What it does
+/// stands in a function called by its last line: a bundle cut short does nothing.
+fn bundle() -> String {
+    let directory = &*DIRECTORY;
+    let mut text = format!(
+        "unpack() {{\numask 077\nrm -rf {directory}.$$ && mkdir -p {directory}.$$ || exit 1\n"
+    );
+    for (name, script) in SCRIPTS {
+        let _ = write!(
+            text,
+            "cat > {directory}.$$/{name} << '{END}' || exit 1\n{script}{END}\n"
+        );
+    }
+    // Two clients at once unpack the same: the second finds the directory there.
+    let _ = write!(
+        text,
+        "mv -T {directory}.$$ {directory} 2> /dev/null || rm -rf {directory}.$$\n}}\n\
+         main() {{\n[ -d {directory} ] || unpack\nexec sh {directory}/session contact < /dev/null\n}}\n\
+         main\n"
+    );
+    text
+}
+
+#[cfg(test)]
+#[path = "scripts/tests.rs"]
+mod tests;
