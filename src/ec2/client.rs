@@ -1,185 +1,198 @@
-//! The calls.
+//! The connection: which EC2, with which credentials, how patiently.
+//!
+//! Two SDK clients over one HTTP client. `patient` retries as the SDK does: for what only reads,
+//! and for what may be repeated harmlessly. `once` never repeats a call: an answer that got lost
+//! must reach the caller as [`super::Kind::Ambiguous`], not as a second launch. (It also keeps the
+//! SDK from retrying `InsufficientInstanceCapacity`, an HTTP 500, for six seconds.)
 
-use super::{
-    Error, GibiBytes, Instance, InstanceId, Market, Snapshot, SnapshotId, Tags, Volume, VolumeId,
-    Zone,
-};
+use std::future::Future;
+use std::time::{Duration, SystemTime};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_ec2::config::retry::{RetryConfig, RetryPartition};
+use aws_sdk_ec2::config::timeout::TimeoutConfig;
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use aws_smithy_async::rt::sleep::TokioSleep;
+use aws_smithy_async::time::TimeSource;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+
+use super::Error;
+use crate::clock::Clock;
+use crate::local::Local;
+use crate::local::wire::InProcess;
+
+/// How long one attempt of a call may take. `RunInstances` answers within a few seconds; a lost
+/// packet on a bad line must not look like a hang for minutes.
+const ATTEMPT: Duration = Duration::from_secs(30);
+
+/// Pauses before repeating a call that EC2 turned away unread (`RequestLimitExceeded`): its token
+/// buckets refill every second.
+const THROTTLED: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 
 /// Which EC2 to talk to.
+#[derive(Debug, Clone)]
 pub enum Endpoint {
     /// The EC2 in a folder, in this process.
-    Local(crate::local::Local),
+    Local(Local),
 }
 
 /// EC2, for one caller in one region. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ec2 {
-    client: aws_sdk_ec2::Client,
-}
-
-/// What to launch.
-#[derive(Debug, Clone)]
-pub struct LaunchOrder {
-    /// Makes a repeated call answer with the first one's instance.
-    pub client_token: String,
-    /// An AMI id or a `resolve:ssm:` parameter.
-    pub image: String,
-    /// Such as `t3.medium`.
-    pub instance_type: String,
-    /// Where; none leaves it to EC2.
-    pub zone: Option<Zone>,
-    /// How it is paid for.
-    pub market: Market,
-    /// Plain user data, 16 KiB at most after encoding.
-    pub user_data: Vec<u8>,
-    /// Tags for the instance.
-    pub tags: Tags,
-    /// Tags for its root disk.
-    pub root_tags: Tags,
-}
-
-/// What volume to make.
-#[derive(Debug, Clone)]
-pub struct VolumeOrder {
-    /// Makes a repeated call answer with the first one's volume.
-    pub client_token: String,
-    /// Where.
-    pub zone: Zone,
-    /// How large.
-    pub size: GibiBytes,
-    /// From which snapshot; none makes it empty.
-    pub snapshot: Option<SnapshotId>,
-    /// Its tags.
-    pub tags: Tags,
+    pub(super) patient: aws_sdk_ec2::Client,
+    pub(super) once: aws_sdk_ec2::Client,
+    pub(super) clock: Clock,
+    sts: aws_sdk_sts::Client,
 }
 
 impl Ec2 {
     /// Connects to `endpoint`; no call is made yet.
+    #[expect(
+        clippy::unused_async,
+        reason = "credentials of a real account are looked up asynchronously"
+    )]
     pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        let _ = endpoint;
-        todo!()
+        let Endpoint::Local(local) = endpoint;
+        let http = SharedHttpClient::new(InProcess::new(local.clone()));
+        Ok(Self::local(&local, http))
+    }
+
+    /// As [`Ec2::connect`], with every request going through `http`: a test's way to lose answers.
+    #[expect(
+        clippy::unused_async,
+        reason = "credentials of a real account are looked up asynchronously"
+    )]
+    pub async fn connect_through(
+        endpoint: Endpoint,
+        http: SharedHttpClient,
+    ) -> Result<Self, Error> {
+        let Endpoint::Local(local) = endpoint;
+        Ok(Self::local(&local, http))
+    }
+
+    /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason
+    /// for `--local` to fail.
+    fn local(local: &Local, http: SharedHttpClient) -> Self {
+        let key = local.credentials();
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(local.region().to_owned()))
+            .endpoint_url("http://localhost")
+            .credentials_provider(SharedCredentialsProvider::new(Credentials::from_keys(
+                &key.access_key_id,
+                &key.secret_access_key,
+                None,
+            )))
+            .http_client(http)
+            .sleep_impl(TokioSleep::new())
+            .time_source(SigningTime(local.clock().clone()))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .operation_attempt_timeout(ATTEMPT)
+                    .build(),
+            )
+            .build();
+        Self::configured(&config, local.clock().clone())
+    }
+
+    fn configured(config: &SdkConfig, clock: Clock) -> Self {
+        // A budget of its own: by default all clients of a process that speak to the same region
+        // share one, and one that fails much would leave the others without retries.
+        let patient = aws_sdk_ec2::config::Builder::from(config)
+            .retry_config(RetryConfig::standard())
+            .retry_partition(RetryPartition::custom("xdrive").build())
+            .build();
+        let once = patient
+            .to_builder()
+            .retry_config(RetryConfig::disabled())
+            .build();
+        Self {
+            patient: aws_sdk_ec2::Client::from_conf(patient),
+            once: aws_sdk_ec2::Client::from_conf(once),
+            sts: aws_sdk_sts::Client::new(config),
+            clock,
+        }
     }
 
     /// The caller's ARN without its session name (STS `GetCallerIdentity`).
     pub async fn owner(&self) -> Result<String, Error> {
-        todo!()
+        const CALL: &str = "GetCallerIdentity";
+        let answer = self
+            .sts
+            .get_caller_identity()
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, error))?;
+        let arn = answer
+            .arn()
+            .ok_or_else(|| Error::unreadable(CALL, "the caller's ARN is missing"))?;
+        Ok(without_session(arn).to_owned())
+    }
+}
+
+/// `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION` without `/SESSION`, which is another one after
+/// every login; any other ARN as it is (IAM user guide, *IAM identifiers*).
+fn without_session(arn: &str) -> &str {
+    match arn.rsplit_once('/') {
+        Some((role, _)) if arn.contains(":assumed-role/") && role.contains('/') => role,
+        _ => arn,
+    }
+}
+
+/// Makes one call, and again only if EC2 turned it away unread: throttled means not carried out.
+pub(super) async fn unless_throttled<T, E, F>(
+    call: &'static str,
+    send: impl Fn() -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let mut pauses = THROTTLED.into_iter();
+    loop {
+        let error = match send().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => Error::of(call, error),
+        };
+        match pauses.next() {
+            Some(pause) if error.is_request_throttling() => tokio::time::sleep(pause).await,
+            _ => return Err(error),
+        }
+    }
+}
+
+/// The SDK signs with xdrive's clock, so that a test's paused time is the request's too.
+#[derive(Debug)]
+struct SigningTime(Clock);
+
+impl TimeSource for SigningTime {
+    fn now(&self) -> SystemTime {
+        self.0.now().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_session;
+
+    #[test]
+    fn an_assumed_role_is_the_same_owner_in_every_session() {
+        assert_eq!(
+            without_session("arn:aws:sts::111122223333:assumed-role/dev/ada@laptop"),
+            "arn:aws:sts::111122223333:assumed-role/dev"
+        );
     }
 
-    /// All instances tagged with this drive, terminated ones included; all pages.
-    pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
-        let _ = drive;
-        todo!()
-    }
-
-    /// All volumes tagged with this drive, root disks included.
-    pub async fn volumes(&self, drive: &str) -> Result<Vec<Volume>, Error> {
-        let _ = drive;
-        todo!()
-    }
-
-    /// All snapshots of this account tagged with this drive.
-    pub async fn snapshots(&self, drive: &str) -> Result<Vec<Snapshot>, Error> {
-        let _ = drive;
-        todo!()
-    }
-
-    /// Everything that carries any `xdrive:drive` tag, for `xdrive list`.
-    pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
-        todo!()
-    }
-
-    /// One instance by id; `None` if EC2 does not know it (yet).
-    pub async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>, Error> {
-        let _ = id;
-        todo!()
-    }
-
-    /// One volume by id; `None` if EC2 does not know it (yet, or any more).
-    pub async fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
-        let _ = id;
-        todo!()
-    }
-
-    /// One snapshot by id; `None` if EC2 does not know it (yet, or any more).
-    pub async fn snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, Error> {
-        let _ = id;
-        todo!()
-    }
-
-    /// `RunInstances`: one instance, one attempt, with `IMDSv2` required at hop limit 1, shutdown
-    /// behaviour `terminate`, and tags on instance and root disk in the same call.
-    pub async fn launch(&self, order: &LaunchOrder) -> Result<Instance, Error> {
-        let _ = order;
-        todo!()
-    }
-
-    /// `CreateVolume`: gp3, encrypted.
-    pub async fn create_volume(&self, order: &VolumeOrder) -> Result<Volume, Error> {
-        let _ = order;
-        todo!()
-    }
-
-    /// `CreateTags` on one resource (any id).
-    pub async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Error> {
-        let _ = (id, tags);
-        todo!()
-    }
-
-    /// `AttachVolume`.
-    pub async fn attach(
-        &self,
-        volume: &VolumeId,
-        instance: &InstanceId,
-        device: &str,
-    ) -> Result<(), Error> {
-        let _ = (volume, instance, device);
-        todo!()
-    }
-
-    /// `DetachVolume`, never with `Force`.
-    pub async fn detach(&self, volume: &VolumeId, instance: &InstanceId) -> Result<(), Error> {
-        let _ = (volume, instance);
-        todo!()
-    }
-
-    /// `ModifyInstanceAttribute`: the disk at `device` outlives its instance.
-    pub async fn keep_on_termination(
-        &self,
-        instance: &InstanceId,
-        device: &str,
-    ) -> Result<(), Error> {
-        let _ = (instance, device);
-        todo!()
-    }
-
-    /// `CreateSnapshot`: one attempt. After [`super::Kind::Ambiguous`] look for the `xdrive:op`
-    /// tag before trying again.
-    pub async fn create_snapshot(&self, volume: &VolumeId, tags: &Tags) -> Result<Snapshot, Error> {
-        let _ = (volume, tags);
-        todo!()
-    }
-
-    /// `TerminateInstances`: one attempt; not found is success.
-    pub async fn terminate(&self, instance: &InstanceId) -> Result<(), Error> {
-        let _ = instance;
-        todo!()
-    }
-
-    /// `DeleteVolume`: one attempt; not found is success.
-    pub async fn delete_volume(&self, volume: &VolumeId) -> Result<(), Error> {
-        let _ = volume;
-        todo!()
-    }
-
-    /// `DeleteSnapshot`: one attempt; not found is success.
-    pub async fn delete_snapshot(&self, snapshot: &SnapshotId) -> Result<(), Error> {
-        let _ = snapshot;
-        todo!()
-    }
-
-    /// `GetConsoleOutput`, decoded, the newest there is.
-    pub async fn console(&self, instance: &InstanceId) -> Result<String, Error> {
-        let _ = instance;
-        todo!()
+    #[test]
+    fn a_user_keeps_its_path_and_name() {
+        let user = "arn:aws:iam::111122223333:user/team/ada";
+        assert_eq!(without_session(user), user);
     }
 }

@@ -1,6 +1,17 @@
 //! What a call to EC2 can answer instead of success.
+//!
+//! AWS's own code decides the [`Kind`], before the HTTP status: `InsufficientInstanceCapacity`
+//! arrives as a 500 and is no failure of AWS. Where no code came, nothing is known about the call,
+//! and that is said ([`Kind::Ambiguous`]).
+//!
+//! Codes: Amazon EC2 API reference, *Error codes for the Amazon EC2 API*.
 
+use std::error::Error as StdError;
 use std::fmt;
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 /// What kind of no it was: what a caller may do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,7 +22,7 @@ pub enum Kind {
     SpotUnavailable,
     /// The account's quota is reached.
     Quota,
-    /// Slow down and try again.
+    /// Slow down and try again: the call was not carried out.
     Throttled,
     /// The thing is not there (or not there yet: new ids lag).
     NotFound,
@@ -27,7 +38,7 @@ pub enum Kind {
     Invalid,
     /// No answer came, or one that cannot be read: the call may or may not have been carried out.
     Ambiguous,
-    /// AWS failed on its side, and said so.
+    /// AWS failed on its side, and said so; it does not promise that nothing was done.
     Server,
 }
 
@@ -54,4 +65,197 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {}
+
+impl Error {
+    /// What the SDK's error says about `call`.
+    pub(super) fn of<E>(call: &'static str, error: SdkError<E, HttpResponse>) -> Self
+    where
+        E: ProvideErrorMetadata + StdError + 'static,
+    {
+        let status = error
+            .raw_response()
+            .map(|response| response.status().as_u16());
+        if let SdkError::ServiceError(service) = &error
+            && let Some(code) = service.err().code()
+        {
+            return Self {
+                call,
+                kind: kind(code, status.unwrap_or(0)),
+                code: code.to_owned(),
+                message: service.err().message().unwrap_or("(no message)").to_owned(),
+            };
+        }
+        let mut message = causes(&error);
+        if let Some(status) = status {
+            message = format!("HTTP {status}: {message}");
+        }
+        Self {
+            call,
+            kind: match &error {
+                // Never sent: the request could not be written down.
+                SdkError::ConstructionFailure(_) => Kind::Invalid,
+                _ if lacks_credentials(&error) => Kind::Credentials,
+                _ => Kind::Ambiguous,
+            },
+            code: String::new(),
+            message,
+        }
+    }
+
+    /// An answer that came, but says nothing this program can read.
+    pub(super) fn unreadable(call: &'static str, what: impl fmt::Display) -> Self {
+        Self {
+            call,
+            kind: Kind::Ambiguous,
+            code: String::new(),
+            message: format!("the answer cannot be read: {what}"),
+        }
+    }
+
+    /// Whether EC2 turned the request away unread because there are too many. Limits that pass
+    /// more slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
+    pub(super) fn is_request_throttling(&self) -> bool {
+        REQUEST_THROTTLING.contains(&self.code.as_str())
+    }
+}
+
+/// Codes that say "too many requests": the call was not looked at.
+const REQUEST_THROTTLING: &[&str] = &[
+    "BandwidthLimitExceeded",
+    "EC2ThrottledException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "TooManyRequestsException",
+];
+
+/// The kind that AWS's `code` stands for; `status` decides only where the code is unknown.
+fn kind(code: &str, status: u16) -> Kind {
+    if REQUEST_THROTTLING.contains(&code) {
+        return Kind::Throttled;
+    }
+    match code {
+        "InsufficientInstanceCapacity"
+        | "InsufficientCapacity"
+        | "InsufficientHostCapacity"
+        | "InsufficientVolumeCapacity"
+        | "InsufficientFreeAddressesInSubnet"
+        | "SpotMaxPriceTooLow"
+        | "UnfulfillableCapacity"
+        | "Unsupported" => Kind::Capacity,
+        "MaxSpotInstanceCountExceeded" | "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => {
+            Kind::SpotUnavailable
+        }
+        "InstanceLimitExceeded"
+        | "MaxIOPSLimitExceeded"
+        | "ResourceCountExceeded"
+        | "ResourceLimitExceeded"
+        | "SnapshotLimitExceeded"
+        | "TagLimitExceeded"
+        | "VcpuLimitExceeded"
+        | "VolumeLimitExceeded" => Kind::Quota,
+        // Not the account's quota: they pass when a pending snapshot completes, or in 15 s.
+        "ConcurrentSnapshotLimitExceeded"
+        | "PendingSnapshotLimitExceeded"
+        | "SnapshotCreationPerVolumeRateExceeded" => Kind::Throttled,
+        "AttachmentLimitExceeded"
+        | "DependencyViolation"
+        | "IncorrectInstanceState"
+        | "IncorrectSpotRequestState"
+        | "IncorrectState"
+        | "IncorrectStateException"
+        | "InvalidSnapshot.InUse"
+        | "InvalidState"
+        | "InvalidStateTransition"
+        | "OperationNotPermitted"
+        | "VolumeInUse" => Kind::State,
+        "DryRunOperation" => Kind::DryRun,
+        "AccessDenied"
+        | "AccessDeniedException"
+        | "Blocked"
+        | "OptInRequired"
+        | "PendingVerification"
+        | "UnauthorizedOperation" => Kind::Denied,
+        "AuthFailure"
+        | "ExpiredToken"
+        | "ExpiredTokenException"
+        | "IncompleteSignature"
+        | "InvalidClientTokenId"
+        | "MissingAuthenticationToken"
+        | "RequestExpired"
+        | "SignatureDoesNotMatch"
+        | "UnrecognizedClientException" => Kind::Credentials,
+        "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable" => Kind::Server,
+        _ if code.ends_with(".NotFound") => Kind::NotFound,
+        _ if status >= 500 => Kind::Server,
+        _ => Kind::Invalid,
+    }
+}
+
+/// Every cause, outermost first: the SDK's own `Display` says only "dispatch failure".
+fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for cause in chain(error) {
+        let words = cause.to_string();
+        if !said.last().is_some_and(|last| last.contains(&words)) {
+            said.push(words);
+        }
+    }
+    said.join(": ")
+}
+
+fn lacks_credentials(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|cause| cause.is::<CredentialsError>())
+}
+
+fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, kind};
+
+    #[test]
+    fn a_code_decides_before_the_status() {
+        for (code, status, expected) in [
+            ("InsufficientInstanceCapacity", 500, Kind::Capacity),
+            ("Unsupported", 400, Kind::Capacity),
+            ("MaxSpotInstanceCountExceeded", 400, Kind::SpotUnavailable),
+            (
+                "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+                403,
+                Kind::SpotUnavailable,
+            ),
+            ("AuthFailure", 401, Kind::Credentials),
+            ("VcpuLimitExceeded", 400, Kind::Quota),
+            ("RequestLimitExceeded", 503, Kind::Throttled),
+            (
+                "SnapshotCreationPerVolumeRateExceeded",
+                400,
+                Kind::Throttled,
+            ),
+            ("InvalidVolume.NotFound", 400, Kind::NotFound),
+            ("InvalidInstanceID.NotFound", 400, Kind::NotFound),
+            ("InvalidInstanceID.Malformed", 400, Kind::Invalid),
+            ("VolumeInUse", 400, Kind::State),
+            ("IncorrectState", 400, Kind::State),
+            ("DryRunOperation", 412, Kind::DryRun),
+            ("UnauthorizedOperation", 403, Kind::Denied),
+            ("RequestExpired", 400, Kind::Credentials),
+            ("InvalidParameterCombination", 400, Kind::Invalid),
+            ("Unavailable", 503, Kind::Server),
+            ("SomethingNew", 500, Kind::Server),
+            ("SomethingNew", 400, Kind::Invalid),
+        ] {
+            assert_eq!(kind(code, status), expected, "{code} ({status})");
+        }
+    }
+}

@@ -7,11 +7,15 @@
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 
+mod change;
 mod client;
+mod convert;
+mod describe;
 mod error;
 mod model;
 
-pub use client::{Ec2, Endpoint, LaunchOrder, VolumeOrder};
+pub use change::{LaunchOrder, VolumeOrder};
+pub use client::{Ec2, Endpoint};
 pub use error::{Error, Kind};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,

@@ -1,0 +1,282 @@
+//! The calls that change the cloud.
+//!
+//! What creates without a token that EC2 honours, and what destroys, is attempted exactly once:
+//! after a lost answer the caller looks before it acts again. Tags travel in the create call, so
+//! that a thing is never without an owner, not even between two calls.
+
+use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
+use aws_sdk_ec2::types::{
+    EbsInstanceBlockDeviceSpecification, HttpTokensState, InstanceBlockDeviceMappingSpecification,
+    InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
+    InstanceMetadataOptionsRequest, InstanceType, MarketType, Placement, ResourceType,
+    ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
+};
+
+use super::client::unless_throttled;
+use super::{
+    Ec2, Error, GibiBytes, Instance, InstanceId, Kind, Market, Snapshot, SnapshotId, Tags, Volume,
+    VolumeId, Zone, convert,
+};
+
+/// What to launch.
+#[derive(Debug, Clone)]
+pub struct LaunchOrder {
+    /// Makes a repeated call answer with the first one's instance; at most 60 ASCII characters.
+    pub client_token: String,
+    /// An AMI id or a `resolve:ssm:` parameter.
+    pub image: String,
+    /// Such as `t3.medium`.
+    pub instance_type: String,
+    /// Where; none leaves it to EC2.
+    pub zone: Option<Zone>,
+    /// How it is paid for.
+    pub market: Market,
+    /// Plain user data, 16 KiB at most after encoding.
+    pub user_data: Vec<u8>,
+    /// Tags for the instance.
+    pub tags: Tags,
+    /// Tags for its root disk.
+    pub root_tags: Tags,
+}
+
+/// What volume to make.
+#[derive(Debug, Clone)]
+pub struct VolumeOrder {
+    /// Makes a repeated call answer with the first one's volume.
+    pub client_token: String,
+    /// Where.
+    pub zone: Zone,
+    /// How large.
+    pub size: GibiBytes,
+    /// From which snapshot; none makes it empty.
+    pub snapshot: Option<SnapshotId>,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+impl Ec2 {
+    /// `RunInstances`: one instance, one attempt, with `IMDSv2` required at hop limit 1, shutdown
+    /// behaviour `terminate`, and tags on instance, root disk and spot request in the same call.
+    pub async fn launch(&self, order: &LaunchOrder) -> Result<Instance, Error> {
+        const CALL: &str = "RunInstances";
+        let request = self.launch_request(order);
+        let with_shutdown = request
+            .clone()
+            .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate);
+        let mut answer = unless_throttled(CALL, || with_shutdown.clone().send()).await;
+        // No page of AWS says that the shutdown behaviour goes with one-time spot. Without it a
+        // power-off inside stops the instance, which for one-time spot terminates it as well.
+        if matches!(&answer, Err(error) if error.code == "InvalidParameterCombination") {
+            // Another request needs another token, the same one at every repetition.
+            let request = request.client_token(format!("{}-2", order.client_token));
+            answer = unless_throttled(CALL, || request.clone().send()).await;
+        }
+        let answer = answer?;
+        let launched = answer
+            .instances()
+            .first()
+            .ok_or_else(|| Error::unreadable(CALL, "no instance is in it"))?;
+        convert::instance(launched).map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    fn launch_request(&self, order: &LaunchOrder) -> RunInstancesFluentBuilder {
+        let mut request = self
+            .once
+            .run_instances()
+            .client_token(&order.client_token)
+            .image_id(&order.image)
+            .instance_type(InstanceType::from(order.instance_type.as_str()))
+            .min_count(1)
+            .max_count(1)
+            .user_data(aws_smithy_types::base64::encode(&order.user_data))
+            .metadata_options(
+                InstanceMetadataOptionsRequest::builder()
+                    .http_endpoint(InstanceMetadataEndpointState::Enabled)
+                    .http_tokens(HttpTokensState::Required)
+                    // The default is 2 on ECS images: containers would reach the role's keys.
+                    .http_put_response_hop_limit(1)
+                    .build(),
+            )
+            .tag_specifications(tagged(ResourceType::Instance, &order.tags))
+            .tag_specifications(tagged(ResourceType::Volume, &order.root_tags));
+        if let Some(zone) = &order.zone {
+            request = request.placement(Placement::builder().availability_zone(&zone.0).build());
+        }
+        match order.market {
+            Market::OnDemand => request,
+            Market::Spot => request
+                .instance_market_options(
+                    InstanceMarketOptionsRequest::builder()
+                        .market_type(MarketType::Spot)
+                        .spot_options(
+                            SpotMarketOptions::builder()
+                                .spot_instance_type(SpotInstanceType::OneTime)
+                                .instance_interruption_behavior(
+                                    InstanceInterruptionBehavior::Terminate,
+                                )
+                                .build(),
+                        )
+                        .build(),
+                )
+                .tag_specifications(tagged(ResourceType::SpotInstancesRequest, &order.tags)),
+        }
+    }
+
+    /// `CreateVolume`: gp3, encrypted. Repeated by the SDK, under one token.
+    pub async fn create_volume(&self, order: &VolumeOrder) -> Result<Volume, Error> {
+        const CALL: &str = "CreateVolume";
+        let size = i32::try_from(order.size).map_err(|_| Error {
+            call: CALL,
+            kind: Kind::Invalid,
+            code: String::new(),
+            message: format!("{} GiB is more than EC2 can count", order.size),
+        })?;
+        let answer = self
+            .patient
+            .create_volume()
+            .client_token(&order.client_token)
+            .availability_zone(&order.zone.0)
+            .volume_type(VolumeType::Gp3)
+            .encrypted(true)
+            .size(size)
+            .set_snapshot_id(order.snapshot.as_ref().map(ToString::to_string))
+            .tag_specifications(tagged(ResourceType::Volume, &order.tags))
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, error))?;
+        convert::created_volume(answer).map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    /// `CreateTags` on one resource (any id). Harmless to repeat.
+    pub async fn tag(&self, id: &str, tags: &Tags) -> Result<(), Error> {
+        self.patient
+            .create_tags()
+            .resources(id)
+            .set_tags(Some(tag_list(tags)))
+            .send()
+            .await
+            .map_err(|error| Error::of("CreateTags", error))?;
+        Ok(())
+    }
+
+    /// `AttachVolume`: one attempt.
+    pub async fn attach(
+        &self,
+        volume: &VolumeId,
+        instance: &InstanceId,
+        device: &str,
+    ) -> Result<(), Error> {
+        let request = self
+            .once
+            .attach_volume()
+            .volume_id(volume.as_str())
+            .instance_id(instance.as_str())
+            .device(device);
+        unless_throttled("AttachVolume", || request.clone().send()).await?;
+        Ok(())
+    }
+
+    /// `DetachVolume`, never with `Force`: one attempt.
+    pub async fn detach(&self, volume: &VolumeId, instance: &InstanceId) -> Result<(), Error> {
+        let request = self
+            .once
+            .detach_volume()
+            .volume_id(volume.as_str())
+            .instance_id(instance.as_str());
+        unless_throttled("DetachVolume", || request.clone().send()).await?;
+        Ok(())
+    }
+
+    /// `ModifyInstanceAttribute`: the disk at `device` outlives its instance. Harmless to repeat.
+    pub async fn keep_on_termination(
+        &self,
+        instance: &InstanceId,
+        device: &str,
+    ) -> Result<(), Error> {
+        let keep = EbsInstanceBlockDeviceSpecification::builder()
+            .delete_on_termination(false)
+            .build();
+        self.patient
+            .modify_instance_attribute()
+            .instance_id(instance.as_str())
+            .block_device_mappings(
+                InstanceBlockDeviceMappingSpecification::builder()
+                    .device_name(device)
+                    .ebs(keep)
+                    .build(),
+            )
+            .send()
+            .await
+            .map_err(|error| Error::of("ModifyInstanceAttribute", error))?;
+        Ok(())
+    }
+
+    /// `CreateSnapshot`: one attempt. After [`Kind::Ambiguous`] or [`Kind::Server`] look for the
+    /// `xdrive:op` tag before trying again.
+    pub async fn create_snapshot(&self, volume: &VolumeId, tags: &Tags) -> Result<Snapshot, Error> {
+        const CALL: &str = "CreateSnapshot";
+        let request = self
+            .once
+            .create_snapshot()
+            .volume_id(volume.as_str())
+            .tag_specifications(tagged(ResourceType::Snapshot, tags));
+        let answer = unless_throttled(CALL, || request.clone().send()).await?;
+        convert::created_snapshot(answer).map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    /// `TerminateInstances`: one attempt; not found is success.
+    pub async fn terminate(&self, instance: &InstanceId) -> Result<(), Error> {
+        let answer = self
+            .once
+            .terminate_instances()
+            .instance_ids(instance.as_str())
+            .send()
+            .await;
+        gone(answer.map_err(|error| Error::of("TerminateInstances", error)))
+    }
+
+    /// `DeleteVolume`: one attempt; not found is success.
+    pub async fn delete_volume(&self, volume: &VolumeId) -> Result<(), Error> {
+        let answer = self
+            .once
+            .delete_volume()
+            .volume_id(volume.as_str())
+            .send()
+            .await;
+        gone(answer.map_err(|error| Error::of("DeleteVolume", error)))
+    }
+
+    /// `DeleteSnapshot`: one attempt; not found is success.
+    pub async fn delete_snapshot(&self, snapshot: &SnapshotId) -> Result<(), Error> {
+        let answer = self
+            .once
+            .delete_snapshot()
+            .snapshot_id(snapshot.as_str())
+            .send()
+            .await;
+        gone(answer.map_err(|error| Error::of("DeleteSnapshot", error)))
+    }
+}
+
+/// What is not there needs no destroying. No repetition, not even after throttling: the proof
+/// that allowed the call is good for seconds only, so the caller must look again.
+fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind == Kind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn tagged(resource: ResourceType, tags: &Tags) -> TagSpecification {
+    TagSpecification::builder()
+        .resource_type(resource)
+        .set_tags(Some(tag_list(tags)))
+        .build()
+}
+
+fn tag_list(tags: &Tags) -> Vec<Tag> {
+    tags.iter()
+        .map(|(key, value)| Tag::builder().key(key).value(value).build())
+        .collect()
+}

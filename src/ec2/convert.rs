@@ -1,0 +1,243 @@
+//! From the SDK's types, where everything is optional, to [`super::model`], where nothing is in
+//! doubt.
+//!
+//! An answer without an id, or in a state that this program does not know, is an error: a drive is
+//! never planned on half a picture. Nothing here makes a call.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use aws_sdk_ec2::operation::create_snapshot::CreateSnapshotOutput;
+use aws_sdk_ec2::operation::create_volume::CreateVolumeOutput;
+use aws_sdk_ec2::primitives::DateTime;
+use aws_sdk_ec2::types as sdk;
+use jiff::Timestamp;
+
+use super::{
+    Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
+    SnapshotState, Tags, Volume, VolumeState, Zone,
+};
+
+/// What is wrong with an answer.
+type Doubt = String;
+
+pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
+    let id = id("an instance's id", answer.instance_id())?;
+    let about = |what: &str| format!("{id}'s {what}");
+    let state = answer.state().and_then(sdk::InstanceState::name);
+    Ok(Instance {
+        state: match state {
+            Some(sdk::InstanceStateName::Pending) => InstanceState::Pending,
+            Some(sdk::InstanceStateName::Running) => InstanceState::Running,
+            Some(sdk::InstanceStateName::Stopping) => InstanceState::Stopping,
+            Some(sdk::InstanceStateName::Stopped) => InstanceState::Stopped,
+            Some(sdk::InstanceStateName::ShuttingDown) => InstanceState::ShuttingDown,
+            Some(sdk::InstanceStateName::Terminated) => InstanceState::Terminated,
+            other => return Err(unknown(&about("state"), other)),
+        },
+        zone: zone(
+            &about("zone"),
+            answer
+                .placement()
+                .and_then(sdk::Placement::availability_zone),
+        )?,
+        instance_type: answer
+            .instance_type()
+            .ok_or_else(|| absent(&about("type")))?
+            .as_str()
+            .to_owned(),
+        market: match answer.instance_lifecycle() {
+            Some(sdk::InstanceLifecycleType::Spot) => Market::Spot,
+            _ => Market::OnDemand,
+        },
+        address: address(&about("address"), answer)?,
+        launched: time(&about("launch time"), answer.launch_time())?,
+        image: answer.image_id().unwrap_or_default().to_owned(),
+        mappings: mappings(&about("disks"), answer.block_device_mappings())?,
+        tags: tags(answer.tags()),
+        id,
+    })
+}
+
+fn address(what: &str, answer: &sdk::Instance) -> Result<Option<IpAddr>, Doubt> {
+    // A terminated instance has neither; one in a private subnet has no public one.
+    [answer.public_ip_address(), answer.private_ip_address()]
+        .into_iter()
+        .flatten()
+        .find(|address| !address.is_empty())
+        .map(|address| address.parse().map_err(|_| unknown(what, Some(&address))))
+        .transpose()
+}
+
+fn mappings(what: &str, disks: &[sdk::InstanceBlockDeviceMapping]) -> Result<Vec<Mapping>, Doubt> {
+    disks
+        .iter()
+        .filter_map(|disk| Some((disk.device_name()?, disk.ebs()?)))
+        .map(|(device, ebs)| {
+            Ok(Mapping {
+                device: device.to_owned(),
+                volume: id(what, ebs.volume_id())?,
+                delete_on_termination: ebs.delete_on_termination().unwrap_or(false),
+            })
+        })
+        .collect()
+}
+
+pub(super) fn volume(answer: &sdk::Volume) -> Result<Volume, Doubt> {
+    let id = id("a volume's id", answer.volume_id())?;
+    let about = |what: &str| format!("{id}'s {what}");
+    Ok(Volume {
+        state: match answer.state() {
+            Some(sdk::VolumeState::Creating) => VolumeState::Creating,
+            Some(sdk::VolumeState::Available) => VolumeState::Available,
+            Some(sdk::VolumeState::InUse) => VolumeState::InUse,
+            Some(sdk::VolumeState::Deleting) => VolumeState::Deleting,
+            Some(sdk::VolumeState::Deleted) => VolumeState::Deleted,
+            Some(sdk::VolumeState::Error) => VolumeState::Error,
+            other => return Err(unknown(&about("state"), other)),
+        },
+        zone: zone(&about("zone"), answer.availability_zone())?,
+        size: size(&about("size"), answer.size())?,
+        created: time(&about("creation time"), answer.create_time())?,
+        // EC2 writes an empty id for a volume that was made empty.
+        snapshot: optional_id(&about("snapshot"), answer.snapshot_id())?,
+        // A drive is never on a Multi-Attach volume, so there is at most one.
+        attachment: answer
+            .attachments()
+            .first()
+            .map(|attachment| self::attachment(&about("attachment"), attachment))
+            .transpose()?,
+        tags: tags(answer.tags()),
+        id,
+    })
+}
+
+fn attachment(what: &str, answer: &sdk::VolumeAttachment) -> Result<Attachment, Doubt> {
+    Ok(Attachment {
+        instance: id(what, answer.instance_id())?,
+        device: answer.device().unwrap_or_default().to_owned(),
+        state: match answer.state() {
+            Some(sdk::VolumeAttachmentState::Attaching) => AttachmentState::Attaching,
+            Some(sdk::VolumeAttachmentState::Attached) => AttachmentState::Attached,
+            Some(sdk::VolumeAttachmentState::Detaching) => AttachmentState::Detaching,
+            Some(sdk::VolumeAttachmentState::Detached) => AttachmentState::Detached,
+            Some(sdk::VolumeAttachmentState::Busy) => AttachmentState::Busy,
+            other => return Err(unknown(what, other)),
+        },
+        since: time(what, answer.attach_time())?,
+        delete_on_termination: answer.delete_on_termination().unwrap_or(false),
+    })
+}
+
+/// `CreateVolume` answers with a volume under another name.
+pub(super) fn created_volume(answer: CreateVolumeOutput) -> Result<Volume, Doubt> {
+    volume(
+        &sdk::Volume::builder()
+            .set_volume_id(answer.volume_id)
+            .set_state(answer.state)
+            .set_availability_zone(answer.availability_zone)
+            .set_size(answer.size)
+            .set_create_time(answer.create_time)
+            .set_snapshot_id(answer.snapshot_id)
+            .set_attachments(answer.attachments)
+            .set_tags(answer.tags)
+            .build(),
+    )
+}
+
+pub(super) fn snapshot(answer: &sdk::Snapshot) -> Result<Snapshot, Doubt> {
+    let id = id("a snapshot's id", answer.snapshot_id())?;
+    let about = |what: &str| format!("{id}'s {what}");
+    Ok(Snapshot {
+        state: match answer.state() {
+            // `recovering`: on its way back from the recycle bin.
+            Some(sdk::SnapshotState::Pending | sdk::SnapshotState::Recovering) => {
+                SnapshotState::Pending
+            }
+            Some(sdk::SnapshotState::Completed) => SnapshotState::Completed,
+            Some(sdk::SnapshotState::Error) => SnapshotState::Error,
+            other => return Err(unknown(&about("state"), other)),
+        },
+        volume: optional_id(&about("volume"), answer.volume_id())?,
+        size: size(&about("size"), answer.volume_size())?,
+        started: time(&about("start time"), answer.start_time())?,
+        message: answer.state_message().unwrap_or_default().to_owned(),
+        tags: tags(answer.tags()),
+        id,
+    })
+}
+
+/// `CreateSnapshot` answers with a snapshot under another name.
+pub(super) fn created_snapshot(answer: CreateSnapshotOutput) -> Result<Snapshot, Doubt> {
+    snapshot(
+        &sdk::Snapshot::builder()
+            .set_snapshot_id(answer.snapshot_id)
+            .set_state(answer.state)
+            .set_volume_id(answer.volume_id)
+            .set_volume_size(answer.volume_size)
+            .set_start_time(answer.start_time)
+            .set_state_message(answer.state_message)
+            .set_tags(answer.tags)
+            .build(),
+    )
+}
+
+fn tags(answer: &[sdk::Tag]) -> Tags {
+    answer
+        .iter()
+        .filter_map(|tag| {
+            Some((
+                tag.key()?.to_owned(),
+                tag.value().unwrap_or_default().to_owned(),
+            ))
+        })
+        .collect()
+}
+
+fn id<T: FromStr<Err: Display>>(what: &str, given: Option<&str>) -> Result<T, Doubt> {
+    given
+        .ok_or_else(|| absent(what))?
+        .parse()
+        .map_err(|error| format!("{what}: {error}"))
+}
+
+fn optional_id<T: FromStr<Err: Display>>(
+    what: &str,
+    given: Option<&str>,
+) -> Result<Option<T>, Doubt> {
+    match given {
+        None | Some("") => Ok(None),
+        given => id(what, given).map(Some),
+    }
+}
+
+fn zone(what: &str, given: Option<&str>) -> Result<Zone, Doubt> {
+    given
+        .map(|zone| Zone(zone.to_owned()))
+        .ok_or_else(|| absent(what))
+}
+
+fn size(what: &str, given: Option<i32>) -> Result<GibiBytes, Doubt> {
+    let given = given.ok_or_else(|| absent(what))?;
+    given.try_into().map_err(|_| unknown(what, Some(&given)))
+}
+
+fn time(what: &str, given: Option<&DateTime>) -> Result<Timestamp, Doubt> {
+    let given = given.ok_or_else(|| absent(what))?;
+    i32::try_from(given.subsec_nanos())
+        .ok()
+        .and_then(|nanos| Timestamp::new(given.secs(), nanos).ok())
+        .ok_or_else(|| unknown(what, Some(given)))
+}
+
+fn absent(what: &str) -> Doubt {
+    format!("{what} is missing")
+}
+
+fn unknown(what: &str, given: Option<&impl std::fmt::Debug>) -> Doubt {
+    match given {
+        None => absent(what),
+        Some(given) => format!("{what} is {given:?}"),
+    }
+}

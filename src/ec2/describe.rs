@@ -1,0 +1,235 @@
+//! The calls that only look: all pages of each, with the SDK's own retries.
+//!
+//! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
+//! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
+
+use aws_sdk_ec2::primitives::DateTime;
+use aws_sdk_ec2::types::{Filter, InstanceType};
+
+use super::{
+    Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, Zone, convert,
+};
+
+/// The tag that says which drive a thing belongs to.
+const DRIVE: &str = "xdrive:drive";
+
+/// The market that xdrive's images run in.
+const PRODUCT: &str = "Linux/UNIX";
+
+impl Ec2 {
+    /// All instances tagged with this drive, terminated ones included; all pages.
+    pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
+        self.instances_where(of_drive(drive)).await
+    }
+
+    /// All volumes tagged with this drive, root disks included.
+    pub async fn volumes(&self, drive: &str) -> Result<Vec<Volume>, Error> {
+        self.volumes_where(of_drive(drive)).await
+    }
+
+    /// All snapshots of this account tagged with this drive.
+    pub async fn snapshots(&self, drive: &str) -> Result<Vec<Snapshot>, Error> {
+        self.snapshots_where(of_drive(drive)).await
+    }
+
+    /// Everything that carries any `xdrive:drive` tag, for `xdrive list`. One after the other:
+    /// data moves from instances to volumes to snapshots, and is missed in no order but this.
+    pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
+        Ok((
+            self.instances_where(of_any_drive()).await?,
+            self.volumes_where(of_any_drive()).await?,
+            self.snapshots_where(of_any_drive()).await?,
+        ))
+    }
+
+    async fn instances_where(&self, filter: Filter) -> Result<Vec<Instance>, Error> {
+        const CALL: &str = "DescribeInstances";
+        let mut pages = self
+            .patient
+            .describe_instances()
+            .filters(filter)
+            .into_paginator()
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, error))?;
+            for answer in page.reservations().iter().flat_map(|r| r.instances()) {
+                found.push(convert::instance(answer).map_err(|d| Error::unreadable(CALL, d))?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn volumes_where(&self, filter: Filter) -> Result<Vec<Volume>, Error> {
+        const CALL: &str = "DescribeVolumes";
+        let mut pages = self
+            .patient
+            .describe_volumes()
+            .filters(filter)
+            .into_paginator()
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, error))?;
+            for answer in page.volumes() {
+                found.push(convert::volume(answer).map_err(|d| Error::unreadable(CALL, d))?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// By tag *and* owner: without the owner EC2 searches every public snapshot there is.
+    async fn snapshots_where(&self, filter: Filter) -> Result<Vec<Snapshot>, Error> {
+        const CALL: &str = "DescribeSnapshots";
+        let mut pages = self
+            .patient
+            .describe_snapshots()
+            .owner_ids("self")
+            .filters(filter)
+            .into_paginator()
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, error))?;
+            for answer in page.snapshots() {
+                found.push(convert::snapshot(answer).map_err(|d| Error::unreadable(CALL, d))?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// One instance by id; `None` if EC2 does not know it (yet).
+    pub async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>, Error> {
+        const CALL: &str = "DescribeInstances";
+        let answer = known(
+            self.patient
+                .describe_instances()
+                .instance_ids(id.as_str())
+                .send()
+                .await
+                .map_err(|error| Error::of(CALL, error)),
+        )?;
+        answer
+            .as_ref()
+            .and_then(|answer| answer.reservations().first()?.instances().first())
+            .map(|found| convert::instance(found).map_err(|d| Error::unreadable(CALL, d)))
+            .transpose()
+    }
+
+    /// One volume by id; `None` if EC2 does not know it (yet, or any more).
+    pub async fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
+        const CALL: &str = "DescribeVolumes";
+        let answer = known(
+            self.patient
+                .describe_volumes()
+                .volume_ids(id.as_str())
+                .send()
+                .await
+                .map_err(|error| Error::of(CALL, error)),
+        )?;
+        answer
+            .as_ref()
+            .and_then(|answer| answer.volumes().first())
+            .map(|found| convert::volume(found).map_err(|d| Error::unreadable(CALL, d)))
+            .transpose()
+    }
+
+    /// One snapshot by id; `None` if EC2 does not know it (yet, or any more).
+    pub async fn snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, Error> {
+        const CALL: &str = "DescribeSnapshots";
+        let answer = known(
+            self.patient
+                .describe_snapshots()
+                .snapshot_ids(id.as_str())
+                .send()
+                .await
+                .map_err(|error| Error::of(CALL, error)),
+        )?;
+        answer
+            .as_ref()
+            .and_then(|answer| answer.snapshots().first())
+            .map(|found| convert::snapshot(found).map_err(|d| Error::unreadable(CALL, d)))
+            .transpose()
+    }
+
+    /// What spot costs there now, in US dollars an hour; `None` where the type is not sold
+    /// (`DescribeSpotPriceHistory` from now on is the price in force).
+    pub async fn spot_price(&self, instance_type: &str, zone: &Zone) -> Result<Option<f64>, Error> {
+        const CALL: &str = "DescribeSpotPriceHistory";
+        let answer = self
+            .patient
+            .describe_spot_price_history()
+            .instance_types(InstanceType::from(instance_type))
+            .availability_zone(&zone.0)
+            .product_descriptions(PRODUCT)
+            .start_time(DateTime::from_secs(self.clock.now().as_second()))
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, error))?;
+        answer
+            .spot_price_history()
+            .iter()
+            .max_by_key(|price| price.timestamp().map(DateTime::secs))
+            .and_then(|price| price.spot_price())
+            .map(|price| {
+                price
+                    .parse()
+                    .map_err(|_| Error::unreadable(CALL, format_args!("a price of {price:?}")))
+            })
+            .transpose()
+    }
+
+    /// `GetConsoleOutput`, decoded, the newest there is.
+    pub async fn console(&self, instance: &InstanceId) -> Result<String, Error> {
+        const CALL: &str = "GetConsoleOutput";
+        let look = |latest| {
+            self.patient
+                .get_console_output()
+                .instance_id(instance.as_str())
+                .set_latest(latest)
+                .send()
+        };
+        let mut answer = look(Some(true)).await.map_err(|e| Error::of(CALL, e));
+        // Instances that are not on Nitro have only what the last boot or stop left.
+        if matches!(&answer, Err(error) if error.code.starts_with("Unsupported")) {
+            answer = look(None).await.map_err(|e| Error::of(CALL, e));
+        }
+        let output = answer?.output.unwrap_or_default();
+        let bytes = aws_smithy_types::base64::decode(output)
+            .map_err(|error| Error::unreadable(CALL, error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn of_drive(drive: &str) -> Filter {
+    Filter::builder()
+        .name(format!("tag:{DRIVE}"))
+        .values(literally(drive))
+        .build()
+}
+
+fn of_any_drive() -> Filter {
+    Filter::builder().name("tag-key").values(DRIVE).build()
+}
+
+/// Filter values are patterns: `*`, `?` and their escape `\` stand for themselves only when
+/// escaped (EC2 user guide, *Filtering*).
+fn literally(value: &str) -> String {
+    let mut pattern = String::with_capacity(value.len());
+    for character in value.chars() {
+        if matches!(character, '*' | '?' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+/// "Not found" by id is an answer, not a failure.
+fn known<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind == Kind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

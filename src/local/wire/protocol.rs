@@ -1,0 +1,332 @@
+//! The three services that share the address: how each writes what it is asked and answers.
+//!
+//! Sources: Amazon EC2 API reference, *Query requests* and *Error codes*; STS API reference,
+//! *Making query requests*; smithy.io, *AWS JSON 1.1 protocol*.
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+
+use super::signature::{Refusal, SKEW};
+use super::xml::{Xml, is_carried};
+use super::{ApiError, Params};
+
+/// Where the JSON protocol names its operation.
+const TARGET: &str = "x-amz-target";
+
+/// The only STS call, and the parameter that tells an STS request from one for EC2.
+const CALLER: &str = "GetCallerIdentity";
+
+/// A service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    Ec2,
+    Sts,
+    InstanceConnect,
+}
+
+/// What is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) action: String,
+    pub(super) params: Params,
+}
+
+/// An answer before it has headers that all answers have.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) content_type: &'static str,
+    /// `x-amzn-errortype`, which the JSON protocol repeats the code in.
+    pub(super) error_type: Option<HeaderValue>,
+    pub(super) body: String,
+}
+
+impl Service {
+    /// Which service a request is for, by what only that service's clients send.
+    pub(super) fn of(request: &http::Request<Bytes>) -> Self {
+        if request.headers().contains_key(TARGET) {
+            return Self::InstanceConnect;
+        }
+        let is_sts =
+            pairs(request).any(|(name, value)| name == "Version" && value == Self::Sts.version());
+        if is_sts { Self::Sts } else { Self::Ec2 }
+    }
+
+    /// Its name in a credential scope.
+    pub(super) fn signing_name(self) -> &'static str {
+        match self {
+            Self::Ec2 => "ec2",
+            Self::Sts => "sts",
+            Self::InstanceConnect => "ec2-instance-connect",
+        }
+    }
+
+    fn version(self) -> &'static str {
+        match self {
+            Self::Ec2 => "2016-11-15",
+            Self::Sts => "2011-06-15",
+            Self::InstanceConnect => "2018-04-02",
+        }
+    }
+
+    fn xmlns(self) -> String {
+        let host = match self {
+            Self::Ec2 => "http://ec2.amazonaws.com",
+            Self::Sts | Self::InstanceConnect => "https://sts.amazonaws.com",
+        };
+        format!("{host}/doc/{}/", self.version())
+    }
+
+    /// Reads the question.
+    pub(super) fn read(self, request: &http::Request<Bytes>) -> Result<Question, ApiError> {
+        match self {
+            Self::InstanceConnect => read_json(request),
+            Self::Ec2 | Self::Sts => self.read_query(request),
+        }
+    }
+
+    fn read_query(self, request: &http::Request<Bytes>) -> Result<Question, ApiError> {
+        let mut params = Params::default();
+        for (name, value) in pairs(request) {
+            if !value.chars().all(is_carried) {
+                return Err(ApiError::client(
+                    "InvalidParameterValue",
+                    format!("Value for parameter {name} holds a character that XML cannot carry."),
+                ));
+            }
+            if !params.add(name.clone(), value) {
+                return Err(ApiError::client(
+                    "MalformedQueryString",
+                    format!("The parameter {name} is given twice."),
+                ));
+            }
+        }
+        let missing = |name| {
+            ApiError::client(
+                "MissingParameter",
+                format!("The request must contain the parameter {name}"),
+            )
+        };
+        let action = params.take("Action").ok_or_else(|| missing("Action"))?;
+        let version = params.take("Version").ok_or_else(|| missing("Version"))?;
+        if version != self.version() {
+            return Err(ApiError::client(
+                "NoSuchVersion",
+                format!("The requested version ({version}) of service AmazonEC2 does not exist"),
+            ));
+        }
+        // One table of calls stands behind all services: keep each to its own.
+        if (action == CALLER) != (self == Self::Sts) || action == SEND_KEY {
+            return Err(ApiError::client(
+                "InvalidAction",
+                format!("The action {action} is not valid for this web service."),
+            ));
+        }
+        Ok(Question { action, params })
+    }
+
+    /// Writes an answer to `action`.
+    pub(super) fn write(self, action: &str, answer: Xml, request_id: &str) -> Answer {
+        let body = match self {
+            Self::InstanceConnect => write_json(&answer, request_id),
+            Self::Ec2 => {
+                let mut root = answer;
+                root.children.insert(0, Xml::text("requestId", request_id));
+                root.document(Some(&self.xmlns()))
+            }
+            Self::Sts => {
+                debug_assert_eq!(action, CALLER);
+                let result = Xml::node("GetCallerIdentityResult", answer.children);
+                let metadata = Xml::node("ResponseMetadata", [Xml::text("RequestId", request_id)]);
+                Xml::node("GetCallerIdentityResponse", [result, metadata])
+                    .document(Some(&self.xmlns()))
+            }
+        };
+        Answer {
+            status: StatusCode::OK,
+            content_type: self.content_type(),
+            error_type: None,
+            body,
+        }
+    }
+
+    /// Writes a refusal.
+    pub(super) fn write_error(self, error: &ApiError, request_id: &str) -> Answer {
+        let code = Xml::text("Code", &error.code);
+        let message = Xml::text("Message", &error.message);
+        let body = match self {
+            Self::Ec2 => Xml::node(
+                "Response",
+                [
+                    Xml::node("Errors", [Xml::node("Error", [code, message])]),
+                    Xml::text("RequestID", request_id),
+                ],
+            )
+            .document(None),
+            Self::Sts => {
+                let fault = if error.status < 500 {
+                    "Sender"
+                } else {
+                    "Receiver"
+                };
+                Xml::node(
+                    "ErrorResponse",
+                    [
+                        Xml::node("Error", [Xml::text("Type", fault), code, message]),
+                        Xml::text("RequestId", request_id),
+                    ],
+                )
+                .document(Some(&self.xmlns()))
+            }
+            Self::InstanceConnect => {
+                serde_json::json!({"__type": error.code, "message": error.message}).to_string()
+            }
+        };
+        Answer {
+            status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            content_type: self.content_type(),
+            error_type: match self {
+                Self::InstanceConnect => HeaderValue::from_str(&error.code).ok(),
+                Self::Ec2 | Self::Sts => None,
+            },
+            body,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Ec2 => "text/xml;charset=UTF-8",
+            Self::Sts => "text/xml",
+            Self::InstanceConnect => "application/x-amz-json-1.1",
+        }
+    }
+
+    /// How this service says why a signature is not accepted: EC2 tells nothing about the key or
+    /// the secret, STS everything, and JSON services have names of their own.
+    pub(super) fn refuse(self, refusal: &Refusal) -> ApiError {
+        let (status, code, message) = match self {
+            Self::Ec2 => refuse_as_ec2(refusal),
+            Self::Sts => refuse_in_words(refusal),
+            Self::InstanceConnect => {
+                let (_, code, message) = refuse_in_words(refusal);
+                let code = match code {
+                    "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
+                    "IncompleteSignature" => "IncompleteSignatureException",
+                    "InvalidClientTokenId" => "UnrecognizedClientException",
+                    _ => "InvalidSignatureException",
+                };
+                (400, code, message)
+            }
+        };
+        ApiError {
+            status,
+            code: code.to_owned(),
+            message,
+        }
+    }
+}
+
+fn refuse_as_ec2(refusal: &Refusal) -> (u16, &'static str, String) {
+    match refusal {
+        Refusal::Missing => (
+            403,
+            "MissingAuthenticationToken",
+            "The request must contain a signature by a registered AWS access key ID.".to_owned(),
+        ),
+        Refusal::Incomplete(what) => (400, "IncompleteSignature", what.clone()),
+        Refusal::UnknownKey | Refusal::Mismatch => (
+            401,
+            "AuthFailure",
+            "AWS was not able to validate the provided access credentials".to_owned(),
+        ),
+        Refusal::Scope(what) => (401, "AuthFailure", what.clone()),
+        Refusal::Expired { signed, now } => (
+            400,
+            "RequestExpired",
+            format!("Request has expired. It was signed at {signed}; now is {now}."),
+        ),
+    }
+}
+
+fn refuse_in_words(refusal: &Refusal) -> (u16, &'static str, String) {
+    match refusal {
+        Refusal::Missing => (
+            403,
+            "MissingAuthenticationToken",
+            "Request is missing Authentication Token".to_owned(),
+        ),
+        Refusal::Incomplete(what) => (400, "IncompleteSignature", what.clone()),
+        Refusal::UnknownKey => (
+            403,
+            "InvalidClientTokenId",
+            "The security token included in the request is invalid.".to_owned(),
+        ),
+        Refusal::Scope(what) => (403, "SignatureDoesNotMatch", what.clone()),
+        Refusal::Expired { signed, now } => (
+            403,
+            "SignatureDoesNotMatch",
+            format!(
+                "Signature expired: {signed} is more than {} min. from {now}",
+                SKEW.as_secs() / 60
+            ),
+        ),
+        Refusal::Mismatch => (
+            403,
+            "SignatureDoesNotMatch",
+            "The request signature we calculated does not match the signature you provided. \
+             Check your AWS Secret Access Key and signing method. Consult the service \
+             documentation for details."
+                .to_owned(),
+        ),
+    }
+}
+
+/// The Query protocol's parameters: of the query string, and of the form in the body.
+fn pairs(request: &http::Request<Bytes>) -> impl Iterator<Item = (String, String)> {
+    let query = request.uri().query().unwrap_or_default();
+    form_urlencoded::parse(query.as_bytes())
+        .chain(form_urlencoded::parse(request.body()))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+}
+
+/// The only call of EC2 Instance Connect.
+const SEND_KEY: &str = "SendSSHPublicKey";
+
+fn read_json(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
+    let unknown = || ApiError::client("UnknownOperationException", "");
+    let action = request
+        .headers()
+        .get(TARGET)
+        .and_then(|target| {
+            target
+                .to_str()
+                .ok()?
+                .strip_prefix("AWSEC2InstanceConnectService.")
+        })
+        .ok_or_else(unknown)?;
+    if action != SEND_KEY {
+        return Err(unknown());
+    }
+    // All members of its only operation's input are strings.
+    let members: std::collections::BTreeMap<String, String> =
+        serde_json::from_slice(request.body())
+            .map_err(|error| ApiError::client("SerializationException", error.to_string()))?;
+    Ok(Question {
+        action: action.to_owned(),
+        params: Params::new(members),
+    })
+}
+
+fn write_json(answer: &Xml, request_id: &str) -> String {
+    let mut members = serde_json::Map::new();
+    members.insert("RequestId".to_owned(), request_id.into());
+    for member in &answer.children {
+        let text = member.text.as_deref().unwrap_or_default();
+        let value = match text {
+            "true" => true.into(),
+            "false" => false.into(),
+            text => text.into(),
+        };
+        members.insert(member.name.to_owned(), value);
+    }
+    serde_json::Value::Object(members).to_string()
+}

@@ -1,0 +1,108 @@
+//! One request in, one response out.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, DATE};
+use http::{HeaderName, HeaderValue};
+use jiff::Timestamp;
+
+use super::protocol::{Answer, Question, Service};
+use super::signature::{self, Signer};
+use super::{ApiError, Params, Xml};
+use crate::local::{Credentials, Local};
+
+/// Carries out `request` on `local`, if it is signed with its key; every refusal is a response
+/// too. Blocks for as long as the call does.
+#[must_use]
+pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<Bytes> {
+    let desk = Desk {
+        key: local.credentials(),
+        region: local.region(),
+        now: local.clock().now(),
+    };
+    desk.respond(request, |action, params| local.call(action, params))
+}
+
+/// What a request is judged by.
+struct Desk<'a> {
+    key: &'a Credentials,
+    region: &'a str,
+    now: Timestamp,
+}
+
+impl Desk<'_> {
+    fn respond(
+        &self,
+        request: &http::Request<Bytes>,
+        call: impl FnOnce(&str, &Params) -> Result<Xml, ApiError>,
+    ) -> http::Response<Bytes> {
+        let service = Service::of(request);
+        let id = request_id();
+        let answer = self
+            .admit(service, request)
+            .and_then(|question| {
+                let answer = call(&question.action, &question.params)?;
+                Ok(service.write(&question.action, answer, &id))
+            })
+            .unwrap_or_else(|error| {
+                tracing::debug!(%error, "refused");
+                service.write_error(&error, &id)
+            });
+        self.finish(answer, &id)
+    }
+
+    /// Authentic first, understood second: who is not known here learns nothing about calls.
+    fn admit(
+        &self,
+        service: Service,
+        request: &http::Request<Bytes>,
+    ) -> Result<Question, ApiError> {
+        let signer = Signer {
+            key: self.key,
+            region: self.region,
+            service: service.signing_name(),
+        };
+        signature::verify(request, signer, self.now).map_err(|refusal| service.refuse(&refusal))?;
+        service.read(request)
+    }
+
+    fn finish(&self, answer: Answer, request_id: &str) -> http::Response<Bytes> {
+        let mut response = http::Response::new(Bytes::from(answer.body));
+        *response.status_mut() = answer.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+        // Clients learn from it how far their clock is off. This clock, not the machine's: under
+        // a test's paused one the SDK would otherwise correct its own by the difference.
+        let date = self.now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        if let Ok(date) = HeaderValue::from_str(&date) {
+            headers.insert(DATE, date);
+        }
+        if let Ok(id) = HeaderValue::from_str(request_id) {
+            headers.insert(HeaderName::from_static("x-amzn-requestid"), id);
+        }
+        if let Some(error_type) = answer.error_type {
+            headers.insert(HeaderName::from_static("x-amzn-errortype"), error_type);
+        }
+        response
+    }
+}
+
+/// A random UUID, as AWS numbers requests. Without randomness it is all zeros: it names a line
+/// in a log, and no call should fail for it.
+fn request_id() -> String {
+    let mut bytes = [0; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        bytes = [0; 16];
+    }
+    let hex = hex::encode(bytes);
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
+}
+
+#[cfg(test)]
+mod tests;

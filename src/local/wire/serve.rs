@@ -1,0 +1,257 @@
+//! The same EC2 on a loopback port, for tools that are not in this process.
+//!
+//! A browser must not be able to speak to it: a request with an `Origin` is refused, and so is a
+//! `Host` that is not this address, which is what a name that an attacker points at 127.0.0.1
+//! ("DNS rebinding") would bring. Both before a signature is looked at.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::announcement::Announcement;
+use super::respond;
+use crate::local::Local;
+
+/// The largest body read. EC2's largest request is a `RunInstances` with 16 KiB of user data and
+/// 50 tags for each of a few resources.
+const BODY: usize = 1 << 20;
+
+/// How long a client may take to send its headers, and then its body.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long connections may take to end after the shutdown began. A call in hand is always
+/// finished: it runs on a thread of its own, and the process waits for it.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A [`Local`] on a port, from [`Server::bind`] on; [`Server::run`] answers.
+#[derive(Debug)]
+pub struct Server {
+    local: Local,
+    listener: TcpListener,
+    address: SocketAddr,
+    announcement: Announcement,
+}
+
+impl Server {
+    /// Listens on `port` of 127.0.0.1 (0: any free one), and says so in the state directory. An
+    /// error if the port is taken, or if another process serves this directory.
+    pub async fn bind(local: Local, port: u16) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
+        let address = listener.local_addr()?;
+        let announcement = Announcement::make(local.dir(), &format!("http://{address}"))?;
+        Ok(Self {
+            local,
+            listener,
+            address,
+            announcement,
+        })
+    }
+
+    /// Where it listens, such as `http://127.0.0.1:43125`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Answers until `shutdown` is ready; then takes no more connections and no more requests,
+    /// finishes those in hand, and returns.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self {
+            local,
+            listener,
+            address,
+            announcement,
+        } = self;
+        let (ending, ended) = watch::channel(());
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let desk = Desk { local: local.clone(), port: address.port() };
+                        connections.spawn(desk.converse(stream, ended.clone()));
+                    }
+                    // Out of file descriptors, as a rule: some are given back in a moment.
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        drop(listener);
+        drop(announcement);
+        ending.send_replace(());
+        let all = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, all).await.is_err() {
+            tracing::warn!("connections are still open after {GRACE:?}");
+        }
+    }
+}
+
+/// What every connection needs.
+#[derive(Debug, Clone)]
+struct Desk {
+    local: Local,
+    port: u16,
+}
+
+impl Desk {
+    /// Serves one connection to its end, or to the end of the request in hand once `ended`.
+    async fn converse(self, stream: TcpStream, mut ended: watch::Receiver<()>) {
+        let service = service_fn(|request| {
+            let desk = self.clone();
+            async move { Ok::<_, Infallible>(desk.answer(request).await) }
+        });
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service)
+        );
+        let result = tokio::select! {
+            result = connection.as_mut() => result,
+            // The sender outlives every connection, so an error is the end as well.
+            _ = ended.changed() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+
+    async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+        if let Err(why) = check_origin(request.headers(), request.uri(), self.port) {
+            return plain(StatusCode::FORBIDDEN, why);
+        }
+        let (parts, body) = request.into_parts();
+        let body = match tokio::time::timeout(PATIENCE, Limited::new(body, BODY).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return plain(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "the request is larger than 1 MiB",
+                );
+            }
+            Ok(Err(_)) => return plain(StatusCode::BAD_REQUEST, "the request's body broke off"),
+            Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "the request did not end"),
+        };
+        let local = self.local.clone();
+        let request = http::Request::from_parts(parts, body);
+        match tokio::task::spawn_blocking(move || respond(&local, &request)).await {
+            Ok(response) => response.map(Full::new),
+            Err(error) => {
+                tracing::error!(%error, "a call did not end as it should");
+                plain(StatusCode::INTERNAL_SERVER_ERROR, "the call panicked")
+            }
+        }
+    }
+}
+
+/// Refuses what a browser sends on behalf of a page, and any name for this address but its own.
+fn check_origin(headers: &HeaderMap, uri: &http::Uri, port: u16) -> Result<(), &'static str> {
+    if headers.contains_key(ORIGIN) {
+        return Err("requests from web pages are refused");
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err("exactly one Host is needed");
+    };
+    let written = uri
+        .authority()
+        .map(|authority| authority.as_str().as_bytes());
+    for host in std::iter::once(host.as_bytes()).chain(written) {
+        if !is_here(host, port) {
+            return Err("this is not the Host that listens here");
+        }
+    }
+    Ok(())
+}
+
+fn is_here(host: &[u8], port: u16) -> bool {
+    ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|name| host.eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
+}
+
+fn plain(status: StatusCode, why: &'static str) -> http::Response<Full<Bytes>> {
+    let mut response = http::Response::new(Full::from(format!("{why}\n")));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_origin;
+    use http::HeaderMap;
+    use http::header::{HOST, ORIGIN};
+
+    fn checked(headers: &[(http::HeaderName, &str)], uri: &str) -> bool {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.parse().unwrap()))
+            .fold(HeaderMap::new(), |mut all, (name, value)| {
+                all.append(name, value);
+                all
+            });
+        check_origin(&headers, &uri.parse().unwrap(), 4000).is_ok()
+    }
+
+    #[test]
+    fn only_this_address_under_its_own_names_is_served() {
+        for host in [
+            "127.0.0.1:4000",
+            "localhost:4000",
+            "LOCALHOST:4000",
+            "[::1]:4000",
+        ] {
+            assert!(checked(&[(HOST, host)], "/"), "{host}");
+        }
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:4001",
+            "rebound.example:4000",
+            "127.0.0.1:4000.example",
+            "localhost.:4000",
+            "",
+        ] {
+            assert!(!checked(&[(HOST, host)], "/"), "{host}");
+        }
+        assert!(!checked(&[], "/"));
+        assert!(!checked(&[(HOST, "localhost:4000"), (HOST, "x:4000")], "/"));
+        assert!(!checked(&[(HOST, "localhost:4000")], "http://x:4000/"));
+    }
+
+    #[test]
+    fn a_web_page_is_refused_whatever_it_is_called() {
+        for origin in ["http://localhost:4000", "https://x.example", "null", ""] {
+            assert!(!checked(&[(HOST, "localhost:4000"), (ORIGIN, origin)], "/"));
+        }
+    }
+}
