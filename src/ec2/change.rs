@@ -143,7 +143,7 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Volume, &order.tags))
             .send()
             .await
-            .map_err(|error| Error::of(CALL, error))?;
+            .map_err(|error| Error::of(CALL, &error))?;
         convert::created_volume(answer).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
@@ -155,7 +155,7 @@ impl Ec2 {
             .set_tags(Some(tag_list(tags)))
             .send()
             .await
-            .map_err(|error| Error::of("CreateTags", error))?;
+            .map_err(|error| Error::of("CreateTags", &error))?;
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Ec2 {
             )
             .send()
             .await
-            .map_err(|error| Error::of("ModifyInstanceAttribute", error))?;
+            .map_err(|error| Error::of("ModifyInstanceAttribute", &error))?;
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl Ec2 {
             .instance_ids(instance.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("TerminateInstances", error)))
+        gone(answer.map_err(|error| Error::of("TerminateInstances", &error)))
     }
 
     /// `DeleteVolume`: one attempt; not found is success.
@@ -243,7 +243,7 @@ impl Ec2 {
             .volume_id(volume.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("DeleteVolume", error)))
+        gone(answer.map_err(|error| Error::of("DeleteVolume", &error)))
     }
 
     /// `DeleteSnapshot`: one attempt; not found is success.
@@ -254,7 +254,7 @@ impl Ec2 {
             .snapshot_id(snapshot.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("DeleteSnapshot", error)))
+        gone(answer.map_err(|error| Error::of("DeleteSnapshot", &error)))
     }
 }
 

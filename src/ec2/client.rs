@@ -129,7 +129,7 @@ impl Ec2 {
             .get_caller_identity()
             .send()
             .await
-            .map_err(|error| Error::of(CALL, error))?;
+            .map_err(|error| Error::of(CALL, &error))?;
         let arn = answer
             .arn()
             .ok_or_else(|| Error::unreadable(CALL, "the caller's ARN is missing"))?;
@@ -159,7 +159,7 @@ where
     loop {
         let error = match send().await {
             Ok(answer) => return Ok(answer),
-            Err(error) => Error::of(call, error),
+            Err(error) => Error::of(call, &error),
         };
         match pauses.next() {
             Some(pause) if error.is_request_throttling() => tokio::time::sleep(pause).await,

@@ -4,7 +4,7 @@
 //! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
 
 use aws_sdk_ec2::primitives::DateTime;
-use aws_sdk_ec2::types::{Filter, InstanceType};
+use aws_sdk_ec2::types::{Filter, InstanceType, Reservation};
 
 use super::{
     Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, Zone, convert,
@@ -52,8 +52,8 @@ impl Ec2 {
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, error))?;
-            for answer in page.reservations().iter().flat_map(|r| r.instances()) {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            for answer in page.reservations().iter().flat_map(Reservation::instances) {
                 found.push(convert::instance(answer).map_err(|d| Error::unreadable(CALL, d))?);
             }
         }
@@ -70,7 +70,7 @@ impl Ec2 {
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, error))?;
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
             for answer in page.volumes() {
                 found.push(convert::volume(answer).map_err(|d| Error::unreadable(CALL, d))?);
             }
@@ -90,7 +90,7 @@ impl Ec2 {
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, error))?;
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
             for answer in page.snapshots() {
                 found.push(convert::snapshot(answer).map_err(|d| Error::unreadable(CALL, d))?);
             }
@@ -107,7 +107,7 @@ impl Ec2 {
                 .instance_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, error)),
+                .map_err(|error| Error::of(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -125,7 +125,7 @@ impl Ec2 {
                 .volume_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, error)),
+                .map_err(|error| Error::of(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -143,7 +143,7 @@ impl Ec2 {
                 .snapshot_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, error)),
+                .map_err(|error| Error::of(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -165,7 +165,7 @@ impl Ec2 {
             .start_time(DateTime::from_secs(self.clock.now().as_second()))
             .send()
             .await
-            .map_err(|error| Error::of(CALL, error))?;
+            .map_err(|error| Error::of(CALL, &error))?;
         answer
             .spot_price_history()
             .iter()
@@ -189,10 +189,10 @@ impl Ec2 {
                 .set_latest(latest)
                 .send()
         };
-        let mut answer = look(Some(true)).await.map_err(|e| Error::of(CALL, e));
+        let mut answer = look(Some(true)).await.map_err(|e| Error::of(CALL, &e));
         // Instances that are not on Nitro have only what the last boot or stop left.
         if matches!(&answer, Err(error) if error.code.starts_with("Unsupported")) {
-            answer = look(None).await.map_err(|e| Error::of(CALL, e));
+            answer = look(None).await.map_err(|e| Error::of(CALL, &e));
         }
         let output = answer?.output.unwrap_or_default();
         let bytes = aws_smithy_types::base64::decode(output)

@@ -69,14 +69,14 @@ impl StdError for Error {}
 
 impl Error {
     /// What the SDK's error says about `call`.
-    pub(super) fn of<E>(call: &'static str, error: SdkError<E, HttpResponse>) -> Self
+    pub(super) fn of<E>(call: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + StdError + 'static,
     {
         let status = error
             .raw_response()
             .map(|response| response.status().as_u16());
-        if let SdkError::ServiceError(service) = &error
+        if let SdkError::ServiceError(service) = error
             && let Some(code) = service.err().code()
         {
             return Self {
@@ -86,16 +86,16 @@ impl Error {
                 message: service.err().message().unwrap_or("(no message)").to_owned(),
             };
         }
-        let mut message = causes(&error);
+        let mut message = causes(error);
         if let Some(status) = status {
             message = format!("HTTP {status}: {message}");
         }
         Self {
             call,
-            kind: match &error {
+            kind: match error {
                 // Never sent: the request could not be written down.
                 SdkError::ConstructionFailure(_) => Kind::Invalid,
-                _ if lacks_credentials(&error) => Kind::Credentials,
+                _ if lacks_credentials(error) => Kind::Credentials,
                 _ => Kind::Ambiguous,
             },
             code: String::new(),
@@ -216,7 +216,7 @@ fn lacks_credentials(error: &(dyn StdError + 'static)) -> bool {
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
+    std::iter::successors(Some(error), |error| (*error).source())
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ pub fn environment(local: &Local) -> Result<String, EnvironmentError> {
         // The AWS CLI and boto3 read only this one.
         ("AWS_DEFAULT_REGION", local.region()),
     ] {
-        lines.push_str(&format!("export {name}={}\n", quoted(value)));
+        lines.extend(["export ", name, "=", &quoted(value), "\n"]);
     }
     Ok(lines)
 }

@@ -31,7 +31,7 @@ impl Params {
     /// The values of `name.1`, `name.2`, …, in order.
     #[must_use]
     pub fn list(&self, name: &str) -> Vec<&str> {
-        (1..)
+        (1..=self.0.len())
             .map_while(|index| self.get(&format!("{name}.{index}")))
             .collect()
     }
@@ -39,7 +39,7 @@ impl Params {
     /// The parameters below `name.1.`, `name.2.`, …, each with that prefix taken off.
     #[must_use]
     pub fn structs(&self, name: &str) -> Vec<Self> {
-        (1..)
+        (1..=self.0.len())
             .map(|index| self.below(&format!("{name}.{index}")))
             .take_while(|params| !params.0.is_empty())
             .collect()

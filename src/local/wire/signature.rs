@@ -84,13 +84,16 @@ pub(super) fn verify(
         return Err(Refusal::UnknownKey);
     }
 
-    let (date, signed) = date(request)?;
+    let (date, moment) = date(request)?;
     check_scope(given.scope, &date[..8], signer)?;
-    if now.duration_since(signed).unsigned_abs() > SKEW {
-        return Err(Refusal::Expired { signed, now });
+    if now.duration_since(moment).unsigned_abs() > SKEW {
+        return Err(Refusal::Expired {
+            signed: moment,
+            now,
+        });
     }
 
-    let expected = recompute(request, &given.signed_headers, signer, signed)?;
+    let expected = recompute(request, &given.signed_headers, signer, moment)?;
     if same(expected.as_bytes(), given.signature.as_bytes()) {
         Ok(())
     } else {
@@ -183,7 +186,7 @@ fn recompute(
     request: &http::Request<Bytes>,
     signed_headers: &[&str],
     signer: Signer<'_>,
-    signed: Timestamp,
+    moment: Timestamp,
 ) -> Result<String, Refusal> {
     let unreadable = |what: &str| Refusal::Incomplete(format!("{what} cannot be read."));
     let mut headers = Vec::new();
@@ -216,7 +219,7 @@ fn recompute(
         .identity(&identity)
         .region(signer.region)
         .name(signer.service)
-        .time(SystemTime::from(signed))
+        .time(SystemTime::from(moment))
         .settings(settings)
         .build()
         .map_err(|error| unreadable(&error.to_string()))?

@@ -15,6 +15,10 @@ pub struct Xml {
 
 impl Xml {
     /// `<name>text</name>`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "some hundred callers read better without a reference"
+    )]
     pub fn text(name: &'static str, text: impl ToString) -> Self {
         Self {
             name,
