@@ -1,1 +1,173 @@
 //! The terminal: raw mode, size, and giving it back.
+//!
+//! The only user of crossterm. Raw mode is entered through a guard and left on every way out: when
+//! the guard is dropped, before a panic is printed, and around a suspension. Leaving is one
+//! `tcsetattr` with the modes as they were, byte for byte, and then the undoing of what the remote
+//! has switched on in the terminal and left on (alternate screen, mouse, pasting, hidden cursor):
+//! only that, because undoing what is not on moves the cursor of some terminals.
+//!
+//! It never waits for a terminal that takes no output, and never prints.
+
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+mod screen;
+
+pub use screen::Screen;
+
+/// A terminal's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Characters in a row.
+    pub columns: u16,
+    /// Rows.
+    pub rows: u16,
+    /// Pixels across; 0 if unknown.
+    pub width: u16,
+    /// Pixels down; 0 if unknown.
+    pub height: u16,
+}
+
+impl Size {
+    /// Columns, rows, width, height, as SSH sends them.
+    #[must_use]
+    pub fn as_u32(self) -> [u32; 4] {
+        [self.columns, self.rows, self.width, self.height].map(u32::from)
+    }
+}
+
+/// Whether a person can type here and see the answer.
+#[must_use]
+pub fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// The terminal's size now; 80 by 24 if it does not know.
+#[must_use]
+pub fn size() -> Size {
+    match crossterm::terminal::window_size() {
+        Ok(size) if size.columns > 0 && size.rows > 0 => Size {
+            columns: size.columns,
+            rows: size.rows,
+            width: size.width,
+            height: size.height,
+        },
+        _ => Size {
+            columns: 80,
+            rows: 24,
+            width: 0,
+            height: 0,
+        },
+    }
+}
+
+/// The modes of the terminal on standard input: as they were, while it is in raw mode.
+pub fn modes() -> io::Result<Termios> {
+    match &*saved() {
+        Some(before) => Ok(before.clone()),
+        None => Ok(tcgetattr(rustix::stdio::stdin())?),
+    }
+}
+
+/// The modes before raw mode, while it is on.
+static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
+
+fn saved() -> MutexGuard<'static, Option<Termios>> {
+    SAVED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Raw mode; dropping it gives the terminal back.
+#[derive(Debug)]
+#[must_use = "dropping it leaves raw mode"]
+pub struct Raw(());
+
+impl Raw {
+    /// Puts the terminal on standard input into raw mode. An error if there is none, or if it is
+    /// in raw mode already.
+    pub fn enter() -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                // Not waiting for the lock: the panicking thread may be the one that holds it.
+                if let Ok(mut saved) = SAVED.try_lock() {
+                    restore(&mut saved);
+                }
+                before(panic);
+            }));
+        });
+        let mut saved = saved();
+        if saved.is_some() {
+            return Err(io::Error::other("the terminal is in raw mode already"));
+        }
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        set_raw(&before)?;
+        *saved = Some(before);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        restore(&mut saved());
+    }
+}
+
+/// Stops this process as Ctrl-Z does, with the terminal as it was, and comes back into raw mode
+/// if it was in raw mode. Returns when the process is continued.
+pub fn suspend() -> io::Result<()> {
+    let saved = saved();
+    if let Some(before) = &*saved {
+        set(before);
+    }
+    // SIGTSTP itself is caught; a caught one could not stop us.
+    kill_process(getpid(), Signal::STOP)?;
+    match &*saved {
+        Some(before) => set_raw(before),
+        None => Ok(()),
+    }
+}
+
+/// Enters raw mode anew if it should be on: after a SIGCONT, a shell may have changed the modes.
+pub fn resume() -> io::Result<()> {
+    match &*saved() {
+        Some(before) => set_raw(before),
+        None => Ok(()),
+    }
+}
+
+fn set_raw(before: &Termios) -> io::Result<()> {
+    let mut raw = before.clone();
+    raw.make_raw();
+    // Drain, not now: what was printed before is shown as it was meant.
+    Ok(tcsetattr(
+        rustix::stdio::stdin(),
+        OptionalActions::Drain,
+        &raw,
+    )?)
+}
+
+/// The order is OpenSSH's: modes first, so that whatever follows is printed properly.
+fn restore(saved: &mut Option<Termios>) {
+    if let Some(before) = saved.take() {
+        set(&before);
+        let undo = screen::undo();
+        let stdout = rustix::stdio::stdout();
+        let mut ready = [PollFd::new(&stdout, PollFlags::OUT)];
+        let at_once = Timespec::default();
+        // A terminal that takes nothing now is hung or gone; the save must not wait for it.
+        if !undo.is_empty() && rustix::event::poll(&mut ready, Some(&at_once)) == Ok(1) {
+            let _hung_up = rustix::io::write(stdout, undo.as_bytes());
+        }
+    }
+}
+
+fn set(modes: &Termios) {
+    // Now, not drain: draining waits for a terminal that may take nothing any more. A terminal
+    // that is gone needs no restoring.
+    let _gone = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, modes);
+}

@@ -1,8 +1,26 @@
 //! The host: SSH to it, the scripts that run on it, the shell and the forwards.
+//!
+//! The only user of russh. One [`Ssh`] connection runs scripts and tells whether the host is
+//! alive; a shell and the forwards have connections of their own (see [`line`](mod@line)), because a
+//! reader that stops would hold up everything else that shares its connection.
 
 pub mod boot;
+mod channel;
 pub mod container;
+pub mod escape;
 pub mod facts;
+pub mod forward;
+pub mod key;
+pub mod line;
+mod modes;
+mod peer;
 pub mod quote;
 pub mod scripts;
+pub mod shell;
 pub mod ssh;
+pub mod streams;
+
+pub use key::{HostKey, UserKey};
+pub use line::Line;
+pub use shell::{Exit, Shell};
+pub use ssh::{Output, Ssh, SshError, Target};

@@ -1,6 +1,33 @@
 //! One SSH connection to a host whose key is known beforehand.
+//!
+//! Owns the connection's settings, the check of the host's key, and commands with a beginning and
+//! an end ([`Ssh::run`], [`Ssh::feed`]). It never asks a question, never learns a key, never
+//! connects twice: whoever waits for a booting host polls [`Ssh::connect`].
+//!
+//! A channel that is not drained stops the whole connection, keepalives included: every reader
+//! here drains.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use russh::client::{self, Handle, Msg};
+use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
+use russh::{Channel, ChannelMsg};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::TcpStream;
+
+use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
+use super::line::{Gate, Gated};
+use super::peer::{End, Peer, config, handshake_error};
+
+/// A SYN to a host that is still booting is dropped without a word; whoever waits asks again.
+const REACH: Duration = Duration::from_secs(4);
+/// Key exchange and authentication; sshd itself gives up after 120 s (`LoginGraceTime`).
+const LOGIN: Duration = Duration::from_secs(15);
+/// How long the kernel lets bytes go unacknowledged on a connection whose reading may be held.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
 /// Where to connect and whom to expect there.
 #[derive(Debug, Clone)]
@@ -16,7 +43,7 @@ pub struct Target {
 /// Why a connection or a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
-    /// Nothing listens there (yet), or no packet comes back.
+    /// Nothing listens there (yet), no packet comes back, or it ends before the login.
     #[error("cannot reach {0}: {1}")]
     Unreachable(SocketAddr, std::io::Error),
     /// Another key than the recorded one: never talked to.
@@ -28,6 +55,15 @@ pub enum SshError {
     /// The connection ended.
     #[error("the connection to {0} was lost: {1}")]
     Lost(SocketAddr, String),
+    /// The host answered, and refused what was asked of it.
+    #[error("the host at {0} refused {1}")]
+    Refused(SocketAddr, String),
+    /// A key that was handed in is no key: a broken tag or key file.
+    #[error("{0} is not an SSH key")]
+    BadKey(&'static str),
+    /// What should have been fed to the command could not be read; the command was cut off.
+    #[error("cannot read what should be sent to the host: {0}")]
+    Input(std::io::Error),
 }
 
 /// What a command left.
@@ -41,30 +77,259 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-/// An authenticated connection. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Ssh {}
+/// An authenticated connection. Cheap to clone; it ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Ssh {
+    connection: Arc<Connection>,
+}
+
+struct Connection {
+    handle: Handle<Peer>,
+    target: Target,
+    key: Arc<PrivateKey>,
+    end: End,
+}
+
+impl std::fmt::Debug for Ssh {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Ssh").field(&self.connection.target).finish()
+    }
+}
 
 impl Ssh {
     /// Connects once and authenticates with `key` (OpenSSH private key text).
+    ///
+    /// Returns within 20 s. [`SshError::Unreachable`] and [`SshError::Denied`] may pass while a
+    /// host boots; [`SshError::WrongHostKey`] never does, once user data has run.
     pub async fn connect(target: &Target, key: &str) -> Result<Self, SshError> {
-        let _ = (target, key);
-        todo!()
+        let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
+        Self::open(target, Arc::new(key), None).await
+    }
+
+    /// A second connection to the same host, so that what stalls on it stalls nothing here.
+    pub async fn sibling(&self) -> Result<Self, SshError> {
+        let Connection { target, key, .. } = &*self.connection;
+        Self::open(target, Arc::clone(key), None).await
+    }
+
+    pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
+        let Connection { target, key, .. } = &*self.connection;
+        Self::open(target, Arc::clone(key), Some(gate)).await
+    }
+
+    async fn open(
+        target: &Target,
+        key: Arc<PrivateKey>,
+        gate: Option<Arc<Gate>>,
+    ) -> Result<Self, SshError> {
+        let address = target.address;
+        let host_key = PublicKey::from_openssh(&target.host_key)
+            .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
+        let timed_out = |_| SshError::Unreachable(address, std::io::ErrorKind::TimedOut.into());
+        let unreachable = |error| SshError::Unreachable(address, error);
+
+        let stream = tokio::time::timeout(REACH, TcpStream::connect(address))
+            .await
+            .map_err(timed_out)?
+            .map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        if gate.is_some() {
+            let limit = u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX);
+            rustix::net::sockopt::set_tcp_user_timeout(&stream, limit)
+                .map_err(|error| unreachable(error.into()))?;
+        }
+        let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
+        let login = Self::login(target, key, config, Gated::new(stream, gate), host_key);
+        tokio::time::timeout(LOGIN, login)
+            .await
+            .map_err(timed_out)?
+    }
+
+    async fn login(
+        target: &Target,
+        key: Arc<PrivateKey>,
+        config: Arc<client::Config>,
+        stream: Gated,
+        host_key: PublicKey,
+    ) -> Result<Self, SshError> {
+        let address = target.address;
+        let (peer, end) = Peer::new(host_key);
+        let mut handle = client::connect_stream(config, stream, peer)
+            .await
+            .map_err(|error| handshake_error(address, error))?;
+        // For RSA keys the server says which hash it accepts; for others this answers at once.
+        let hash = if key.algorithm().is_rsa() {
+            let best = handle.best_supported_rsa_hash().await;
+            best.ok().flatten().flatten().or(Some(HashAlg::Sha256))
+        } else {
+            None
+        };
+        let login = handle
+            .authenticate_publickey(
+                &target.user,
+                PrivateKeyWithHashAlg::new(Arc::clone(&key), hash),
+            )
+            .await;
+        match login {
+            Ok(client::AuthResult::Success) => Ok(Self {
+                connection: Arc::new(Connection {
+                    handle,
+                    target: target.clone(),
+                    key,
+                    end,
+                }),
+            }),
+            // A connection that ends during authentication looks like a refusal of every method.
+            Ok(client::AuthResult::Failure {
+                remaining_methods, ..
+            }) if !remaining_methods.is_empty() => Err(SshError::Denied(address)),
+            _ => Err(SshError::Unreachable(
+                address,
+                std::io::Error::other(format!("during the login: {}", end.reason().await)),
+            )),
+        }
     }
 
     /// Runs `command` (the login shell's words), `stdin` first, and waits for its end.
     pub async fn run(&self, command: &str, stdin: &[u8]) -> Result<Output, SshError> {
-        let _ = (command, stdin);
-        todo!()
+        self.feed(command, stdin).await
     }
 
     /// As [`Ssh::run`], with a standard input of any length, such as an image of gigabytes.
+    ///
+    /// No more than some packets of it are held in memory. A command may end without reading all.
     pub async fn feed(
         &self,
         command: &str,
-        stdin: impl tokio::io::AsyncRead + Unpin + Send,
+        mut stdin: impl AsyncRead + Unpin + Send,
     ) -> Result<Output, SshError> {
-        let _ = (command, stdin);
-        todo!()
+        let Session {
+            mut messages,
+            sender,
+        } = self.exec(command, None).await?;
+        let mut output = Output {
+            status: 0,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        };
+        let mut status = None;
+        let feeding = async {
+            loop {
+                let mut chunk = BytesMut::with_capacity(CHUNK);
+                if stdin.read_buf(&mut chunk).await? == 0 {
+                    break;
+                }
+                if !sender.send(chunk.freeze()).await {
+                    break;
+                }
+            }
+            sender.eof().await;
+            Ok::<_, std::io::Error>(())
+        };
+        tokio::pin!(feeding);
+        let mut fed = false;
+        loop {
+            tokio::select! {
+                result = &mut feeding, if !fed => {
+                    result.map_err(SshError::Input)?;
+                    fed = true;
+                }
+                message = messages.wait() => match message {
+                    Some(ChannelMsg::Data { data }) => output.stdout.extend_from_slice(&data),
+                    Some(ChannelMsg::ExtendedData { data, .. }) => {
+                        output.stderr.extend_from_slice(&data);
+                    }
+                    Some(ChannelMsg::ExitStatus { exit_status }) => status = Some(exit_status),
+                    Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
+                        status = Some(128 + signal_number(&signal_name));
+                    }
+                    Some(ChannelMsg::Failure) => {
+                        let what = "to run a command".to_owned();
+                        return Err(SshError::Refused(self.address(), what));
+                    }
+                    Some(ChannelMsg::Close) | None => break,
+                    Some(_) => {}
+                },
+            }
+        }
+        match status {
+            Some(status) => Ok(Output { status, ..output }),
+            None => Err(self.lost().await),
+        }
+    }
+
+    /// Waits until the connection has ended and says why.
+    pub async fn ended(&self) -> String {
+        self.connection.end.reason().await
+    }
+
+    /// Where this connection goes.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.connection.target.address
+    }
+
+    /// Why a session ended without saying how: the connection's end, or the host's own decision.
+    pub(super) async fn lost(&self) -> SshError {
+        // The channel's end is seen just before the connection's.
+        let reason = tokio::time::timeout(Duration::from_secs(1), self.ended())
+            .await
+            .unwrap_or_else(|_| "the host closed the session without an exit status".to_owned());
+        SshError::Lost(self.address(), reason)
+    }
+
+    /// Opens a session and asks for `command`, in a terminal if one is described.
+    ///
+    /// Does not wait for the host's word: a refusal arrives as [`ChannelMsg::Failure`].
+    pub(super) async fn exec(
+        &self,
+        command: &str,
+        terminal: Option<&TerminalRequest>,
+    ) -> Result<Session, SshError> {
+        let opened = self.connection.handle.channel_open_session().await;
+        let session = self.session(opened, "a session").await?;
+        if session.sender.ask(command, terminal).await {
+            Ok(session)
+        } else {
+            Err(self.lost().await)
+        }
+    }
+
+    /// Opens a TCP connection from the host to `to`, on behalf of `from`.
+    pub(super) async fn open_tcp(
+        &self,
+        to: SocketAddr,
+        from: SocketAddr,
+    ) -> Result<Session, SshError> {
+        let opened = self
+            .connection
+            .handle
+            .channel_open_direct_tcpip(
+                to.ip().to_string(),
+                u32::from(to.port()),
+                from.ip().to_string(),
+                u32::from(from.port()),
+            )
+            .await;
+        self.session(opened, &format!("a connection to {to}")).await
+    }
+
+    async fn session(
+        &self,
+        opened: Result<Channel<Msg>, russh::Error>,
+        what: &str,
+    ) -> Result<Session, SshError> {
+        match opened {
+            Ok(channel) => {
+                let (messages, half) = channel.split();
+                let sender = Sender::new(half, self.connection.end.clone());
+                Ok(Session { messages, sender })
+            }
+            Err(russh::Error::ChannelOpenFailure(reason)) => Err(SshError::Refused(
+                self.address(),
+                format!("{what} ({reason:?})"),
+            )),
+            Err(_) => Err(self.lost().await),
+        }
     }
 }

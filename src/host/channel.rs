@@ -1,0 +1,126 @@
+//! Channels: the sessions and TCP connections inside one SSH connection.
+//!
+//! Owns sending, which must also wait for the end of the connection (russh does not wake a writer
+//! that waits for window when it ends), and closing, which happens on every way out.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use russh::client::Msg;
+use russh::{ChannelReadHalf, ChannelWriteHalf, Sig};
+
+use super::peer::End;
+use crate::terminal::Size;
+
+/// One SSH packet's worth: larger pieces would be split again.
+pub(super) const CHUNK: usize = 32 << 10;
+
+/// What a pty-req says (RFC 4254, section 6.2).
+#[derive(Debug, Clone)]
+pub(super) struct TerminalRequest {
+    /// The local `TERM`.
+    pub(super) term: String,
+    /// Columns, rows and pixels.
+    pub(super) size: Size,
+    /// The local terminal's modes (RFC 4254, section 8).
+    pub(super) modes: Vec<(russh::Pty, u32)>,
+}
+
+/// One channel: what arrives, and a way to send.
+pub(super) struct Session {
+    /// Must be drained without pause.
+    pub(super) messages: ChannelReadHalf,
+    pub(super) sender: Sender,
+}
+
+/// The sending half of a channel; dropping it closes the channel.
+pub(super) struct Sender {
+    half: Arc<ChannelWriteHalf<Msg>>,
+    end: End,
+}
+
+impl Sender {
+    pub(super) fn new(half: ChannelWriteHalf<Msg>, end: End) -> Self {
+        let half = Arc::new(half);
+        Self { half, end }
+    }
+
+    /// Asks for `command`, in a terminal if one is described; false when the connection has ended.
+    pub(super) async fn ask(&self, command: &str, terminal: Option<&TerminalRequest>) -> bool {
+        let asking = async {
+            if let Some(TerminalRequest { term, size, modes }) = terminal {
+                let [columns, rows, width, height] = size.as_u32();
+                self.half
+                    .request_pty(true, term, columns, rows, width, height, modes)
+                    .await?;
+            }
+            self.half.exec(true, command).await
+        };
+        self.alive(asking).await
+    }
+
+    /// Sends as the host's window allows; false when the connection has ended.
+    pub(super) async fn send(&self, data: Bytes) -> bool {
+        self.alive(self.half.data_bytes(data)).await
+    }
+
+    /// Says that nothing more will be sent.
+    pub(super) async fn eof(&self) -> bool {
+        self.alive(self.half.eof()).await
+    }
+
+    /// Tells the host the terminal's new size.
+    pub(super) async fn resize(&self, size: Size) -> bool {
+        let [columns, rows, width, height] = size.as_u32();
+        self.alive(self.half.window_change(columns, rows, width, height))
+            .await
+    }
+
+    /// Asks the host to signal the command (RFC 4254, section 6.9; OpenSSH from 7.9 on does).
+    pub(super) async fn signal(&self, signal: Sig) -> bool {
+        self.alive(self.half.signal(signal)).await
+    }
+
+    /// Waits until the connection has ended and says why.
+    pub(super) async fn ended(&self) -> String {
+        self.end.reason().await
+    }
+
+    async fn alive(&self, sending: impl Future<Output = Result<(), russh::Error>>) -> bool {
+        tokio::select! {
+            sent = sending => sent.is_ok(),
+            _ = self.end.reason() => false,
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Without a runtime the connection itself is gone.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let half = Arc::clone(&self.half);
+            runtime.spawn(async move { half.close().await });
+        }
+    }
+}
+
+/// The number of a signal's name on Linux; names that RFC 4254 does not know become 0.
+pub(super) fn signal_number(signal: &Sig) -> u32 {
+    match signal {
+        Sig::HUP => 1,
+        Sig::INT => 2,
+        Sig::QUIT => 3,
+        Sig::ILL => 4,
+        Sig::ABRT => 6,
+        Sig::FPE => 8,
+        Sig::KILL => 9,
+        Sig::USR1 => 10,
+        Sig::SEGV => 11,
+        Sig::PIPE => 13,
+        Sig::ALRM => 14,
+        Sig::TERM => 15,
+        Sig::Custom(name) if name == "USR2" => 12,
+        Sig::Custom(_) => 0,
+    }
+}

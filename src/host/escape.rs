@@ -1,0 +1,129 @@
+//! Escape sequences, as in ssh: `~` at the start of a line, and then a character.
+//!
+//! A pure function from typed bytes to what they ask for. It stands before the queue to the host,
+//! so that `~.` works when nothing can be sent any more.
+
+use bytes::{Bytes, BytesMut};
+
+/// What typed bytes ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// For the host.
+    Send(Bytes),
+    /// `~.`: end the session.
+    End,
+    /// `~^Z`: suspend xdrive.
+    Suspend,
+    /// `~?`: list the escapes.
+    Help,
+}
+
+/// The list that `~?` shows, for a terminal in raw mode.
+pub const HELP: &str = "~?\r\n\
+    Escapes, at the start of a line:\r\n \
+    ~.   end the session and save\r\n \
+    ~^Z  suspend xdrive\r\n \
+    ~?   this list\r\n \
+    ~~   the character ~\r\n";
+
+/// Reads escapes out of a stream of typed bytes.
+#[derive(Debug)]
+pub struct Escapes {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    LineStart,
+    Tilde,
+    Inside,
+}
+
+impl Default for Escapes {
+    fn default() -> Self {
+        let state = State::LineStart;
+        Self { state }
+    }
+}
+
+impl Escapes {
+    /// What `typed` asks for, in order. Nothing after an [`Typed::End`] is looked at.
+    pub fn read(&mut self, typed: &[u8]) -> Vec<Typed> {
+        let mut asked = Vec::new();
+        let mut plain = BytesMut::with_capacity(typed.len() + 1);
+        for byte in typed {
+            let escape = match (self.state, byte) {
+                (State::LineStart, b'~') => {
+                    self.state = State::Tilde;
+                    continue;
+                }
+                (State::Tilde, b'.') => Typed::End,
+                (State::Tilde, 0x1a) => Typed::Suspend,
+                (State::Tilde, b'?') => Typed::Help,
+                (state, byte) => {
+                    if state == State::Tilde && *byte != b'~' {
+                        plain.extend_from_slice(b"~");
+                    }
+                    plain.extend_from_slice(&[*byte]);
+                    self.state = match byte {
+                        b'\r' | b'\n' => State::LineStart,
+                        _ => State::Inside,
+                    };
+                    continue;
+                }
+            };
+            // As in ssh, another escape may follow at once.
+            self.state = State::LineStart;
+            let end = escape == Typed::End;
+            if !plain.is_empty() {
+                asked.push(Typed::Send(plain.split().freeze()));
+            }
+            asked.push(escape);
+            if end {
+                return asked;
+            }
+        }
+        if !plain.is_empty() {
+            asked.push(Typed::Send(plain.freeze()));
+        }
+        asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(bytes: &'static [u8]) -> Typed {
+        Typed::Send(Bytes::from_static(bytes))
+    }
+
+    fn read(typed: &[u8]) -> Vec<Typed> {
+        Escapes::default().read(typed)
+    }
+
+    #[test]
+    fn escapes_are_read_only_at_the_start_of_a_line() {
+        assert_eq!(read(b"~."), [Typed::End]);
+        assert_eq!(read(b"ls\r~.ignored"), [send(b"ls\r"), Typed::End]);
+        assert_eq!(read(b"ls ~.\r"), [send(b"ls ~.\r")]);
+        assert_eq!(read(b"~?~\x1a"), [Typed::Help, Typed::Suspend]);
+    }
+
+    #[test]
+    fn a_tilde_that_is_no_escape_reaches_the_host() {
+        assert_eq!(read(b"~/bin\r"), [send(b"~/bin\r")]);
+        assert_eq!(read(b"~~.\r"), [send(b"~.\r")]);
+        assert_eq!(read(b"~\r~."), [send(b"~\r"), Typed::End]);
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(read(&all), [Typed::Send(Bytes::from(all.clone()))]);
+    }
+
+    #[test]
+    fn an_escape_may_arrive_a_byte_at_a_time() {
+        let mut escapes = Escapes::default();
+        assert_eq!(escapes.read(b"\r"), [send(b"\r")]);
+        assert_eq!(escapes.read(b"~"), []);
+        assert_eq!(escapes.read(b"."), [Typed::End]);
+    }
+}

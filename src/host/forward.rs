@@ -1,0 +1,229 @@
+//! A local port that leads to an address the host can reach.
+//!
+//! Owns the listener, a connection to the host for this one purpose, and one task for each TCP
+//! connection. It never stops draining a channel: a browser that stops reading would freeze every
+//! other one. What it has not read waits in memory, and at 64 MiB that one connection is dropped.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use russh::ChannelMsg;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::channel::{CHUNK, Sender, Session};
+use super::ssh::{Ssh, SshError};
+
+/// What one local connection may leave unread before it is dropped.
+const UNREAD: usize = 64 << 20;
+/// A page of a notebook opens dozens of connections at once; the usual 128 made some wait a second.
+const BACKLOG: u32 = 1024;
+/// How many ports after the preferred one are tried before the system chooses.
+const TRIES: u16 = 100;
+
+/// Why a forward could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ForwardError {
+    /// The connection or the host.
+    #[error(transparent)]
+    Ssh(#[from] SshError),
+    /// No local port.
+    #[error("cannot listen on 127.0.0.1: {0}")]
+    Listen(#[from] io::Error),
+}
+
+/// An open forward; dropping it closes the port and every connection through it.
+#[derive(Debug)]
+pub struct Forward {
+    port: u16,
+    target: watch::Sender<SocketAddr>,
+    serving: JoinHandle<()>,
+}
+
+impl Forward {
+    /// Listens on `preferred` of the loopback addresses, or the next free port, and leads every
+    /// connection to `target`, as the host sees it. 0 lets the system choose.
+    pub async fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
+        let listeners = listen(preferred)?;
+        let port = listeners[0].local_addr()?.port();
+        let ssh = ssh.sibling().await?;
+        // sshd sends small answers without delay only on a connection that has run a command.
+        ssh.run("true", b"").await?;
+        let (target, targets) = watch::channel(target);
+        let serving = tokio::spawn(serve(listeners, ssh, targets));
+        Ok(Self {
+            port,
+            target,
+            serving,
+        })
+    }
+
+    /// The local port, on 127.0.0.1 and, where there is IPv6, on `::1`.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Leads connections from now on to another address: that of a restarted container.
+    pub fn retarget(&self, target: SocketAddr) {
+        self.target.send_replace(target);
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// One listener for IPv4 and one for IPv6 where there is any, on the same port.
+fn listen(preferred: u16) -> io::Result<Vec<TcpListener>> {
+    let last = preferred.saturating_add(TRIES);
+    let candidates = (preferred..=last).chain(std::iter::once(0));
+    let mut error = io::Error::from(io::ErrorKind::AddrInUse);
+    for port in candidates {
+        match listen_both(port) {
+            Err(busy) if busy.kind() == io::ErrorKind::AddrInUse => error = busy,
+            // Ports below 1024 may be forbidden.
+            Err(denied) if denied.kind() == io::ErrorKind::PermissionDenied => error = denied,
+            other => return other,
+        }
+    }
+    Err(error)
+}
+
+fn listen_both(port: u16) -> io::Result<Vec<TcpListener>> {
+    let first = listen_on(Ipv4Addr::LOCALHOST.into(), port)?;
+    let port = first.local_addr()?.port();
+    match listen_on(Ipv6Addr::LOCALHOST.into(), port) {
+        Ok(second) => Ok(vec![first, second]),
+        // `localhost` may mean ::1 first: someone else's server there would get the token.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
+        // No IPv6 on this machine.
+        Err(_) => Ok(vec![first]),
+    }
+}
+
+fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
+    let socket = match address {
+        IpAddr::V4(_) => TcpSocket::new_v4()?,
+        IpAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // Else a port is busy for a minute after its last connection.
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::new(address, port))?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts until it is aborted or the connection to the host ends.
+async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<SocketAddr>) {
+    let mut connections = JoinSet::new();
+    let mut listeners = listeners.into_iter();
+    let (Some(first), second) = (listeners.next(), listeners.next()) else {
+        return;
+    };
+    loop {
+        let accepted = tokio::select! {
+            accepted = first.accept() => accepted,
+            accepted = accept(second.as_ref()) => accepted,
+            Some(_) = connections.join_next() => continue,
+            _ = ssh.ended() => return,
+        };
+        // An error here is that of one connection, or passes (too many open files).
+        let Ok((stream, from)) = accepted else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let (ssh, target) = (ssh.clone(), *targets.borrow());
+        connections.spawn(async move {
+            if let Ok(session) = ssh.open_tcp(target, from).await {
+                relay(stream, session).await;
+            }
+        });
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Until the host has closed its side and all is delivered, or either side breaks off.
+async fn relay(stream: TcpStream, session: Session) {
+    // Without it only latency suffers.
+    let _slower = stream.set_nodelay(true);
+    let (reader, mut writer) = stream.into_split();
+    let Session {
+        mut messages,
+        sender,
+    } = session;
+    let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
+    let unread = AtomicUsize::new(0);
+
+    let down = async {
+        let draining = async {
+            let mut queue = Some(queue);
+            loop {
+                match messages.wait().await {
+                    Some(ChannelMsg::Data { data }) => {
+                        let length = unread.fetch_add(data.len(), Ordering::Relaxed) + data.len();
+                        if length > UNREAD {
+                            return Err(());
+                        }
+                        if let Some(queue) = &queue {
+                            queue.send(data).map_err(drop)?;
+                        }
+                    }
+                    Some(ChannelMsg::Eof) => queue = None,
+                    Some(ChannelMsg::Close) | None => return Ok(()),
+                    Some(_) => {}
+                }
+            }
+        };
+        tokio::try_join!(draining, deliver(&mut writer, &mut queued, &unread))
+    };
+    let up = send(reader, &sender);
+    tokio::pin!(down, up);
+    let mut sent = false;
+    loop {
+        tokio::select! {
+            _ = &mut down => return,
+            result = &mut up, if !sent => match result {
+                Ok(()) => sent = true,
+                Err(()) => return,
+            },
+        }
+    }
+}
+
+/// Writes what is queued, and ends the local connection's receiving side when the host has.
+async fn deliver(
+    writer: &mut OwnedWriteHalf,
+    queued: &mut mpsc::UnboundedReceiver<Bytes>,
+    unread: &AtomicUsize,
+) -> Result<(), ()> {
+    while let Some(data) = queued.recv().await {
+        writer.write_all(&data).await.map_err(drop)?;
+        unread.fetch_sub(data.len(), Ordering::Relaxed);
+    }
+    writer.shutdown().await.map_err(drop)
+}
+
+async fn send(mut reader: OwnedReadHalf, sender: &Sender) -> Result<(), ()> {
+    loop {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        match reader.read_buf(&mut chunk).await {
+            Ok(0) => break,
+            Ok(_) if sender.send(chunk.freeze()).await => {}
+            _ => return Err(()),
+        }
+    }
+    if sender.eof().await { Ok(()) } else { Err(()) }
+}

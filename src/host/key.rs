@@ -1,0 +1,261 @@
+//! Keys: the laptop's own, and the throw-away one of each host.
+//!
+//! The laptop's key is made on first use and never leaves the laptop. A key that others can read,
+//! or that is no key, is an error to be mended by its owner: it is never replaced, because hosts
+//! that are running accept only the old one.
+
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use russh::keys::PrivateKey;
+use russh::keys::ssh_key::LineEnding;
+use russh::keys::ssh_key::private::Ed25519Keypair;
+
+/// Why the laptop's key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It could not be read or made.
+    #[error("cannot use the key {}: {error}", path.display())]
+    Io {
+        /// The key's file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// Others than its owner may read it.
+    #[error("the key {} can be read by others (mode {mode:04o}); `chmod 600` it", path.display())]
+    TooOpen {
+        /// The key's file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is no unencrypted OpenSSH private key.
+    #[error("{} holds no unencrypted OpenSSH private key; move it away to have a new one made", path.display())]
+    Broken {
+        /// The key's file.
+        path: PathBuf,
+    },
+    /// No randomness, or no way to write a key down: neither happens on a sound machine.
+    #[error("cannot make a key: {0}")]
+    Make(String),
+}
+
+/// The laptop's own ed25519 key.
+#[derive(Clone)]
+pub struct UserKey {
+    private: String,
+    public: String,
+}
+
+impl std::fmt::Debug for UserKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("UserKey").field(&self.public).finish()
+    }
+}
+
+impl UserKey {
+    /// Reads the key at `path`, or makes it (mode 0600, in a directory of mode 0700) if there is none.
+    ///
+    /// Of several processes that make it at once, one wins and all use its key.
+    pub fn open_or_create(path: &Path) -> Result<Self, KeyError> {
+        match Self::open(path) {
+            Err(KeyError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            other => return other,
+        }
+        create(path).map_err(|error| match error {
+            Creation::Key(error) => error,
+            Creation::Io(error) => io_error(path, error),
+        })?;
+        Self::open(path)
+    }
+
+    fn open(path: &Path) -> Result<Self, KeyError> {
+        let file = File::open(path).map_err(|error| io_error(path, error))?;
+        // Of the opened file, so that nothing can change in between.
+        let mode = file
+            .metadata()
+            .map_err(|error| io_error(path, error))?
+            .mode()
+            & 0o7777;
+        if mode & 0o077 != 0 {
+            let path = path.to_owned();
+            return Err(KeyError::TooOpen { path, mode });
+        }
+        let broken = || KeyError::Broken {
+            path: path.to_owned(),
+        };
+        let private = match std::io::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::InvalidData => return Err(broken()),
+            Err(error) => return Err(io_error(path, error)),
+        };
+        let key = PrivateKey::from_openssh(&private).map_err(|_| broken())?;
+        if key.is_encrypted() {
+            return Err(broken());
+        }
+        let public = key.public_key().to_openssh().map_err(|_| broken())?;
+        Ok(Self { private, public })
+    }
+
+    /// The private half, as OpenSSH writes it: what [`super::Ssh::connect`] takes.
+    #[must_use]
+    pub fn private(&self) -> &str {
+        &self.private
+    }
+
+    /// The public half, as a line of `authorized_keys`.
+    #[must_use]
+    pub fn public(&self) -> &str {
+        &self.public
+    }
+}
+
+/// A host's key pair, made for one launch and never used again.
+#[derive(Clone)]
+pub struct HostKey {
+    /// OpenSSH private key text, for user data.
+    pub private: String,
+    /// `ssh-ed25519 AAAA…`, for the instance's tag: 80 characters, of a tag's 256.
+    pub public: String,
+}
+
+impl std::fmt::Debug for HostKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HostKey").field(&self.public).finish()
+    }
+}
+
+impl HostKey {
+    /// A new pair.
+    pub fn generate() -> Result<Self, KeyError> {
+        let (private, public) = generate("")?;
+        Ok(Self { private, public })
+    }
+}
+
+/// A new ed25519 pair: private and public half, in OpenSSH's forms.
+fn generate(comment: &str) -> Result<(String, String), KeyError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| KeyError::Make(error.to_string()))?;
+    let mut key = PrivateKey::from(Ed25519Keypair::from_seed(&seed));
+    key.set_comment(comment);
+    let made = |error: russh::keys::ssh_key::Error| KeyError::Make(error.to_string());
+    let private = key.to_openssh(LineEnding::LF).map_err(made)?.to_string();
+    let public = key.public_key().to_openssh().map_err(made)?;
+    Ok((private, public))
+}
+
+enum Creation {
+    Key(KeyError),
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for Creation {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn create(path: &Path) -> Result<(), Creation> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let (private, _) = generate("xdrive").map_err(Creation::Key)?;
+    // Complete and private before it has its name, and never over another process's key.
+    let mut file = tempfile::Builder::new()
+        .prefix(".key-")
+        .make_in(directory, |path| {
+            File::options()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+        })?;
+    file.write_all(private.as_bytes())?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(File::open(directory)?.sync_all()?),
+        Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(refused) => Err(refused.error.into()),
+    }
+}
+
+fn io_error(path: &Path, error: std::io::Error) -> KeyError {
+    let path = path.to_owned();
+    KeyError::Io { path, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_only_its_owner_may_read_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/b/key");
+        let first = UserKey::open_or_create(&path).unwrap();
+        let again = UserKey::open_or_create(&path).unwrap();
+        assert_eq!(first.private(), again.private());
+        assert!(first.public().starts_with("ssh-ed25519 AAAA"));
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        let left: Vec<_> = path.parent().unwrap().read_dir().unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing but the key: {left:?}");
+    }
+
+    #[test]
+    fn several_first_uses_at_once_agree_on_one_key() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("key");
+        let keys: Vec<_> = std::thread::scope(|scope| {
+            let users: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| UserKey::open_or_create(&path).unwrap()))
+                .collect();
+            users.into_iter().map(|user| user.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| key.private() == keys[0].private()));
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("key");
+        UserKey::open_or_create(&path).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        let error = UserKey::open_or_create(&path).unwrap_err();
+        assert!(matches!(error, KeyError::TooOpen { mode: 0o640, .. }));
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_or_encrypted_key_is_refused_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("key");
+        for text in [&b"no key"[..], b"", b"\xff\xfe"] {
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+            let error = UserKey::open_or_create(&path).unwrap_err();
+            assert!(matches!(error, KeyError::Broken { .. }), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn host_keys_are_new_each_time_and_fit_a_tag() {
+        let (one, two) = (HostKey::generate().unwrap(), HostKey::generate().unwrap());
+        assert_ne!(one.public, two.public);
+        assert!(one.public.len() <= 256, "{}", one.public);
+        let private = PrivateKey::from_openssh(&one.private).unwrap();
+        assert_eq!(private.public_key().to_openssh().unwrap(), one.public);
+        assert!(!format!("{one:?}").contains("PRIVATE"));
+    }
+}

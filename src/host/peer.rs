@@ -1,0 +1,142 @@
+//! The settings of a connection, and what russh asks and tells us about it.
+//!
+//! The one place where a host's key is judged. A re-keying that the client begins breaks busy
+//! connections in russh: it is left to the server.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use russh::client::{self, DisconnectReason};
+use russh::keys::{Algorithm, HashAlg, PublicKey, PublicKeyOrCertificate};
+use russh::{AlgorithmKind, Preferred, cipher};
+use tokio::sync::watch;
+
+use super::ssh::SshError;
+
+/// Three unanswered ones end the connection.
+const KEEPALIVE: Duration = Duration::from_secs(5);
+/// Ends a connection whose socket takes no more bytes: keepalives do not run while a write is stuck.
+const INACTIVITY: Duration = Duration::from_secs(25);
+/// russh refills a window at its half, so that it needs twice what OpenSSH needs.
+const WINDOW: u32 = 8 << 20;
+/// As OpenSSH's for a terminal: what may still arrive after Ctrl-C.
+const LINE_WINDOW: u32 = 1 << 20;
+
+/// The end of a connection, for whoever waits on it.
+#[derive(Clone)]
+pub(super) struct End(watch::Receiver<Option<String>>);
+
+impl End {
+    /// Waits for the end and says why it came.
+    pub(super) async fn reason(&self) -> String {
+        match self.0.clone().wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => "the connection was closed".to_owned(),
+        }
+    }
+}
+
+/// What russh asks us about.
+pub(super) struct Peer {
+    host_key: PublicKey,
+    ended: watch::Sender<Option<String>>,
+}
+
+impl Peer {
+    pub(super) fn new(host_key: PublicKey) -> (Self, End) {
+        let (ended, end) = watch::channel(None);
+        (Self { host_key, ended }, End(end))
+    }
+}
+
+impl client::Handler for Peer {
+    type Error = russh::Error;
+
+    async fn check_server_key(
+        &mut self,
+        offered: &PublicKeyOrCertificate,
+    ) -> Result<bool, russh::Error> {
+        // Comments differ; the key itself must not.
+        Ok(match offered {
+            PublicKeyOrCertificate::PublicKey { key, .. } => {
+                key.key_data() == self.host_key.key_data()
+            }
+            PublicKeyOrCertificate::Certificate(_) => false,
+        })
+    }
+
+    async fn disconnected(
+        &mut self,
+        reason: DisconnectReason<russh::Error>,
+    ) -> Result<(), russh::Error> {
+        let reason = match reason {
+            DisconnectReason::ReceivedDisconnect(info) => {
+                format!("the host closed it: {}", info.message)
+            }
+            DisconnectReason::Error(
+                russh::Error::KeepaliveTimeout | russh::Error::InactivityTimeout,
+            ) => "no answer for 20 seconds".to_owned(),
+            DisconnectReason::Error(russh::Error::Disconnect | russh::Error::HUP) => {
+                "the host closed it".to_owned()
+            }
+            DisconnectReason::Error(error) => error.to_string(),
+        };
+        self.ended.send_replace(Some(reason));
+        Ok(())
+    }
+}
+
+/// The settings for a connection to a host with such a key; `gated` if its reading may be held.
+pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
+    // Only the recorded key's algorithm is offered: a host has keys of several, and any other
+    // than the recorded one would look like a wrong key.
+    let host_key = if matches!(host_key, Algorithm::Rsa { .. }) {
+        let with = |hash| Algorithm::Rsa { hash: Some(hash) };
+        vec![with(HashAlg::Sha512), with(HashAlg::Sha256)]
+    } else {
+        vec![host_key]
+    };
+    client::Config {
+        // Server-side re-keying only. At 64 GiB (OpenSSH with AES-GCM) the server is always first.
+        // A literal, because `Limits::new` asserts on more than 1 GiB.
+        limits: russh::Limits {
+            rekey_write_limit: 1 << 36,
+            rekey_read_limit: 1 << 36,
+            rekey_time_limit: Duration::from_secs(7 * 24 * 60 * 60),
+        },
+        window_size: if gated { LINE_WINDOW } else { WINDOW },
+        preferred: Preferred {
+            key: Cow::Owned(host_key),
+            // russh would begin with chacha20, which is a third slower where the CPU has AES.
+            cipher: Cow::Borrowed(&[
+                cipher::AES_128_GCM,
+                cipher::AES_256_GCM,
+                cipher::CHACHA20_POLY1305,
+                cipher::AES_256_CTR,
+                cipher::AES_192_CTR,
+                cipher::AES_128_CTR,
+            ]),
+            ..Preferred::DEFAULT
+        },
+        keepalive_interval: Some(KEEPALIVE),
+        // Where reading may be held, answers wait behind the data: the kernel watches instead.
+        keepalive_max: if gated { 0 } else { 3 },
+        inactivity_timeout: (!gated).then_some(INACTIVITY),
+        nodelay: true,
+        ..client::Config::default()
+    }
+}
+
+pub(super) fn handshake_error(address: SocketAddr, error: russh::Error) -> SshError {
+    match error {
+        russh::Error::UnknownKey
+        | russh::Error::WrongServerSig
+        | russh::Error::NoCommonAlgo {
+            kind: AlgorithmKind::Key,
+            ..
+        } => SshError::WrongHostKey(address),
+        russh::Error::IO(error) => SshError::Unreachable(address, error),
+        other => SshError::Unreachable(address, std::io::Error::other(other.to_string())),
+    }
+}
