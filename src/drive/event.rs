@@ -1,0 +1,64 @@
+//! Progress as data: what the loop tells while it works. Nothing here prints.
+
+use std::time::Duration;
+
+use crate::ec2::{GibiBytes, InstanceId};
+
+use super::plan::{Step, Waiting};
+
+/// Something worth telling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A step is being carried out.
+    Started(Step),
+    /// It was carried out; ids of new things are in `what`.
+    Finished {
+        /// The step.
+        step: Step,
+        /// What it made, if anything: an id.
+        made: Option<String>,
+        /// How long it took.
+        took: Duration,
+    },
+    /// It failed; the loop looks again and decides anew.
+    Failed {
+        /// The step.
+        step: Step,
+        /// Why.
+        error: String,
+    },
+    /// Nothing to do but wait, now for this (told once for each thing waited for).
+    Waiting(Waiting),
+    /// What was waited for is over.
+    Waited {
+        /// For what.
+        what: Waiting,
+        /// How long.
+        took: Duration,
+    },
+    /// A pool had nothing; the next one is tried.
+    NoCapacity {
+        /// Its instance type.
+        instance_type: String,
+        /// AWS's words.
+        error: String,
+    },
+    /// A drive of this size is being made empty: there is none of this name.
+    NewDrive {
+        /// How large.
+        size: GibiBytes,
+        /// What it costs a month while it is a volume, in US cents.
+        cents: u64,
+    },
+    /// What a host that never answered wrote to its console.
+    Console {
+        /// Which host.
+        instance: InstanceId,
+        /// The end of it.
+        text: String,
+    },
+    /// An interrupt was heard and cannot be followed yet: stopping here could lose data.
+    CannotStop,
+    /// An interrupt was heard: from now on everything is undone, or saved if it was used.
+    Ending,
+}

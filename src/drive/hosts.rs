@@ -1,0 +1,157 @@
+//! What the drive asks of a host, whoever carries it out: SSH and scripts, or paper in tests.
+//!
+//! A host is a running instance. Exactly one client may hold it at a time: the first to take the
+//! lock of its client file, which the system releases with the client's connection, also when
+//! that client was killed. Without the lock nobody mounts there; that is what keeps two claims of
+//! one instance apart. `close` latches: a host that began to close is never mounted on again.
+
+use std::future::Future;
+
+use crate::ec2::{Instance, VolumeId};
+
+use super::name::{Generation, SessionId};
+
+/// What a launch needs from the host's side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// Plain user data: boot script, authorized key, and the private half of the host key.
+    pub user_data: Vec<u8>,
+    /// The public half of the host key, in OpenSSH's form, for the tag `xdrive:host-key`.
+    pub host_key: String,
+}
+
+/// Who holds a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Client {
+    /// Nobody: the host waits, or its client was killed.
+    Nobody,
+    /// This process.
+    Me,
+    /// Another live xdrive.
+    Other {
+        /// Its caller's ARN, as far as the host was told; for a person to read.
+        owner: String,
+        /// Since when, in the host's words (RFC 3339); for a person to read.
+        since: String,
+    },
+}
+
+/// What is mounted at the drive's mountpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Mounted {
+    /// Nothing.
+    Nothing,
+    /// This volume, for writing.
+    Volume(VolumeId),
+    /// This volume still, but it is synced, read-only, and the host is powering off: what a close
+    /// does when it cannot unmount by its deadline.
+    Frozen(VolumeId),
+}
+
+/// What a host says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostView {
+    /// Who holds it.
+    pub client: Client,
+    /// Whether a close has begun (it is never taken back).
+    pub closing: bool,
+    /// What is mounted.
+    pub mounted: Mounted,
+}
+
+/// What came of asking a host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Contact {
+    /// It was not asked: it is not running, or has no address yet.
+    NotAsked,
+    /// It did not answer, or not with the recorded key.
+    Unreachable,
+    /// It answered.
+    Reached(HostView),
+}
+
+/// How to mount.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MountOrder {
+    /// Which volume; the device is found by its serial.
+    pub volume: VolumeId,
+    /// The generation it is mounted at; for the host's own record.
+    pub generation: Generation,
+    /// Whether the volume may be formatted if it reads as blank (P5: the record says that it was
+    /// created empty, was attached just once, and nobody has ever used it). Reading as blank is
+    /// for the host to check, right before.
+    pub format: bool,
+}
+
+/// How a close ended. Either way the host may be terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Closed {
+    /// The drive is unmounted, or never was mounted.
+    Unmounted,
+    /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
+    /// powering off.
+    Frozen,
+}
+
+/// Why a host did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Another client holds it.
+    #[error("another xdrive is using the host: {owner}, since {since}")]
+    Busy {
+        /// As in [`Client::Other`].
+        owner: String,
+        /// As in [`Client::Other`].
+        since: String,
+    },
+    /// It is closing; the text says why.
+    #[error("the host is closing: {0}")]
+    Closing(String),
+    /// The connection failed; what was asked may or may not have been done.
+    #[error("the host cannot be reached: {0}")]
+    Unreachable(String),
+    /// The volume is neither blank nor a file system, and this host has no record that a format
+    /// of it ever ended: a format was killed half way.
+    #[error("the volume is neither blank nor a file system: {0}")]
+    Garbled(String),
+    /// The volume's file system cannot be mounted, and may hold data.
+    #[error("the drive's file system cannot be mounted: {0}")]
+    Damaged(String),
+    /// It failed otherwise.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The host side of a session. All calls are idempotent: they are repeated after a lost answer.
+pub trait Hosts {
+    /// Makes a key pair for a host about to be launched, and its user data.
+    fn prepare(&mut self, session: &SessionId)
+    -> impl Future<Output = Result<Prepared, HostError>>;
+
+    /// Asks a running host about itself. Answers within about three seconds, also if the host
+    /// does not; changes nothing there.
+    fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
+
+    /// Takes the host's client lock for this process and keeps it until [`Hosts::release`], the
+    /// connection's end or the process's. Succeeds at once if this process has it already.
+    /// [`HostError::Busy`] if another has it. A closing host can still be claimed.
+    fn claim(
+        &mut self,
+        host: &Instance,
+        session: &SessionId,
+        owner: &str,
+    ) -> impl Future<Output = Result<(), HostError>>;
+
+    /// Mounts an attached volume; success if it is mounted already.
+    fn mount(
+        &mut self,
+        host: &Instance,
+        order: &MountOrder,
+    ) -> impl Future<Output = Result<(), HostError>>;
+
+    /// Closes: latches, commits, stops, unmounts. Succeeds at once on a closed host.
+    fn close(&mut self, host: &Instance) -> impl Future<Output = Result<Closed, HostError>>;
+
+    /// Lets go of a host that is being terminated, or was lost to another.
+    fn release(&mut self, host: &Instance);
+}

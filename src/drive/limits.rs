@@ -1,0 +1,74 @@
+//! Every span of time and every count that the drive's rules use, as data.
+
+use std::time::Duration;
+
+/// How long and how often. See [`Limits::aws`] for what each is on AWS, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// No list is staler than this: what was true this long ago is in every list read now. One's
+    /// own create calls are older than this before a generation is raised.
+    pub settle: Duration,
+    /// How long to wait between two looks while waiting.
+    pub poll: Duration,
+    /// How long a foreign host without a client and without the drive is left to the xdrive that
+    /// may just be about to log in there.
+    pub patience: Duration,
+    /// Between two snapshots of one volume.
+    pub snapshot_gap: Duration,
+    /// How many snapshots of one volume may fail.
+    pub snapshot_tries: u32,
+    /// How long a volume may be `attaching`.
+    pub attaching: Duration,
+    /// How long a running instance may be out of SSH's reach.
+    pub no_ssh: Duration,
+    /// How long an instance may be on its way out while it holds the volume.
+    pub shutting_down: Duration,
+    /// How many instances one connect may launch before it gives up.
+    pub launches: u32,
+    /// How many failures in a row, with nothing succeeding between them, end a run.
+    pub failures: u32,
+    /// The first pause after a failure; it doubles up to [`Limits::longest_pause`].
+    pub first_pause: Duration,
+    /// The longest pause after a failure.
+    pub longest_pause: Duration,
+}
+
+impl Limits {
+    /// On AWS.
+    #[must_use]
+    pub const fn aws() -> Self {
+        Self {
+            // Tag-filtered lists lag by a few seconds; launch times have whole seconds only.
+            settle: Duration::from_secs(15),
+            poll: Duration::from_secs(1),
+            patience: Duration::from_secs(15),
+            // EBS accepts one snapshot of a volume every 15 seconds.
+            snapshot_gap: Duration::from_secs(15),
+            snapshot_tries: 3,
+            attaching: Duration::from_secs(2 * 60),
+            no_ssh: Duration::from_secs(5 * 60),
+            shutting_down: Duration::from_secs(15 * 60),
+            launches: 3,
+            failures: 8,
+            first_pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(20),
+        }
+    }
+
+    /// On an EC2 in a folder whose lists are never staler than `stale`.
+    #[must_use]
+    pub fn local(stale: Duration) -> Self {
+        Self {
+            settle: stale,
+            poll: Duration::from_millis(25),
+            patience: stale + Duration::from_millis(500),
+            snapshot_gap: Duration::from_millis(500),
+            no_ssh: Duration::from_secs(60),
+            shutting_down: Duration::from_secs(60),
+            attaching: Duration::from_secs(20),
+            first_pause: Duration::from_millis(20),
+            longest_pause: Duration::from_secs(2),
+            ..Self::aws()
+        }
+    }
+}

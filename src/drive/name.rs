@@ -1,0 +1,182 @@
+//! Names and numbers of a drive, parsed once at the edge.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The longest name, in bytes. Tags could hold 256, but the name is also a host name, a file name
+/// and a column.
+const LONGEST: usize = 64;
+
+/// A drive's name: 1–64 letters, digits, `.`, `_` and `-`, the first a letter or a digit, without
+/// `..`. It is safe in a path, a tag, a shell word and a URL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DriveName(String);
+
+/// Why a text is no drive's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidName {
+    /// Nothing was given.
+    #[error("a drive's name cannot be empty")]
+    Empty,
+    /// More than 64 characters.
+    #[error("a drive's name has at most {LONGEST} characters, this one has {0}")]
+    TooLong(usize),
+    /// The first character is neither a letter nor a digit.
+    #[error("a drive's name starts with a letter or a digit, not with {0:?}")]
+    Start(char),
+    /// A character that no name has.
+    #[error("a drive's name has letters, digits, '.', '_' and '-' only, not {0:?}")]
+    Character(char),
+    /// Two dots in a row would mean another folder in a path.
+    #[error("a drive's name cannot contain \"..\"")]
+    Dots,
+}
+
+impl DriveName {
+    /// The name as it was typed.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name under which line number `number` is kept when it was not the one chosen:
+    /// `NAME.fork-N`, with NAME cut so that the result is a name again.
+    #[must_use]
+    pub fn fork(&self, number: u32) -> Self {
+        let suffix = format!(".fork-{number}");
+        let kept: String = self.0.chars().take(LONGEST - suffix.len()).collect();
+        // A cut name may end in a dot, which with the suffix's own would make two.
+        Self(format!("{}{suffix}", kept.trim_end_matches('.')))
+    }
+}
+
+impl FromStr for DriveName {
+    type Err = InvalidName;
+
+    fn from_str(given: &str) -> Result<Self, InvalidName> {
+        let Some(first) = given.chars().next() else {
+            return Err(InvalidName::Empty);
+        };
+        let wrong = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+        if let Some(character) = given.chars().find(wrong) {
+            return Err(InvalidName::Character(character));
+        }
+        if given.len() > LONGEST {
+            return Err(InvalidName::TooLong(given.len()));
+        }
+        if !first.is_ascii_alphanumeric() {
+            return Err(InvalidName::Start(first));
+        }
+        if given.contains("..") {
+            return Err(InvalidName::Dots);
+        }
+        Ok(Self(given.to_owned()))
+    }
+}
+
+impl fmt::Display for DriveName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// How often a drive has been mounted: its content's age, counted in sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Generation(pub u64);
+
+impl Generation {
+    /// What an empty volume starts with.
+    pub const EMPTY: Self = Self(0);
+
+    /// The one after this.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl FromStr for Generation {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(given: &str) -> Result<Self, Self::Err> {
+        given.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Who made or last claimed a thing: one run of xdrive, by a random id.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub String);
+
+impl SessionId {
+    /// A new one, 64 random bits. Fails only where the system has no randomness.
+    pub fn random() -> Result<Self, getrandom::Error> {
+        random_id().map(Self)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A random id for a session, an attempt or a client token: 16 hexadecimal digits.
+pub(super) fn random_id() -> Result<String, getrandom::Error> {
+    getrandom::u64().map(|bits| format!("{bits:016x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_names_are_taken_as_they_are() {
+        for name in ["a", "7", "demo", "My.drive_2-x", &"x".repeat(64)] {
+            assert_eq!(name.parse::<DriveName>().unwrap().as_str(), name);
+        }
+    }
+
+    #[test]
+    fn every_bad_name_is_refused_for_its_own_reason() {
+        let cases = [
+            ("", InvalidName::Empty),
+            ("-demo", InvalidName::Start('-')),
+            (".demo", InvalidName::Start('.')),
+            ("_demo", InvalidName::Start('_')),
+            ("a..b", InvalidName::Dots),
+            ("a b", InvalidName::Character(' ')),
+            ("a\nb", InvalidName::Character('\n')),
+            ("a'b", InvalidName::Character('\'')),
+            ("a\"b", InvalidName::Character('"')),
+            ("a/b", InvalidName::Character('/')),
+            ("é", InvalidName::Character('é')),
+            ("*", InvalidName::Character('*')),
+        ];
+        for (name, reason) in cases {
+            assert_eq!(name.parse::<DriveName>(), Err(reason), "{name:?}");
+        }
+        assert_eq!(
+            "x".repeat(65).parse::<DriveName>(),
+            Err(InvalidName::TooLong(65))
+        );
+    }
+
+    #[test]
+    fn a_fork_of_the_longest_name_is_a_name_again() {
+        for name in [
+            "demo".to_owned(),
+            "x".repeat(64),
+            format!("{}.y", "x".repeat(56)),
+        ] {
+            let fork = name.parse::<DriveName>().unwrap().fork(12);
+            assert_eq!(fork.as_str().parse::<DriveName>(), Ok(fork.clone()));
+            assert!(fork.as_str().ends_with(".fork-12"));
+        }
+    }
+}

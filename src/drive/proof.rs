@@ -1,0 +1,236 @@
+//! Proofs: why a thing may be destroyed, made only by observing.
+//!
+//! A proof is made from one look and dies [`LIFE`] after it, by the boot-time clock: a laptop that
+//! slept comes back with none. Right before the call the thing itself is read again by id and the
+//! proof has to hold for that as well. Nothing else in xdrive can delete a volume or a snapshot or
+//! terminate an instance: those calls take a proof.
+
+use std::time::Duration;
+
+use crate::clock::BootTime;
+use crate::ec2::{
+    Instance, InstanceId, InstanceState, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId,
+    VolumeState,
+};
+
+use super::name::Generation;
+use super::observed::{DEVICE, Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
+use super::tags::{self, SnapshotKind, VolumeTags};
+
+/// How long an observation may be acted upon.
+pub const LIFE: Duration = Duration::from_secs(5);
+
+/// An instance may be terminated (P2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Quiet {
+    instance: InstanceId,
+    because: QuietBecause,
+    at: BootTime,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum QuietBecause {
+    /// No volume of the drive is attached there, so none is mounted.
+    NotAttached,
+    /// The host said that it has closed; it never mounts again.
+    Closed,
+}
+
+/// A volume may be deleted (P1).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Spent {
+    volume: VolumeId,
+    because: SpentBecause,
+    at: BootTime,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum SpentBecause {
+    /// It was never attached.
+    Unused(Generation),
+    /// A completed snapshot of it, no checkpoint, carries its generation.
+    Saved(SnapshotId, Generation),
+    /// It was created empty and nobody was ever handed it: it is not marked formatted.
+    Unformatted,
+}
+
+/// A snapshot may be deleted: it failed, and its volume is there to take another of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Failed {
+    snapshot: SnapshotId,
+    volume: VolumeId,
+    at: BootTime,
+}
+
+impl Quiet {
+    /// Proves that `instance` may be terminated, if it may.
+    #[must_use]
+    pub fn prove(seen: &Observed, instance: &SeenInstance) -> Option<Self> {
+        let held: Vec<&SeenVolume> = seen.held_by(&instance.id).collect();
+        let kept = held.iter().all(|volume| {
+            volume
+                .attachment
+                .as_ref()
+                .is_some_and(|attachment| !attachment.delete_on_termination)
+        });
+        let because = if held.is_empty() {
+            QuietBecause::NotAttached
+        } else if seen.is_closed(instance) && kept {
+            QuietBecause::Closed
+        } else {
+            return None;
+        };
+        Some(Self {
+            instance: instance.id.clone(),
+            because,
+            at: seen.proven,
+        })
+    }
+
+    /// The instance.
+    #[must_use]
+    pub fn instance(&self) -> &InstanceId {
+        &self.instance
+    }
+
+    /// Whether it still holds: young enough at `now`, and true of the instance as just read by id.
+    #[must_use]
+    pub fn holds(&self, now: BootTime, instance: &Instance) -> bool {
+        let mut drives = instance
+            .mappings
+            .iter()
+            .filter(|mapping| mapping.device == DEVICE);
+        let quiet = match self.because {
+            QuietBecause::NotAttached => drives.next().is_none(),
+            QuietBecause::Closed => drives.all(|mapping| !mapping.delete_on_termination),
+        };
+        instance.id == self.instance && now.since(self.at) <= LIFE && quiet
+    }
+}
+
+impl Spent {
+    /// Proves that `volume` may be deleted, if it may.
+    #[must_use]
+    pub fn prove(seen: &Observed, volume: &SeenVolume) -> Option<Self> {
+        if !volume.is_free() {
+            return None;
+        }
+        let because = if volume.is_unused() {
+            SpentBecause::Unused(volume.base)
+        } else if let Some(snapshot) = seen
+            .snapshots_of(&volume.id)
+            .find(|snapshot| saves(snapshot, volume) && snapshot.state == SnapshotState::Completed)
+        {
+            SpentBecause::Saved(snapshot.id.clone(), volume.generation)
+        } else if volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none() {
+            SpentBecause::Unformatted
+        } else {
+            return None;
+        };
+        Some(Self {
+            volume: volume.id.clone(),
+            because,
+            at: seen.proven,
+        })
+    }
+
+    /// The volume.
+    #[must_use]
+    pub fn volume(&self) -> &VolumeId {
+        &self.volume
+    }
+
+    /// The snapshot that the proof rests on, to be read again by id as well.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&SnapshotId> {
+        match &self.because {
+            SpentBecause::Saved(snapshot, _) => Some(snapshot),
+            SpentBecause::Unused(_) | SpentBecause::Unformatted => None,
+        }
+    }
+
+    /// Whether it still holds: young enough at `now`, and true of volume and snapshot as just read
+    /// by id.
+    #[must_use]
+    pub fn holds(&self, now: BootTime, volume: &Volume, snapshot: Option<&Snapshot>) -> bool {
+        let free = volume.attachment.is_none()
+            && matches!(volume.state, VolumeState::Available | VolumeState::Error);
+        let Ok(VolumeTags::Drive {
+            base,
+            generation,
+            blank,
+            formatted,
+            ..
+        }) = tags::read_volume(&volume.tags)
+        else {
+            return false;
+        };
+        let spent = match &self.because {
+            SpentBecause::Unused(started) => base == *started && generation == base,
+            SpentBecause::Saved(id, at) => {
+                generation == *at
+                    && snapshot.is_some_and(|snapshot| {
+                        let own = tags::read_snapshot(&snapshot.tags);
+                        snapshot.id == *id
+                            && snapshot.state == SnapshotState::Completed
+                            && snapshot.volume.as_ref() == Some(&self.volume)
+                            && own.is_ok_and(|own| {
+                                own.generation == *at && own.kind != SnapshotKind::Checkpoint
+                            })
+                    })
+            }
+            SpentBecause::Unformatted => {
+                blank
+                    && !formatted
+                    && base == Generation::EMPTY
+                    && generation == Generation::EMPTY.next()
+            }
+        };
+        volume.id == self.volume && now.since(self.at) <= LIFE && free && spent
+    }
+}
+
+impl Failed {
+    /// Proves that `snapshot` may be deleted, if it may.
+    #[must_use]
+    pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
+        let volume = seen.volume(snapshot.volume.as_ref()?)?;
+        let useless = snapshot.state == SnapshotState::Error && volume.exists();
+        useless.then(|| Self {
+            snapshot: snapshot.id.clone(),
+            volume: volume.id.clone(),
+            at: seen.proven,
+        })
+    }
+
+    /// The snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> &SnapshotId {
+        &self.snapshot
+    }
+
+    /// The volume it was taken of, to be read again by id as well.
+    #[must_use]
+    pub fn volume(&self) -> &VolumeId {
+        &self.volume
+    }
+
+    /// Whether it still holds.
+    #[must_use]
+    pub fn holds(&self, now: BootTime, snapshot: &Snapshot, volume: &Volume) -> bool {
+        let alive = !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
+        snapshot.id == self.snapshot
+            && snapshot.state == SnapshotState::Error
+            && volume.id == self.volume
+            && now.since(self.at) <= LIFE
+            && alive
+    }
+}
+
+/// Whether `snapshot`, once completed, holds all that `volume` holds now.
+#[must_use]
+pub fn saves(snapshot: &SeenSnapshot, volume: &SeenVolume) -> bool {
+    snapshot.volume.as_ref() == Some(&volume.id)
+        && snapshot.generation == volume.generation
+        && snapshot.is_final()
+}

@@ -1,0 +1,185 @@
+//! The loop: observe, plan, act, and look again.
+//!
+//! It carries out what `plan` says and decides nothing about drives itself. A call that changes
+//! the cloud is always awaited to its end, also after an interrupt: what was asked for and not
+//! heard back from would otherwise be found by nobody until the next run. When something fails for
+//! good, what this session made is ended first, and both stories are told.
+
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::ec2::{self, Ec2, GibiBytes, Instance, Market, SnapshotId, VolumeId, Zone};
+
+use super::event::Event;
+use super::hosts::{HostError, Hosts};
+use super::limits::Limits;
+use super::memory::Memory;
+use super::name::{DriveName, Generation, SessionId};
+use super::plan::Goal;
+use super::stuck::{Left, Stuck};
+use super::tags::{Identity, Settings};
+
+/// What new things shall be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// AMI id or `resolve:ssm:` parameter.
+    pub image: String,
+    /// What to launch, best first; the next is tried when one has no capacity.
+    pub pools: Vec<Pool>,
+    /// How large a new drive is; also what a restored one grows to, if that is larger.
+    pub size: GibiBytes,
+    /// The drive's own settings, written on its volumes and carried by its snapshots.
+    pub settings: Settings,
+}
+
+/// One place to get an instance from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Such as `t3.medium`.
+    pub instance_type: String,
+    /// Where; none leaves it to EC2. A waiting volume's zone rules out the others.
+    pub zone: Option<Zone>,
+    /// How it is paid for.
+    pub market: Market,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The drive is mounted on this host, and this process holds it.
+    Ready {
+        /// The host.
+        instance: Box<Instance>,
+        /// The drive's volume.
+        volume: VolumeId,
+        /// The generation it is mounted at.
+        generation: Generation,
+    },
+    /// Saved, and nothing runs.
+    Saved {
+        /// The drive's newest snapshot; none if there is no drive.
+        snapshot: Option<(SnapshotId, Generation)>,
+        /// What is still billed: snapshots.
+        left: Left,
+    },
+    /// Undone: the drive is as it was before this session, which never attached it.
+    Unwound,
+    /// Another live xdrive has the drive. What this run made is gone again.
+    Busy(Holder),
+    /// It cannot go on safely. What this run made is gone again where that could be.
+    Stuck(Stuck),
+    /// Told to stop waiting, after the instance ended; the next run does the rest.
+    StoppedWaiting(Left),
+    /// It failed for good.
+    Failed(Failure),
+}
+
+/// Who has the drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// On which instance.
+    pub instance: ec2::InstanceId,
+    /// Whose it is: a caller's ARN.
+    pub owner: String,
+    /// Since when, as the host says; else when it was launched.
+    pub since: String,
+}
+
+/// What failed, and how ending what had been made went.
+#[derive(Debug)]
+pub struct Failure {
+    /// What failed first.
+    pub error: RunError,
+    /// What failed while ending this session's own things after that.
+    pub also: Option<Box<Outcome>>,
+    /// What is still billed.
+    pub left: Left,
+}
+
+/// What can fail.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// EC2 said no, or did not answer.
+    #[error(transparent)]
+    Ec2(#[from] ec2::Error),
+    /// The host said no.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Every pool that can be used has no capacity.
+    #[error("no capacity{}: {last}", zone.as_ref().map_or(String::new(), |zone| format!(" in {zone}, where the drive's volume is")))]
+    NoCapacity {
+        /// The zone that a waiting volume pins, if one does.
+        zone: Option<Zone>,
+        /// What the last pool answered.
+        last: ec2::Error,
+    },
+    /// What is wanted cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// A thing changed under a step, which will be planned anew.
+    #[error("{0}")]
+    Changed(String),
+    /// The system has no randomness.
+    #[error("no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// One session's way with one drive.
+pub struct Reconciler<H: Hosts> {
+    drive: DriveName,
+    ec2: Ec2,
+    hosts: H,
+    clock: Clock,
+    limits: Limits,
+    wanted: Wanted,
+    memory: Memory,
+    events: Box<dyn FnMut(Event)>,
+}
+
+impl<H: Hosts> Reconciler<H> {
+    /// A session `who` with `drive`; nothing is called yet.
+    pub fn new(
+        drive: DriveName,
+        who: Identity,
+        ec2: Ec2,
+        hosts: H,
+        clock: Clock,
+        limits: Limits,
+        wanted: Wanted,
+        events: Box<dyn FnMut(Event)>,
+    ) -> Self {
+        let memory = Memory::new(who);
+        Self {
+            drive,
+            ec2,
+            hosts,
+            clock,
+            limits,
+            wanted,
+            memory,
+            events,
+        }
+    }
+
+    /// The host side, for what comes after the drive is ready.
+    pub fn hosts(&mut self) -> &mut H {
+        &mut self.hosts
+    }
+
+    /// This session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        self.memory.session()
+    }
+
+    /// Works until `goal` is reached or cannot be.
+    ///
+    /// `interrupts` counts what a person did to stop it (SIGINT, SIGTERM, a closed terminal). The
+    /// first one while getting ready turns the goal into [`Goal::Ended`]; later ones, and the
+    /// first while saving, end the waiting once no instance runs any more, and are answered by
+    /// [`Event::CannotStop`] before.
+    pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
+        let _ = (goal, interrupts);
+        todo!()
+    }
+}

@@ -1,0 +1,226 @@
+//! When xdrive cannot go on safely: why, what is left, and the command that gets out.
+//!
+//! Nothing was destroyed on the way here. Every message names the ids and ends with a command.
+
+use std::fmt;
+
+use crate::ec2::{GibiBytes, InstanceId, SnapshotId, VolumeId};
+
+use super::name::{DriveName, Generation};
+use super::observed::Observed;
+
+/// One end of a line of generations: a volume or a snapshot that holds a drive's state.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Head {
+    /// A volume.
+    Volume(VolumeId),
+    /// A snapshot.
+    Snapshot(SnapshotId),
+}
+
+/// Why it cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// Two lines of generations: neither is thrown away unasked.
+    Forked(Vec<(Head, Generation)>),
+    /// The newest snapshot failed and its volume is gone; `older` is the best before it.
+    NewestFailed {
+        /// The failed one.
+        failed: SnapshotId,
+        /// The newest completed one.
+        older: Option<SnapshotId>,
+    },
+    /// Snapshots of this volume failed too often.
+    SnapshotsFail(VolumeId),
+    /// A used volume is in state `error`.
+    VolumeError(VolumeId),
+    /// A host holds the drive and does not answer. That proves nothing about it.
+    Unreachable(InstanceId),
+    /// An instance has been on its way out for too long while it holds the drive.
+    NeverEnds(InstanceId),
+    /// A thing of this drive has tags that cannot be read.
+    Unreadable(Vec<(String, String)>),
+    /// The drive's file system cannot be mounted.
+    Damaged(VolumeId, String),
+    /// Instances were launched again and again and none answered.
+    NoHost(u32),
+    /// `--from` names nothing of this drive, or something that cannot be used.
+    From(Head, &'static str),
+}
+
+/// A thing that is still billed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Thing {
+    /// A running instance.
+    Instance(InstanceId),
+    /// A volume of that size.
+    Volume(VolumeId, GibiBytes),
+    /// A snapshot of a volume of that size (it costs at most that).
+    Snapshot(SnapshotId, GibiBytes),
+}
+
+/// What is still billed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Left(pub Vec<Thing>);
+
+/// Why, and what is left.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stuck {
+    /// Why.
+    pub why: Why,
+    /// What is left.
+    pub left: Left,
+}
+
+/// What a gp3 volume costs a GiB and month in us-east-1, in US cents
+/// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
+const VOLUME_CENTS: u64 = 8;
+/// What a standard snapshot costs a GiB and month there, in US cents.
+const SNAPSHOT_CENTS: u64 = 5;
+
+/// What a volume of `size` costs a month, in US cents, about.
+#[must_use]
+pub fn volume_cents(size: GibiBytes) -> u64 {
+    u64::from(size) * VOLUME_CENTS
+}
+
+impl Thing {
+    /// What it costs a month in US cents, about; none for instances, which are paid by the second.
+    #[must_use]
+    pub fn cents(&self) -> Option<u64> {
+        match self {
+            Self::Instance(_) => None,
+            Self::Volume(_, size) => Some(volume_cents(*size)),
+            Self::Snapshot(_, size) => Some(u64::from(*size) * SNAPSHOT_CENTS),
+        }
+    }
+}
+
+impl Left {
+    /// Everything of the drive that is billed, by this look.
+    #[must_use]
+    pub fn of(seen: &Observed) -> Self {
+        let instances = seen
+            .instances
+            .iter()
+            .filter(|instance| instance.is_live())
+            .map(|instance| Thing::Instance(instance.id.clone()));
+        let volumes = seen
+            .volumes
+            .iter()
+            .filter(|volume| volume.exists())
+            .map(|volume| Thing::Volume(volume.id.clone(), volume.size));
+        let snapshots = seen
+            .snapshots
+            .iter()
+            .map(|snapshot| Thing::Snapshot(snapshot.id.clone(), snapshot.size));
+        Self(instances.chain(volumes).chain(snapshots).collect())
+    }
+}
+
+impl Stuck {
+    /// The command that gets out, to be typed as it is; one for each choice there is.
+    #[must_use]
+    pub fn commands(&self, drive: &DriveName) -> Vec<String> {
+        let from = |head: &dyn fmt::Display| format!("xdrive connect {drive} --from {head}");
+        let heads: Vec<String> = match &self.why {
+            Why::Forked(heads) => heads.iter().map(|(head, _)| from(head)).collect(),
+            Why::NewestFailed { older, .. } => older.iter().map(|id| from(id)).collect(),
+            Why::SnapshotsFail(volume) | Why::VolumeError(volume) | Why::Damaged(volume, _) => {
+                let snapshots = self.left.0.iter().filter_map(|thing| match thing {
+                    Thing::Snapshot(id, _) => Some(from(id)),
+                    Thing::Instance(_) | Thing::Volume(..) => None,
+                });
+                match self.why {
+                    Why::SnapshotsFail(_) => vec![from(volume)],
+                    _ => snapshots.collect(),
+                }
+            }
+            _ => Vec::new(),
+        };
+        if heads.is_empty() {
+            return vec![format!("xdrive connect {drive} --from VOLUME|SNAPSHOT")];
+        }
+        heads
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Volume(id) => id.fmt(f),
+            Self::Snapshot(id) => id.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Instance(id) => write!(f, "instance {id}, billed by the second")?,
+            Self::Volume(id, size) => write!(f, "volume {id}, {size} GiB")?,
+            Self::Snapshot(id, size) => write!(f, "snapshot {id}, at most {size} GiB")?,
+        }
+        match self.cents() {
+            Some(cents) => write!(f, ", about ${}.{:02} a month", cents / 100, cents % 100),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forked(heads) => {
+                f.write_str("the drive has two lines of generations: ")?;
+                for (index, (head, generation)) in heads.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}{head} at generation {generation}")?;
+                }
+                Ok(())
+            }
+            Self::NewestFailed { failed, older } => {
+                write!(
+                    f,
+                    "the newest snapshot {failed} failed, and its volume is gone"
+                )?;
+                match older {
+                    Some(older) => write!(f, "; the newest whole one is {older}"),
+                    None => f.write_str("; there is no older one"),
+                }
+            }
+            Self::SnapshotsFail(volume) => write!(f, "snapshots of volume {volume} keep failing"),
+            Self::VolumeError(volume) => write!(f, "AWS says that volume {volume} failed"),
+            Self::Unreachable(instance) => write!(
+                f,
+                "instance {instance} holds the drive and does not answer, which does not prove \
+                 that nobody uses it"
+            ),
+            Self::NeverEnds(instance) => write!(
+                f,
+                "instance {instance} is on its way out, but does not let go of the drive"
+            ),
+            Self::Unreadable(things) => {
+                f.write_str("it cannot be read how old these are: ")?;
+                for (index, (id, problem)) in things.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}{id} ({problem})")?;
+                }
+                Ok(())
+            }
+            Self::Damaged(volume, problem) => {
+                write!(
+                    f,
+                    "the drive on volume {volume} cannot be mounted: {problem}"
+                )
+            }
+            Self::NoHost(launches) => {
+                write!(
+                    f,
+                    "{launches} instances were launched and none could be used"
+                )
+            }
+            Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
+        }
+    }
+}

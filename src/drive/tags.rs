@@ -1,0 +1,429 @@
+//! The record: what xdrive writes into tags, and how it is read back.
+//!
+//! Every tag is written in the call that creates the thing. Nothing is ever taken back: a tag is
+//! added or, for a generation, raised; none is deleted to mean something. So a stale read can make
+//! xdrive wait or spend a spare snapshot, never lose.
+//!
+//! What claims to belong to a drive and cannot be read is [`Unreadable`], never skipped: it may be
+//! the newest there is.
+
+use std::collections::BTreeMap;
+
+use crate::ec2::Tags;
+
+use super::name::{DriveName, Generation, SessionId};
+
+/// The name that AWS's console shows.
+pub const NAME: &str = "Name";
+/// The drive that a thing belongs to; xdrive filters by it.
+pub const DRIVE: &str = "xdrive:drive";
+/// Who made or last claimed it.
+pub const SESSION: &str = "xdrive:session";
+/// That session's caller: an ARN without session name.
+pub const OWNER: &str = "xdrive:owner";
+/// On instances: the host's public SSH key.
+pub const HOST_KEY: &str = "xdrive:host-key";
+/// On root disks: `root`, so that no root disk is ever taken for a drive's volume.
+pub const DISK: &str = "xdrive:disk";
+/// On volumes: created empty.
+pub const BLANK: &str = "xdrive:blank";
+/// On volumes created empty: the generation at which it was first seen formatted, written before
+/// anybody may use the drive. As long as it is missing, nobody's data is on the volume.
+pub const FORMATTED: &str = "xdrive:formatted";
+/// On volumes: the generation it started with.
+pub const BASE: &str = "xdrive:base";
+/// On volumes and snapshots: how often the drive has been mounted.
+pub const GENERATION: &str = "xdrive:generation";
+/// On snapshots: `clean`, `crashed` or `checkpoint`.
+pub const KIND: &str = "xdrive:kind";
+/// On snapshots: the unique id of the attempt.
+pub const OP: &str = "xdrive:op";
+
+/// The drive's own settings, which travel with its volumes and snapshots.
+const SETTINGS: [&str; 3] = ["xdrive:image", "xdrive:type", "xdrive:size"];
+
+/// The drive's own settings (`image`, `type`, `size`), as its volumes and snapshots carry them, so
+/// that another laptop needs no flags. Keys are the tags' own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings(BTreeMap<String, String>);
+
+/// What a session is and for whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The run of xdrive.
+    pub session: SessionId,
+    /// Its caller.
+    pub owner: String,
+}
+
+/// How a snapshot came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SnapshotKind {
+    /// Taken while the drive was in use: it never allows a deletion.
+    Checkpoint,
+    /// Its host vanished.
+    Crashed,
+    /// The drive was closed first.
+    Clean,
+}
+
+/// What a volume's tags say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum VolumeTags {
+    /// An instance's root disk.
+    Root,
+    /// A drive's volume.
+    Drive {
+        /// What it started with.
+        base: Generation,
+        /// What it is at.
+        generation: Generation,
+        /// Created empty.
+        blank: bool,
+        /// Known to have been formatted.
+        formatted: bool,
+        /// Who made or last claimed it.
+        session: SessionId,
+    },
+}
+
+/// What a snapshot's tags say.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SnapshotTags {
+    /// Its volume's generation.
+    pub generation: Generation,
+    /// How it came to be.
+    pub kind: SnapshotKind,
+    /// The attempt that made it.
+    pub op: String,
+}
+
+/// A tag that is missing or makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("its tag {tag} {problem}")]
+pub struct Unreadable {
+    /// Which tag.
+    pub tag: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+impl Settings {
+    /// The ones among `tags`.
+    #[must_use]
+    pub fn read(tags: &Tags) -> Self {
+        let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
+        Self(
+            tags.iter()
+                .filter(known)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
+    /// From image reference, instance type and size in GiB, where they are the drive's own.
+    #[must_use]
+    pub fn new(image: Option<&str>, instance_type: Option<&str>, size: Option<u32>) -> Self {
+        let values = [
+            image.map(str::to_owned),
+            instance_type.map(str::to_owned),
+            size.map(|gib| gib.to_string()),
+        ];
+        Self(
+            SETTINGS
+                .into_iter()
+                .zip(values)
+                .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+                .collect(),
+        )
+    }
+
+    /// The container image, if the drive has its own.
+    #[must_use]
+    pub fn image(&self) -> Option<&str> {
+        self.0.get(SETTINGS[0]).map(String::as_str)
+    }
+
+    /// The instance type, if the drive has its own.
+    #[must_use]
+    pub fn instance_type(&self) -> Option<&str> {
+        self.0.get(SETTINGS[1]).map(String::as_str)
+    }
+}
+
+impl SnapshotKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Crashed => "crashed",
+            Self::Checkpoint => "checkpoint",
+        }
+    }
+}
+
+/// The tags that everything of a drive has.
+#[must_use]
+pub fn common(drive: &DriveName, who: &Identity) -> Tags {
+    [
+        (NAME, drive.as_str()),
+        (DRIVE, drive.as_str()),
+        (SESSION, &who.session.0),
+        (OWNER, &who.owner),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect()
+}
+
+/// An instance's tags.
+#[must_use]
+pub fn instance(drive: &DriveName, who: &Identity, host_key: &str) -> Tags {
+    let mut tags = common(drive, who);
+    tags.insert(HOST_KEY.to_owned(), host_key.to_owned());
+    tags
+}
+
+/// A root disk's tags.
+#[must_use]
+pub fn root(drive: &DriveName, who: &Identity) -> Tags {
+    let mut tags = common(drive, who);
+    tags.insert(DISK.to_owned(), "root".to_owned());
+    tags
+}
+
+/// A new volume's tags. `base` is its snapshot's generation, or [`Generation::EMPTY`]; `blank` is
+/// whether it is created empty.
+#[must_use]
+pub fn volume(
+    drive: &DriveName,
+    who: &Identity,
+    base: Generation,
+    blank: bool,
+    settings: &Settings,
+) -> Tags {
+    let mut tags = common(drive, who);
+    tags.insert(BASE.to_owned(), base.to_string());
+    tags.insert(GENERATION.to_owned(), base.to_string());
+    if blank {
+        tags.insert(BLANK.to_owned(), "yes".to_owned());
+    }
+    tags.extend(settings.0.clone());
+    tags
+}
+
+/// A snapshot's tags; `settings` are its volume's.
+#[must_use]
+pub fn snapshot(
+    drive: &DriveName,
+    who: &Identity,
+    own: &SnapshotTags,
+    settings: &Settings,
+) -> Tags {
+    let mut tags = common(drive, who);
+    tags.insert(GENERATION.to_owned(), own.generation.to_string());
+    tags.insert(KIND.to_owned(), own.kind.as_str().to_owned());
+    tags.insert(OP.to_owned(), own.op.clone());
+    tags.extend(settings.0.clone());
+    tags
+}
+
+/// What a claim writes: the new session and its owner.
+#[must_use]
+pub fn claim(who: &Identity) -> Tags {
+    [(SESSION, &who.session.0), (OWNER, &who.owner)]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
+}
+
+/// What raising a generation writes.
+#[must_use]
+pub fn raised(who: &Identity, generation: Generation) -> Tags {
+    let mut tags = claim(who);
+    tags.insert(GENERATION.to_owned(), generation.to_string());
+    tags
+}
+
+/// What marking a volume as formatted writes.
+#[must_use]
+pub fn formatted(generation: Generation) -> Tags {
+    Tags::from([(FORMATTED.to_owned(), generation.to_string())])
+}
+
+/// What keeping a thing under another drive's name writes.
+#[must_use]
+pub fn renamed(drive: &DriveName) -> Tags {
+    [NAME, DRIVE]
+        .into_iter()
+        .map(|key| (key.to_owned(), drive.to_string()))
+        .collect()
+}
+
+/// The session that made or last claimed a thing; an empty one if it says nothing.
+#[must_use]
+pub fn session(tags: &Tags) -> SessionId {
+    SessionId(tags.get(SESSION).cloned().unwrap_or_default())
+}
+
+/// The owner; empty if it says nothing.
+#[must_use]
+pub fn owner(tags: &Tags) -> &str {
+    tags.get(OWNER).map_or("", String::as_str)
+}
+
+/// The host's public key.
+#[must_use]
+pub fn host_key(tags: &Tags) -> Option<&str> {
+    tags.get(HOST_KEY).map(String::as_str)
+}
+
+/// Reads a volume's tags.
+pub fn read_volume(tags: &Tags) -> Result<VolumeTags, Unreadable> {
+    if tags.get(DISK).is_some_and(|disk| disk == "root") {
+        return Ok(VolumeTags::Root);
+    }
+    let base = generation(tags, BASE)?;
+    let own = generation(tags, GENERATION)?;
+    if own < base {
+        return Err(Unreadable {
+            tag: GENERATION,
+            problem: format!("is {own}, less than its base {base}"),
+        });
+    }
+    Ok(VolumeTags::Drive {
+        base,
+        generation: own,
+        blank: tags.contains_key(BLANK),
+        formatted: tags.contains_key(FORMATTED),
+        session: session(tags),
+    })
+}
+
+/// Reads a snapshot's tags.
+pub fn read_snapshot(tags: &Tags) -> Result<SnapshotTags, Unreadable> {
+    let kinds = [
+        SnapshotKind::Clean,
+        SnapshotKind::Crashed,
+        SnapshotKind::Checkpoint,
+    ];
+    let kind = text(tags, KIND)?;
+    let Some(kind) = kinds.into_iter().find(|known| known.as_str() == kind) else {
+        return Err(Unreadable {
+            tag: KIND,
+            problem: format!("is {kind:?}"),
+        });
+    };
+    Ok(SnapshotTags {
+        generation: generation(tags, GENERATION)?,
+        kind,
+        op: text(tags, OP)?.to_owned(),
+    })
+}
+
+fn text<'a>(tags: &'a Tags, tag: &'static str) -> Result<&'a str, Unreadable> {
+    tags.get(tag).map(String::as_str).ok_or_else(|| Unreadable {
+        tag,
+        problem: "is missing".to_owned(),
+    })
+}
+
+fn generation(tags: &Tags, tag: &'static str) -> Result<Generation, Unreadable> {
+    let given = text(tags, tag)?;
+    given.parse().map_err(|_| Unreadable {
+        tag,
+        problem: format!("is {given:?}, not a number"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who() -> Identity {
+        Identity {
+            session: SessionId("s1".into()),
+            owner: "arn:aws:iam::1:user/me".into(),
+        }
+    }
+
+    fn demo() -> DriveName {
+        "demo".parse().unwrap()
+    }
+
+    #[test]
+    fn a_new_volume_reads_back_as_it_was_written() {
+        let settings = Settings::new(Some("jupyter"), None, Some(8));
+        let tags = volume(&demo(), &who(), Generation(4), false, &settings);
+        assert_eq!(
+            read_volume(&tags),
+            Ok(VolumeTags::Drive {
+                base: Generation(4),
+                generation: Generation(4),
+                blank: false,
+                formatted: false,
+                session: SessionId("s1".into()),
+            })
+        );
+        assert_eq!(Settings::read(&tags), settings);
+    }
+
+    #[test]
+    fn every_thing_of_a_drive_says_whose_it_is() {
+        let op = SnapshotTags {
+            generation: Generation(1),
+            kind: SnapshotKind::Clean,
+            op: "o".into(),
+        };
+        for tags in [
+            instance(&demo(), &who(), "ssh-ed25519 AAAA"),
+            root(&demo(), &who()),
+            volume(
+                &demo(),
+                &who(),
+                Generation::EMPTY,
+                true,
+                &Settings::default(),
+            ),
+            snapshot(&demo(), &who(), &op, &Settings::default()),
+        ] {
+            for (key, value) in [(NAME, "demo"), (DRIVE, "demo"), (SESSION, "s1")] {
+                assert_eq!(tags.get(key).map(String::as_str), Some(value));
+            }
+            assert_eq!(owner(&tags), who().owner);
+        }
+    }
+
+    #[test]
+    fn a_root_disk_is_never_taken_for_the_drive() {
+        assert_eq!(read_volume(&root(&demo(), &who())), Ok(VolumeTags::Root));
+    }
+
+    #[test]
+    fn tags_that_make_no_sense_are_not_skipped() {
+        let mut tags = volume(&demo(), &who(), Generation(4), false, &Settings::default());
+        tags.insert(GENERATION.into(), "3".into());
+        assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
+        tags.insert(GENERATION.into(), "many".into());
+        assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
+        tags.remove(BASE);
+        assert_eq!(read_volume(&tags).unwrap_err().tag, BASE);
+        assert_eq!(read_snapshot(&Tags::new()).unwrap_err().tag, KIND);
+    }
+
+    #[test]
+    fn a_snapshot_reads_back_as_it_was_written() {
+        for kind in [
+            SnapshotKind::Clean,
+            SnapshotKind::Crashed,
+            SnapshotKind::Checkpoint,
+        ] {
+            let own = SnapshotTags {
+                generation: Generation(9),
+                kind,
+                op: "abc".into(),
+            };
+            let tags = snapshot(&demo(), &who(), &own, &Settings::default());
+            assert_eq!(read_snapshot(&tags), Ok(own));
+        }
+    }
+}
