@@ -1,18 +1,43 @@
 //! An EC2 in a folder: the EC2 Query API over real Linux machines, with no daemon of its own.
 //!
 //! ```text
-//! request ─ wire (query in, SigV4, XML out) ─ calls (EC2's behaviour) ─ store (one JSON file)
-//!                                                   └─ plane (paper, or namespaces and disks)
+//! request ─ wire (query in, SigV4, XML out) ─ calls (EC2's behaviour) ─ change ─ store (one file)
+//!                                                                         └ plane (paper, or
+//!                                                                           namespaces and disks)
 //! ```
 //!
 //! The rest of xdrive sees none of this: it speaks to an `aws-sdk-ec2` client. All state is one
-//! directory, usable by several processes at once; what time does is computed from stamps.
+//! directory, usable by several processes at once. What time does is computed from stamps
+//! (`records`), by one table of delays (`delays`); what machines do by themselves is written down
+//! by whoever looks next (`world`, `change`). It answers as EC2 does, refusals included, for the
+//! calls and parameters it knows, and refuses all others: it never makes up a success.
 
+mod calls;
+mod catalog;
+mod change;
+mod delays;
+mod faults;
 pub mod plane;
+mod records;
+mod settings;
+mod store;
 pub mod wire;
+mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use anyhow::Context as _;
+use jiff::Timestamp;
+
+pub use delays::{Delays, Preset};
+pub use faults::Fault;
+pub use settings::{PlaneKind, Settings};
+pub use store::{Credentials, StoreError};
+
+use crate::clock::Clock;
+use plane::{Plane, RealPlane};
+use store::Store;
 use wire::{ApiError, Params, Xml};
 
 /// How to open an EC2 in a folder.
@@ -20,72 +45,195 @@ use wire::{ApiError, Params, Xml};
 pub struct OpenOptions {
     /// The state directory; made if it is not there.
     pub dir: PathBuf,
-    /// Paper or real.
-    pub plane: plane::Plane,
+    /// Paper or real. A directory is one of them for good.
+    pub plane: Plane,
     /// Its time.
-    pub clock: crate::clock::Clock,
+    pub clock: Clock,
+    /// What overrides the directory's `settings.toml`.
+    pub settings: Settings,
 }
 
-/// A random key made with the state directory (mode 0600 there): the only one that signs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    /// `AKIA…`.
-    pub access_key_id: String,
-    /// The secret half.
-    pub secret_access_key: String,
-}
+impl OpenOptions {
+    /// The EC2 in `dir`, as its `settings.toml` says.
+    #[must_use]
+    pub fn new(dir: &Path, plane: Plane, clock: Clock) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            plane,
+            clock,
+            settings: Settings::default(),
+        }
+    }
 
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("access_key_id", &self.access_key_id)
-            .finish_non_exhaustive()
+    /// The EC2 in `real.dir`, on the plane that its `settings.toml` asks for: `real` by default.
+    pub fn from_settings(real: RealPlane, clock: Clock) -> anyhow::Result<Self> {
+        let dir = real.dir.clone();
+        let plane = match Settings::read(&dir)?.plane.unwrap_or_default() {
+            PlaneKind::Paper => Plane::Paper,
+            PlaneKind::Real => Plane::Real(real),
+        };
+        Ok(Self::new(&dir, plane, clock))
     }
 }
 
 /// An EC2 in a folder, opened. Cheap to clone; all clones and all processes share the folder.
 #[derive(Debug, Clone)]
-pub struct Local {}
+pub struct Local(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    plane: Plane,
+    clock: Clock,
+    delays: Delays,
+    region: String,
+    credentials: Credentials,
+}
 
 impl Local {
     /// Opens it, and completes or undoes what a killed process left half done.
+    ///
+    /// Fails, with nothing changed, if the directory cannot be used: a damaged or newer state
+    /// file ([`StoreError`]), another plane or region than it was made with, a wrong setting.
     pub fn open(options: OpenOptions) -> anyhow::Result<Self> {
-        let _ = options;
-        todo!()
+        let OpenOptions {
+            dir,
+            plane,
+            clock,
+            settings,
+        } = options;
+        let real = matches!(plane, Plane::Real(_));
+        let store = Store::new(&dir, real)?;
+        let settings = settings.over(Settings::read(&dir)?);
+        let lock = store.lock()?;
+        let known = store.read()?;
+        let region = match (&known, &settings.region) {
+            (Some(world), None) => world.region.clone(),
+            (None, None) => catalog::DEFAULT_REGION.to_owned(),
+            (Some(world), Some(region)) if *region != world.region => anyhow::bail!(
+                "{} is in {}, not in {region}: its settings cannot move it",
+                dir.display(),
+                world.region
+            ),
+            (_, Some(region)) => region.clone(),
+        };
+        catalog::check_region(&region)?;
+        let world = match known {
+            Some(world) => world,
+            None => {
+                let world = world::World::new(real, &region, clock.now());
+                store.write(&lock, &world)?;
+                world
+            }
+        };
+        anyhow::ensure!(
+            world.real == real,
+            "{} holds {} instances; open another directory for {} ones",
+            dir.display(),
+            if world.real { "real" } else { "paper" },
+            if real { "real" } else { "paper" }
+        );
+        let credentials = store.credentials(&lock)?;
+        let delays = settings.table();
+        let inner = Inner {
+            store,
+            plane,
+            clock,
+            delays,
+            region,
+            credentials,
+        };
+        let mut world = world;
+        change::recover(&inner, &lock, &mut world, inner.clock.now())
+            .and_then(|()| change::sweep(&inner, &world))
+            .with_context(|| format!("cannot clean up {}", dir.display()))?;
+        drop(lock);
+        Ok(Self(Arc::new(inner)))
     }
 
-    /// The key that requests must be signed with.
-    #[must_use]
-    pub fn credentials(&self) -> &Credentials {
-        todo!()
-    }
-
-    /// The region it is.
-    #[must_use]
-    pub fn region(&self) -> &str {
-        todo!()
-    }
-
-    /// Its time.
-    #[must_use]
-    pub fn clock(&self) -> &crate::clock::Clock {
-        todo!()
-    }
-
-    /// The state directory.
-    #[must_use]
-    pub fn dir(&self) -> &std::path::Path {
-        todo!()
-    }
-
-    /// Carries out one call. Blocks for as long as the data plane takes.
+    /// Carries out one call. Blocks for as long as the lock and the data plane take.
     ///
     /// The answer is the response element: `<DescribeVolumesResponse>` with `<volumeSet>` in it
     /// (the wire adds namespace and request id); for STS what stands in
     /// `<GetCallerIdentityResult>`; for EC2 Instance Connect children that are the members of its
     /// JSON answer.
     pub fn call(&self, action: &str, params: &Params) -> Result<Xml, ApiError> {
-        let _ = (action, params);
-        todo!()
+        calls::dispatch(self, action, params)
+    }
+
+    /// The key that requests are signed with.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+
+    /// Its region's name, such as `us-east-1`.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        &self.0.region
+    }
+
+    /// Its time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.0.store.dir()
+    }
+
+    /// Its table of delays.
+    #[must_use]
+    pub fn delays(&self) -> &Delays {
+        &self.0.delays
+    }
+
+    /// Lets the next calls fail: a fault that tests plant and programs meet.
+    pub fn plant(&self, fault: Fault) -> Result<(), ApiError> {
+        self.change(|change| {
+            change.world.faults.push(fault);
+            Ok(())
+        })
+    }
+
+    /// The volume or snapshot `id` fails: from now on its state is `error`.
+    pub fn break_down(&self, id: &str) -> Result<(), ApiError> {
+        self.change(|change| {
+            let now = change.now;
+            let world = &mut change.world;
+            let failed = match (world.volumes.get_mut(id), world.snapshots.get_mut(id)) {
+                (Some(volume), _) => &mut volume.failed,
+                (None, Some(snapshot)) => &mut snapshot.failed,
+                (None, None) => return Err(calls::no_such_id(id)),
+            };
+            failed.get_or_insert(now);
+            Ok(())
+        })
+    }
+
+    /// The instance `id` switches itself off, as `poweroff` inside it does: then it is terminated
+    /// or stopped, as its `InstanceInitiatedShutdownBehavior` says.
+    pub fn switch_off(&self, id: &str) -> Result<(), ApiError> {
+        self.change(|change| {
+            let now = change.now;
+            if change.world.instance(id, now, &self.0.delays).is_none() {
+                return Err(calls::no_such_id(id));
+            }
+            if let plane @ Plane::Real(_) = &self.0.plane {
+                plane
+                    .power_off(id, self.0.delays.shutdown_grace)
+                    .map_err(change::refusal)?;
+            }
+            change.world.begin_end(id, now, true);
+            Ok(())
+        })
+    }
+
+    /// Now, on its clock.
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 }

@@ -13,6 +13,7 @@
 //! tests run on, and it shall be the one that other tools use. Nothing here knows what a call does.
 
 mod announcement;
+pub(super) mod blob;
 mod in_process;
 mod params;
 mod protocol;

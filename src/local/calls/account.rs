@@ -1,0 +1,69 @@
+//! Who calls (STS), and letting a key in for a minute (EC2 Instance Connect).
+
+use super::request::no_such;
+use super::{Answer, Reading};
+use crate::local::catalog;
+use crate::local::change::refusal;
+use crate::local::plane::Plane;
+use crate::local::records::InstanceState;
+use crate::local::wire::{ApiError, Xml};
+
+/// STS `GetCallerIdentity`.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table of calls")]
+pub(super) fn caller(_: &Reading<'_>) -> Answer {
+    Ok(vec![
+        Xml::text("Arn", catalog::CALLER),
+        Xml::text("UserId", catalog::USER_ID),
+        Xml::text("Account", catalog::ACCOUNT),
+    ])
+}
+
+/// EC2 Instance Connect `SendSSHPublicKey`: the key logs the user in for 60 seconds.
+pub(super) fn send_ssh_key(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    let id = request.required("InstanceId")?;
+    let user = request.required("InstanceOSUser")?;
+    let key = request.required("SSHPublicKey")?;
+    let found = reading
+        .world
+        .instance(id, reading.now, &reading.inner.delays);
+    let (instance, state) = found.ok_or_else(|| match no_such("i-", id) {
+        error if error.code.ends_with("NotFound") => ApiError::client(
+            "EC2InstanceNotFoundException",
+            format!("Instance not found: {id}"),
+        ),
+        error => invalid(error.message),
+    })?;
+    if let Some(zone) = request
+        .text("AvailabilityZone")
+        .filter(|zone| *zone != instance.zone)
+    {
+        return Err(invalid(format!("Instance {id} is not in {zone}")));
+    }
+    let name = user
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if !name || user.len() > 31 || user.starts_with('-') {
+        return Err(invalid(format!("{user:?} is not the name of a user")));
+    }
+    let mut words = key.split_whitespace();
+    let kind = words.next().unwrap_or_default();
+    let known = kind.starts_with("ssh-") || kind.starts_with("ecdsa-");
+    if !known || words.next().is_none() || key.trim().contains('\n') {
+        return Err(invalid("The SSH public key is not one".to_owned()));
+    }
+    if !matches!(state, InstanceState::Running) {
+        return Err(ApiError::client(
+            "EC2InstanceStateInvalidException",
+            format!("Instance {id} is in the {} state", state.name()),
+        ));
+    }
+    if let plane @ Plane::Real(_) = &reading.inner.plane {
+        plane.send_ssh_key(id, user, key.trim()).map_err(refusal)?;
+    }
+    Ok(vec![Xml::text("Success", true)])
+}
+
+fn invalid(message: String) -> ApiError {
+    ApiError::client("InvalidArgsException", message)
+}

@@ -1,0 +1,174 @@
+//! `RunInstances`: brings the machines up, writes down instances and root disks.
+
+use std::net::Ipv4Addr;
+
+use super::Answer;
+use super::images;
+use super::instances;
+use super::order::{Order, order};
+use super::request::{Request, new_id, repeats};
+use crate::local::catalog;
+use crate::local::change::{Change, refusal};
+use crate::local::plane;
+use crate::local::records::{Attachment, Instance, Machine, Spot, Tags, Volume};
+use crate::local::wire::{ApiError, Xml};
+use crate::local::world::Intent;
+
+/// `RunInstances`.
+pub(super) fn run_instances(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+    let token = request.token(request.text("Placement.AvailabilityZone"));
+    let mut known = Vec::new();
+    for (id, instance) in &change.world.instances {
+        if repeats(instance.token.as_ref(), token.as_ref())? {
+            if instance.termination.is_some() {
+                return Err(ApiError::client(
+                    "IdempotentInstanceTerminated",
+                    format!("The instance {id} of this client token has been terminated"),
+                ));
+            }
+            known.push(id.clone());
+        }
+    }
+    if !known.is_empty() {
+        known.sort_by_key(|id| {
+            change
+                .world
+                .instances
+                .get(id)
+                .map(|known| known.launch_index)
+        });
+        return Ok(answer(change, &known));
+    }
+    let order = order(request, change, token)?;
+    let reservation = new_id("r-")?;
+    let mut ids = Vec::new();
+    for index in 0..order.count {
+        ids.push(launch_one(&order, &reservation, index, change)?);
+    }
+    Ok(answer(change, &ids))
+}
+
+fn answer(change: &Change<'_>, ids: &[String]) -> Vec<Xml> {
+    let delays = change.local.delays();
+    let reservation = ids.first().and_then(|id| change.world.instances.get(id));
+    let reservation = reservation.map_or("", |instance| instance.reservation.as_str());
+    let items = ids.iter().filter_map(|id| {
+        let (instance, state) = change.world.instance(id, change.now, delays)?;
+        Some(instances::item(
+            &change.world,
+            id,
+            instance,
+            state,
+            change.now,
+            delays,
+        ))
+    });
+    vec![
+        Xml::text("reservationId", reservation),
+        Xml::text("ownerId", catalog::ACCOUNT),
+        Xml::node("groupSet", []),
+        Xml::list("instancesSet", items),
+    ]
+}
+
+fn launch_one(
+    order: &Order,
+    reservation: &str,
+    index: u32,
+    change: &mut Change<'_>,
+) -> Result<String, ApiError> {
+    let id = new_id("i-")?;
+    let machine = plane::Machine {
+        instance: id.clone(),
+        image: order.image.clone(),
+        instance_type: order.kind.name.to_owned(),
+        zone: order.zone.name.clone(),
+        user_data: order.user_data.clone(),
+        tokens_required: order.tokens_required,
+        account: catalog::ACCOUNT.to_owned(),
+    };
+    let mut up = None;
+    change
+        .effect(Intent::Sweep, |plane| {
+            up = Some(plane.launch(&machine)?);
+            Ok(())
+        })
+        .map_err(refusal)?;
+    let launches = change.world.launches;
+    change.world.launches = launches.wrapping_add(1);
+    // On paper: an address that no machine has (RFC 2544, benchmarking).
+    let machine = up.map_or_else(
+        || Machine {
+            address: Ipv4Addr::from_bits(
+                Ipv4Addr::new(198, 18, 0, 0).to_bits() | (launches & 0x1_ffff),
+            ),
+            supervisor: 0,
+            started: 0,
+        },
+        Machine::from,
+    );
+    let delays = change.local.delays();
+    let now = change.now;
+    let tags = |kind: &str| {
+        order
+            .tags
+            .get(kind)
+            .map_or_else(Tags::default, |tags| Tags::new(now, tags))
+    };
+    let spot = match &order.spot {
+        None => None,
+        Some(max_price) => Some(Spot {
+            id: new_id("sir-")?,
+            max_price: max_price.clone(),
+            tags: tags("spot-instances-request"),
+        }),
+    };
+    let instance = Instance {
+        reservation: reservation.to_owned(),
+        launch_index: index,
+        token: order.token.clone(),
+        image: order.image.clone(),
+        instance_type: order.kind.name.to_owned(),
+        zone: order.zone.name.clone(),
+        spot,
+        groups: order.groups.clone(),
+        tokens_required: order.tokens_required,
+        hop_limit: order.hop_limit,
+        terminates_itself: order.terminates_itself,
+        machine,
+        launched: now,
+        running: now + delays.running,
+        stop: None,
+        termination: None,
+        tags: tags("instance"),
+    };
+    let root = Volume {
+        token: None,
+        zone: order.zone.name.clone(),
+        gib: order.root.gib,
+        kind: order.root.kind.clone(),
+        iops: Some(3000),
+        throughput: Some(125),
+        encrypted: order.root.encrypted,
+        snapshot: Some(images::root_snapshot(&order.image)),
+        root: true,
+        created: now,
+        available: now,
+        failed: None,
+        deleting: None,
+        deleted: None,
+        attachments: vec![Attachment {
+            instance: id.clone(),
+            device: catalog::ROOT_DEVICE.to_owned(),
+            attaching: now,
+            attached: now,
+            detaching: None,
+            detached: None,
+            delete_on_termination: vec![(now, order.root.delete_on_termination)],
+        }],
+        tags: tags("volume"),
+    };
+    change.world.volumes.insert(new_id("vol-")?, root);
+    change.world.instances.insert(id.clone(), instance);
+    Ok(id)
+}

@@ -1,0 +1,222 @@
+//! Regions, zones, and the one default VPC with a subnet in each zone.
+
+use std::collections::BTreeMap;
+
+use super::filter::{Field, Filters};
+use super::page::Page;
+use super::request::no_such;
+use super::{Answer, Reading};
+use crate::local::catalog;
+use crate::local::wire::{ApiError, Xml};
+
+/// `DescribeRegions`.
+pub(super) fn regions(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    request.flag("AllRegions")?;
+    let names = request.list("RegionName");
+    if let Some(name) = names.iter().find(|name| !catalog::REGIONS.contains(name)) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!("Invalid region: [{name}]"),
+        ));
+    }
+    let filters = Filters::new(
+        request,
+        &["endpoint", "opt-in-status", "region-name"],
+        false,
+    )?;
+    let mut items = Vec::new();
+    for name in catalog::REGIONS {
+        let endpoint = format!("ec2.{name}.amazonaws.com");
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+            "endpoint" => Field::one(&endpoint),
+            "opt-in-status" => Field::one("opt-in-not-required"),
+            "region-name" => Field::one(name),
+            _ => Field::Unknown,
+        })?;
+        if passes && (names.is_empty() || names.contains(&name)) {
+            items.push(vec![
+                Xml::text("regionName", name),
+                Xml::text("regionEndpoint", endpoint),
+                Xml::text("optInStatus", "opt-in-not-required"),
+            ]);
+        }
+    }
+    Ok(vec![Xml::list("regionInfo", items)])
+}
+
+/// `DescribeAvailabilityZones`.
+pub(super) fn zones(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    request.flag("AllAvailabilityZones")?;
+    let zones = catalog::zones(&reading.inner.region);
+    let (names, ids) = (request.list("ZoneName"), request.list("ZoneId"));
+    for name in &names {
+        super::request::zone(&reading.inner.region, name)?;
+    }
+    if let Some(id) = ids
+        .iter()
+        .find(|id| !zones.iter().any(|zone| zone.id == **id))
+    {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!("Invalid availability zone-id: [{id}]"),
+        ));
+    }
+    let filters = Filters::new(
+        request,
+        &[
+            "opt-in-status",
+            "region-name",
+            "state",
+            "zone-id",
+            "zone-name",
+            "zone-type",
+        ],
+        false,
+    )?;
+    let mut items = Vec::new();
+    for zone in &zones {
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+            "opt-in-status" => Field::one("opt-in-not-required"),
+            "region-name" => Field::one(&reading.inner.region),
+            "state" => Field::one("available"),
+            "zone-id" => Field::one(&zone.id),
+            "zone-name" => Field::one(&zone.name),
+            "zone-type" => Field::one("availability-zone"),
+            _ => Field::Unknown,
+        })?;
+        let wanted = (names.is_empty() || names.contains(&zone.name.as_str()))
+            && (ids.is_empty() || ids.contains(&zone.id.as_str()));
+        if passes && wanted {
+            items.push(vec![
+                Xml::text("zoneName", &zone.name),
+                Xml::text("zoneId", &zone.id),
+                Xml::text("zoneState", "available"),
+                Xml::text("zoneType", "availability-zone"),
+                Xml::text("regionName", &reading.inner.region),
+                Xml::text("groupName", &reading.inner.region),
+                Xml::text("networkBorderGroup", &reading.inner.region),
+                Xml::text("optInStatus", "opt-in-not-required"),
+                Xml::node("messageSet", []),
+            ]);
+        }
+    }
+    Ok(vec![Xml::list("availabilityZoneInfo", items)])
+}
+
+/// `DescribeSubnets`.
+pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    let zones = catalog::zones(&reading.inner.region);
+    let ids = request.list("SubnetId");
+    if let Some(id) = ids
+        .iter()
+        .find(|id| !zones.iter().any(|zone| zone.subnet == **id))
+    {
+        return Err(no_such("subnet-", id));
+    }
+    let filters = Filters::new(
+        request,
+        &[
+            "availability-zone",
+            "availabilityZone",
+            "availability-zone-id",
+            "cidr-block",
+            "default-for-az",
+            "defaultForAz",
+            "map-public-ip-on-launch",
+            "owner-id",
+            "state",
+            "subnet-id",
+            "vpc-id",
+        ],
+        true,
+    )?;
+    let page = Page::new(request, "DescribeSubnets", 5, !ids.is_empty())?;
+    let mut found = Vec::new();
+    for zone in zones {
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+            "availability-zone" | "availabilityZone" => Field::one(&zone.name),
+            "availability-zone-id" => Field::one(&zone.id),
+            "cidr-block" => Field::one(&zone.cidr),
+            "default-for-az" | "defaultForAz" | "map-public-ip-on-launch" => Field::one(true),
+            "owner-id" => Field::one(catalog::ACCOUNT),
+            "state" => Field::one("available"),
+            "subnet-id" => Field::one(&zone.subnet),
+            "vpc-id" => Field::one(catalog::VPC),
+            _ => Field::Unknown,
+        })?;
+        if passes && (ids.is_empty() || ids.contains(&zone.subnet.as_str())) {
+            let item = vec![
+                Xml::text("subnetId", &zone.subnet),
+                Xml::text("state", "available"),
+                Xml::text("vpcId", catalog::VPC),
+                Xml::text("cidrBlock", &zone.cidr),
+                // EC2 keeps five addresses of each subnet for itself.
+                Xml::text("availableIpAddressCount", 4091),
+                Xml::text("availabilityZone", &zone.name),
+                Xml::text("availabilityZoneId", &zone.id),
+                Xml::text("defaultForAz", true),
+                Xml::text("mapPublicIpOnLaunch", true),
+                Xml::text("ownerId", catalog::ACCOUNT),
+                Xml::node("tagSet", []),
+            ];
+            found.push((zone.subnet, item));
+        }
+    }
+    let (found, next) = page.cut(found);
+    Ok([Xml::list("subnetSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}
+
+/// `DescribeVpcs`.
+pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    let ids = request.list("VpcId");
+    if let Some(id) = ids.iter().find(|id| **id != catalog::VPC) {
+        return Err(no_such("vpc-", id));
+    }
+    let filters = Filters::new(
+        request,
+        &[
+            "cidr",
+            "is-default",
+            "isDefault",
+            "owner-id",
+            "state",
+            "vpc-id",
+        ],
+        true,
+    )?;
+    let page = Page::new(request, "DescribeVpcs", 5, !ids.is_empty())?;
+    let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+        "cidr" => Field::one(catalog::VPC_CIDR),
+        "is-default" | "isDefault" => Field::one(true),
+        "owner-id" => Field::one(catalog::ACCOUNT),
+        "state" => Field::one("available"),
+        "vpc-id" => Field::one(catalog::VPC),
+        _ => Field::Unknown,
+    })?;
+    let item = vec![
+        Xml::text("vpcId", catalog::VPC),
+        Xml::text("state", "available"),
+        Xml::text("cidrBlock", catalog::VPC_CIDR),
+        Xml::text("instanceTenancy", "default"),
+        Xml::text("isDefault", true),
+        Xml::text("ownerId", catalog::ACCOUNT),
+        Xml::node("tagSet", []),
+    ];
+    let all = if passes {
+        vec![(catalog::VPC.to_owned(), item)]
+    } else {
+        Vec::new()
+    };
+    let (found, next) = page.cut(all);
+    Ok([Xml::list("vpcSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}

@@ -1,0 +1,346 @@
+//! What `RunInstances` was given, checked: nothing is launched before all of it is right.
+
+use std::collections::BTreeMap;
+
+use super::images;
+use super::request::{Request, bad_value, flag, no_such, number, zone};
+use crate::local::catalog::{self, InstanceType, Zone};
+use crate::local::change::Change;
+use crate::local::records::Token;
+use crate::local::wire::{ApiError, blob};
+
+/// What is to be launched, checked.
+pub(super) struct Order {
+    pub(super) token: Option<Token>,
+    pub(super) image: String,
+    pub(super) kind: &'static InstanceType,
+    pub(super) count: u32,
+    pub(super) zone: Zone,
+    pub(super) groups: Vec<String>,
+    pub(super) user_data: Vec<u8>,
+    pub(super) spot: Option<Option<String>>,
+    pub(super) terminates_itself: bool,
+    pub(super) tokens_required: bool,
+    pub(super) hop_limit: u32,
+    pub(super) root: Root,
+    pub(super) tags: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// The root disk that is asked for.
+pub(super) struct Root {
+    pub(super) gib: u32,
+    pub(super) kind: String,
+    pub(super) encrypted: bool,
+    pub(super) delete_on_termination: bool,
+}
+
+/// Checks what `RunInstances` was given.
+pub(super) fn order(
+    request: &Request<'_>,
+    change: &Change<'_>,
+    token: Option<Token>,
+) -> Result<Order, ApiError> {
+    let count = request.number("MaxCount")?.unwrap_or(1);
+    let least = request.number("MinCount")?.unwrap_or(1);
+    if least == 0 || count < least {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Value ({count}) for parameter maxCount is invalid. Expected a value of at least minCount ({least})"
+            ),
+        ));
+    }
+    if count > 20 {
+        return Err(ApiError::client(
+            "InstanceLimitExceeded",
+            format!(
+                "You have requested more instances ({count}) than your current instance limit of 20 allows"
+            ),
+        ));
+    }
+    if let Some(key) = request.text("KeyName") {
+        return Err(ApiError::client(
+            "InvalidKeyPair.NotFound",
+            format!("The key pair '{key}' does not exist"),
+        ));
+    }
+    let name = request.text("InstanceType").unwrap_or("m5.large");
+    let kind = InstanceType::named(name).ok_or_else(|| {
+        ApiError::client(
+            "InvalidParameterValue",
+            format!("Invalid value '{name}' for InstanceType."),
+        )
+    })?;
+    let image = images::resolve(change.local, request.required("ImageId")?)?;
+    if kind.architecture != catalog::ARCHITECTURE {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "The architecture '{}' of the specified instance type does not match the \
+                 architecture '{}' of the specified AMI. Specify an instance type and an AMI that \
+                 have matching architectures, and try again.",
+                kind.architecture,
+                catalog::ARCHITECTURE
+            ),
+        ));
+    }
+    let interface = interface(request)?;
+    let terminates_itself = match request.text("InstanceInitiatedShutdownBehavior") {
+        None | Some("stop") => false,
+        Some("terminate") => true,
+        Some(value) => return Err(bad_value(value, "instanceInitiatedShutdownBehavior")),
+    };
+    let user_data = request.text("UserData").unwrap_or_default();
+    let user_data = blob::decode(user_data).ok_or_else(|| {
+        ApiError::client(
+            "InvalidUserData.Malformed",
+            "Invalid BASE64 encoding of user data.",
+        )
+    })?;
+    if user_data.len() > 16 * 1024 {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "User data is limited to 16384 bytes",
+        ));
+    }
+    let tokens_required = match request.text("MetadataOptions.HttpTokens") {
+        None | Some("optional") => false,
+        Some("required") => true,
+        Some(value) => return Err(bad_value(value, "httpTokens")),
+    };
+    if let Some(value) = request
+        .text("MetadataOptions.HttpEndpoint")
+        .filter(|v| *v != "enabled")
+    {
+        return Err(bad_value(value, "httpEndpoint"));
+    }
+    if let Some(value) = request
+        .text("Placement.Tenancy")
+        .filter(|v| *v != "default")
+    {
+        return Err(bad_value(value, "tenancy"));
+    }
+    let hop_limit = request
+        .number("MetadataOptions.HttpPutResponseHopLimit")?
+        .unwrap_or(2);
+    if !(1..=64).contains(&hop_limit) {
+        return Err(bad_value(&hop_limit.to_string(), "httpPutResponseHopLimit"));
+    }
+    Ok(Order {
+        token,
+        image,
+        kind,
+        count,
+        zone: pick_zone(request, change, interface.subnet)?,
+        groups: pick_groups(request, change, interface.groups)?,
+        user_data,
+        spot: market(request, terminates_itself)?,
+        terminates_itself,
+        tokens_required,
+        hop_limit,
+        root: root(request)?,
+        tags: request.tag_specifications(&[
+            "instance",
+            "volume",
+            "network-interface",
+            "spot-instances-request",
+        ])?,
+    })
+}
+
+/// The one network interface that can be described in place of subnet and groups.
+struct Interface<'a> {
+    subnet: Option<&'a str>,
+    groups: Vec<&'a str>,
+}
+
+fn interface<'a>(request: &Request<'a>) -> Result<Interface<'a>, ApiError> {
+    let all = request.params().structs("NetworkInterface");
+    let subnet = request.text("NetworkInterface.1.SubnetId");
+    let groups = request.list("NetworkInterface.1.SecurityGroupId");
+    if all.len() > 1 {
+        return Err(ApiError::client(
+            "UnsupportedOperation",
+            "Instances of the EC2 in a folder have one network interface",
+        ));
+    }
+    let direct = request.text("SubnetId").is_some()
+        || !request.list("SecurityGroupId").is_empty()
+        || !request.list("SecurityGroup").is_empty();
+    if !all.is_empty() && direct {
+        return Err(ApiError::client(
+            "InvalidParameterCombination",
+            "Network interfaces and an instance-level subnet ID or security groups may not be \
+             specified on the same request",
+        ));
+    }
+    for interface in &all {
+        if flag(interface, "AssociatePublicIpAddress")? == Some(false) {
+            return Err(ApiError::client(
+                "UnsupportedOperation",
+                "Instances of the EC2 in a folder always have an address that is reached from here",
+            ));
+        }
+    }
+    Ok(Interface { subnet, groups })
+}
+
+fn pick_zone(
+    request: &Request<'_>,
+    change: &Change<'_>,
+    interface_subnet: Option<&str>,
+) -> Result<Zone, ApiError> {
+    let region = change.local.region();
+    let asked = request.text("Placement.AvailabilityZone");
+    let subnet = match request.text("SubnetId").or(interface_subnet) {
+        None => None,
+        Some(id) => {
+            let zones = catalog::zones(region);
+            let zone = zones.into_iter().find(|zone| zone.subnet == id);
+            Some(zone.ok_or_else(|| no_such("subnet-", id))?)
+        }
+    };
+    match (asked, subnet) {
+        (Some(name), None) => zone(region, name),
+        (Some(name), Some(subnet)) if subnet.name != name => Err(ApiError::client(
+            "InvalidParameterCombination",
+            format!(
+                "The availability zone '{name}' is not that of the subnet {}",
+                subnet.subnet
+            ),
+        )),
+        (_, Some(subnet)) => Ok(subnet),
+        (None, None) => {
+            // EC2 chooses: here each launch goes to the next zone.
+            let mut zones = catalog::zones(region);
+            let next = change.world.launches as usize % zones.len();
+            Ok(zones.swap_remove(next))
+        }
+    }
+}
+
+fn pick_groups(
+    request: &Request<'_>,
+    change: &Change<'_>,
+    interface_groups: Vec<&str>,
+) -> Result<Vec<String>, ApiError> {
+    let groups = &change.world.groups;
+    let mut picked = Vec::new();
+    for id in request
+        .list("SecurityGroupId")
+        .into_iter()
+        .chain(interface_groups)
+    {
+        if !groups.contains_key(id) {
+            return Err(no_such("sg-", id));
+        }
+        picked.push(id.to_owned());
+    }
+    for name in request.list("SecurityGroup") {
+        let id = groups
+            .iter()
+            .find(|(_, group)| group.name == name)
+            .map(|(id, _)| id.clone());
+        picked.push(id.ok_or_else(|| {
+            ApiError::client(
+                "InvalidGroup.NotFound",
+                format!(
+                    "The security group '{name}' does not exist in default VPC '{}'",
+                    catalog::VPC
+                ),
+            )
+        })?);
+    }
+    if picked.is_empty() {
+        picked.push(catalog::DEFAULT_GROUP.to_owned());
+    }
+    Ok(picked)
+}
+
+/// Spot with its highest price (`Some(None)`: none set), or on demand.
+fn market(
+    request: &Request<'_>,
+    terminates_itself: bool,
+) -> Result<Option<Option<String>>, ApiError> {
+    const SPOT: &str = "InstanceMarketOptions.SpotOptions";
+    match request.text("InstanceMarketOptions.MarketType") {
+        None => return Ok(None),
+        Some("spot") => {}
+        Some(value) => return Err(bad_value(value, "marketType")),
+    }
+    let kind = request
+        .text(&format!("{SPOT}.SpotInstanceType"))
+        .unwrap_or("one-time");
+    let behaviour = request
+        .text(&format!("{SPOT}.InstanceInterruptionBehavior"))
+        .unwrap_or("terminate");
+    match (kind, behaviour) {
+        ("one-time", "terminate") => {}
+        ("persistent", _) | (_, "stop" | "hibernate") => {
+            return Err(ApiError::client(
+                "UnsupportedOperation",
+                "The EC2 in a folder has one-time spot requests that end by terminate",
+            ));
+        }
+        _ => return Err(bad_value(kind, "spotInstanceType")),
+    }
+    // A one-time spot instance cannot be stopped, so its own power-off terminates it either way.
+    let _ = terminates_itself;
+    let price = request.text(&format!("{SPOT}.MaxPrice"));
+    if let Some(price) = price {
+        price
+            .parse::<f64>()
+            .ok()
+            .filter(|price| *price > 0.0)
+            .ok_or_else(|| {
+                ApiError::client(
+                    "InvalidParameterValue",
+                    format!("Invalid value '{price}' for maxPrice"),
+                )
+            })?;
+    }
+    Ok(Some(price.map(str::to_owned)))
+}
+
+/// The root disk: the image's, as the mapping of its device changes it.
+fn root(request: &Request<'_>) -> Result<Root, ApiError> {
+    let mut root = Root {
+        gib: catalog::ROOT_GIB,
+        kind: "gp3".to_owned(),
+        encrypted: false,
+        delete_on_termination: true,
+    };
+    for mapping in request.params().structs("BlockDeviceMapping") {
+        let device = mapping.get("DeviceName").unwrap_or_default();
+        if device != catalog::ROOT_DEVICE {
+            return Err(ApiError::client(
+                "UnsupportedOperation",
+                format!(
+                    "RunInstances of the EC2 in a folder maps the root device {} only: attach \
+                     {device} by AttachVolume",
+                    catalog::ROOT_DEVICE
+                ),
+            ));
+        }
+        let ebs = mapping.below("Ebs");
+        if let Some(gib) = number(&ebs, "VolumeSize")? {
+            if gib < catalog::ROOT_GIB {
+                return Err(ApiError::client(
+                    "InvalidBlockDeviceMapping",
+                    format!(
+                        "Volume of size {gib}GB is smaller than snapshot, expect size >= {}GB",
+                        catalog::ROOT_GIB
+                    ),
+                ));
+            }
+            root.gib = gib;
+        }
+        if let Some(kind) = ebs.get("VolumeType") {
+            kind.clone_into(&mut root.kind);
+        }
+        root.encrypted = flag(&ebs, "Encrypted")?.unwrap_or(root.encrypted);
+        root.delete_on_termination =
+            flag(&ebs, "DeleteOnTermination")?.unwrap_or(root.delete_on_termination);
+    }
+    Ok(root)
+}

@@ -1,0 +1,91 @@
+//! `MaxResults` and `NextToken`: a long answer in pages.
+//!
+//! Things come in the order of their ids, and a token names the last one given: what is made or
+//! deleted between two pages neither repeats nor hides another. Clients must take it as opaque.
+
+use sha2::{Digest as _, Sha256};
+
+use super::request::Request;
+use crate::local::wire::{ApiError, Xml};
+
+/// Which part of an answer is asked for.
+pub(super) struct Page {
+    call: &'static str,
+    limit: usize,
+    after: Option<String>,
+}
+
+impl Page {
+    /// The page that the request asks for: between `least` and 1000 things (more count as 1000),
+    /// all of them if it does not say. Pages and ids (`by_id`) exclude each other.
+    pub(super) fn new(
+        request: &Request<'_>,
+        call: &'static str,
+        least: u32,
+        by_id: bool,
+    ) -> Result<Self, ApiError> {
+        let limit = request.number("MaxResults")?;
+        if let Some(limit) = limit {
+            if by_id {
+                return Err(ApiError::client(
+                    "InvalidParameterCombination",
+                    "The parameter MaxResults cannot be used with a list of ids in the same request",
+                ));
+            }
+            if limit < least {
+                return Err(ApiError::client(
+                    "InvalidParameterValue",
+                    format!(
+                        "Value ( {limit} ) for parameter maxResults is invalid. Expecting a value \
+                         greater than or equal to {least}."
+                    ),
+                ));
+            }
+        }
+        let after = request
+            .text("NextToken")
+            .map(|token| open(call, token))
+            .transpose()?;
+        let limit = limit.map_or(usize::MAX, |limit| limit.min(1000) as usize);
+        Ok(Self { call, limit, after })
+    }
+
+    /// Cuts the page out of `items`, which must be in the order of their keys; the second part is
+    /// the answer's `nextToken` if there is more.
+    pub(super) fn cut<T>(&self, items: Vec<(String, T)>) -> (Vec<T>, Option<Xml>) {
+        let mut rest = items
+            .into_iter()
+            .skip_while(|(key, _)| self.after.as_ref().is_some_and(|after| key <= after));
+        let mut page = Vec::new();
+        let mut last = None;
+        for (key, item) in rest.by_ref().take(self.limit) {
+            last = Some(key);
+            page.push(item);
+        }
+        let more = rest.next().is_some();
+        let token = last
+            .filter(|_| more)
+            .map(|key| Xml::text("nextToken", seal(self.call, &key)));
+        (page, token)
+    }
+}
+
+fn seal(call: &str, key: &str) -> String {
+    format!("{}{}", hex::encode(key), check(call, key))
+}
+
+fn open(call: &str, token: &str) -> Result<String, ApiError> {
+    let key = token
+        .len()
+        .checked_sub(16)
+        .and_then(|split| token.split_at_checked(split));
+    let key = key.and_then(|(digits, sum)| {
+        let key = String::from_utf8(hex::decode(digits).ok()?).ok()?;
+        (check(call, &key) == sum).then_some(key)
+    });
+    key.ok_or_else(|| ApiError::client("InvalidParameterValue", "Unable to parse pagination token"))
+}
+
+fn check(call: &str, key: &str) -> String {
+    hex::encode(&Sha256::digest(format!("{call} {key}"))[..8])
+}

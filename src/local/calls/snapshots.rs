@@ -1,0 +1,225 @@
+//! Snapshots: a point in time, fixed by the call, then copied.
+
+use jiff::Timestamp;
+
+use super::filter::{Field, Filters};
+use super::instances::stamp;
+use super::page::Page;
+use super::request::{Request, new_id, no_such};
+use super::{Answer, Reading, tags};
+use crate::local::catalog;
+use crate::local::change::{Change, refusal};
+use crate::local::plane::PlaneError;
+use crate::local::records::{Snapshot, Tags};
+use crate::local::wire::{ApiError, Xml};
+use crate::local::world::Intent;
+
+const FILTERS: &[&str] = &[
+    "description",
+    "encrypted",
+    "owner-alias",
+    "owner-id",
+    "progress",
+    "snapshot-id",
+    "start-time",
+    "status",
+    "volume-id",
+    "volume-size",
+];
+
+/// Snapshots of one volume that may be pending at once (EBS quotas).
+const PENDING: usize = 5;
+
+/// `CreateSnapshot`. The volume may be attached and written to, and is free at once.
+pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+    let volume_id = request.required("VolumeId")?;
+    let now = change.now;
+    let delays = change.local.delays();
+    let volume = change.world.volumes.get(volume_id);
+    let volume = volume.and_then(|volume| Some((volume, volume.state(now)?)));
+    let (volume, state) = volume.ok_or_else(|| no_such("vol-", volume_id))?;
+    if !matches!(state, "available" | "in-use") {
+        return Err(ApiError::client(
+            "IncorrectState",
+            format!("Volume '{volume_id}' is in the '{state}' state."),
+        ));
+    }
+    if volume.root {
+        return Err(ApiError::client(
+            "UnsupportedOperation",
+            "The EC2 in a folder takes no snapshots of root disks",
+        ));
+    }
+    let description = request.text("Description").unwrap_or_default();
+    if description.chars().count() > 255 {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "Character sets beyond ASCII are not supported, and 255 characters are the most",
+        ));
+    }
+    let mut specified = request.tag_specifications(&["snapshot"])?;
+    // A pending one that was deleted still counts until its copy is through.
+    let others = || {
+        change
+            .world
+            .snapshots
+            .values()
+            .filter(|other| other.volume == volume_id)
+    };
+    if others().any(|other| now < other.started + delays.between_snapshots) {
+        return Err(ApiError::client(
+            "SnapshotCreationPerVolumeRateExceeded",
+            "The maximum per volume CreateSnapshot request rate has been exceeded. Use an \
+             increasing or variable sleep interval between requests.",
+        ));
+    }
+    if others()
+        .filter(|other| now < other.completed && other.failed.is_none())
+        .count()
+        >= PENDING
+    {
+        return Err(ApiError::client(
+            "ConcurrentSnapshotLimitExceeded",
+            "Maximum allowed in-progress snapshots for a single volume exceeded.",
+        ));
+    }
+    let (gib, encrypted) = (volume.gib, volume.encrypted);
+    let id = new_id("snap-")?;
+    change
+        .effect(Intent::Sweep, |plane| plane.create_snapshot(&id, volume_id))
+        .map_err(full)?;
+    let snapshot = Snapshot {
+        volume: volume_id.to_owned(),
+        gib,
+        description: description.to_owned(),
+        encrypted,
+        started: now,
+        completed: now + delays.completed,
+        failed: None,
+        deleting: None,
+        deleted: None,
+        tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
+    };
+    let answer = item(&id, &snapshot, now);
+    change.world.snapshots.insert(id, snapshot);
+    Ok(answer)
+}
+
+fn full(error: PlaneError) -> ApiError {
+    match error {
+        PlaneError::Full(_) => ApiError::client("SnapshotLimitExceeded", error.to_string()),
+        error => refusal(error),
+    }
+}
+
+/// `DescribeSnapshots`. All are this account's own; what others share is not here.
+pub(super) fn describe(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    let ids = request.list("SnapshotId");
+    let at = reading.moment(!ids.is_empty());
+    let snapshots = &reading.world.snapshots;
+    for id in &ids {
+        if snapshots
+            .get(*id)
+            .and_then(|snapshot| snapshot.state(at))
+            .is_none()
+        {
+            return Err(no_such("snap-", id));
+        }
+    }
+    let named = [request.list("Owner"), request.list("RestorableBy")];
+    let own = named.iter().all(|owners| {
+        owners.is_empty()
+            || owners
+                .iter()
+                .any(|owner| matches!(*owner, "self" | catalog::ACCOUNT))
+    });
+    let filters = Filters::new(request, FILTERS, true)?;
+    let page = Page::new(request, "DescribeSnapshots", 5, !ids.is_empty())?;
+    let mut found = Vec::new();
+    for (id, snapshot) in snapshots.iter().filter(|_| own) {
+        let Some(state) = snapshot.state(at) else {
+            continue;
+        };
+        let wanted = ids.is_empty() || ids.contains(&id.as_str());
+        if wanted
+            && filters.pass(&snapshot.tags.at(at), |name| {
+                field(id, snapshot, state, name)
+            })?
+        {
+            found.push((id.clone(), item(id, snapshot, at)));
+        }
+    }
+    let (found, next) = page.cut(found);
+    Ok([Xml::list("snapshotSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}
+
+fn field(id: &str, snapshot: &Snapshot, state: &str, name: &str) -> Field {
+    match name {
+        "description" => Field::one(&snapshot.description),
+        "encrypted" => Field::one(snapshot.encrypted),
+        "owner-alias" => Field::Values(Vec::new()),
+        "owner-id" => Field::one(catalog::ACCOUNT),
+        "progress" => Field::one(progress(state)),
+        "snapshot-id" => Field::one(id),
+        "start-time" => Field::one(stamp(snapshot.started)),
+        "status" => Field::one(state),
+        "volume-id" => Field::one(&snapshot.volume),
+        "volume-size" => Field::one(snapshot.gib),
+        _ => Field::Unknown,
+    }
+}
+
+/// `Progress`: EBS says 99 % from the start, whatever is left.
+fn progress(state: &str) -> &'static str {
+    match state {
+        "completed" => "100%",
+        "pending" => "99%",
+        _ => "",
+    }
+}
+
+fn item(id: &str, snapshot: &Snapshot, at: Timestamp) -> Vec<Xml> {
+    let state = snapshot.state(at).unwrap_or("completed");
+    let mut item = vec![
+        Xml::text("snapshotId", id),
+        Xml::text("volumeId", &snapshot.volume),
+        Xml::text("status", state),
+        Xml::text("startTime", stamp(snapshot.started)),
+        Xml::text("progress", progress(state)),
+        Xml::text("ownerId", catalog::ACCOUNT),
+        Xml::text("volumeSize", snapshot.gib),
+        Xml::text("description", &snapshot.description),
+        Xml::text("encrypted", snapshot.encrypted),
+        Xml::text("storageTier", "standard"),
+        tags::set(&snapshot.tags, at),
+    ];
+    match state {
+        "completed" => item.push(Xml::text("completionTime", stamp(snapshot.completed))),
+        "error" => item.push(Xml::text(
+            "statusMessage",
+            "The copy of this snapshot failed",
+        )),
+        _ => {}
+    }
+    item
+}
+
+/// `DeleteSnapshot`, pending or not. Volumes made from it are whole and stay.
+pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+    let id = request.required("SnapshotId")?;
+    let now = change.now;
+    let lingers = change.local.delays().deleted;
+    let snapshot = change.world.snapshots.get_mut(id);
+    let snapshot = snapshot.filter(|it| it.state(now).is_some() && it.deleting.is_none());
+    let snapshot = snapshot.ok_or_else(|| no_such("snap-", id))?;
+    snapshot.deleting = Some(now);
+    snapshot.deleted = Some(now + lingers);
+    change
+        .effect(Intent::Sweep, |plane| plane.delete_snapshot(id))
+        .map_err(refusal)?;
+    Ok(vec![Xml::text("return", true)])
+}

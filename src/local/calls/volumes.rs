@@ -1,0 +1,297 @@
+//! Volumes: making, describing and deleting them. Attaching is in `attachments`.
+
+use jiff::Timestamp;
+
+use super::filter::{Field, Filters};
+use super::instances::stamp;
+use super::page::Page;
+use super::request::{Request, bad_value, missing, new_id, no_such, repeats, zone};
+use super::{Answer, Reading, attachments, tags};
+use crate::local::catalog;
+use crate::local::change::{Change, refusal};
+use crate::local::delays::Delays;
+use crate::local::plane::PlaneError;
+use crate::local::records::{Tags, Volume};
+use crate::local::wire::{ApiError, Xml};
+use crate::local::world::Intent;
+
+const FILTERS: &[&str] = &[
+    "attachment.attach-time",
+    "attachment.delete-on-termination",
+    "attachment.device",
+    "attachment.instance-id",
+    "attachment.status",
+    "availability-zone",
+    "create-time",
+    "encrypted",
+    "size",
+    "snapshot-id",
+    "status",
+    "volume-id",
+    "volume-type",
+];
+
+/// The largest gp3 volume, in GiB.
+const LARGEST: u32 = 16_384;
+
+/// `CreateVolume`: empty, or from a completed snapshot. A size below the snapshot's is rounded up
+/// to it, as EC2 was seen to do.
+pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+    let region = change.local.region();
+    let zone = match (
+        request.text("AvailabilityZone"),
+        request.text("AvailabilityZoneId"),
+    ) {
+        (Some(name), None) => zone(region, name)?,
+        (None, Some(id)) => {
+            let found = catalog::zones(region)
+                .into_iter()
+                .find(|zone| zone.id == id);
+            found.ok_or_else(|| bad_value(id, "availabilityZoneId"))?
+        }
+        (None, None) => return Err(missing("zone")),
+        (Some(_), Some(_)) => {
+            return Err(ApiError::client(
+                "InvalidParameterCombination",
+                "The parameters AvailabilityZone and AvailabilityZoneId cannot be used together",
+            ));
+        }
+    };
+    let token = request.token(Some(&zone.name));
+    for (id, volume) in &change.world.volumes {
+        if repeats(volume.token.as_ref(), token.as_ref())? {
+            return Ok(item(id, volume, change.now, change.local.delays()));
+        }
+    }
+    let now = change.now;
+    let delays = change.local.delays();
+    let snapshot = request.text("SnapshotId");
+    let asked = request.number("Size")?;
+    let (least, encrypted) = match snapshot {
+        None => (None, false),
+        Some(id) => {
+            let known = change.world.snapshots.get(id);
+            let known = known.and_then(|known| Some((known, known.state(now)?)));
+            let (known, state) = known.ok_or_else(|| no_such("snap-", id))?;
+            if state != "completed" {
+                return Err(ApiError::client(
+                    "IncorrectState",
+                    format!("Snapshot is in invalid state - {state}"),
+                ));
+            }
+            (Some(known.gib), known.encrypted)
+        }
+    };
+    let gib = match (asked, least) {
+        (Some(asked), least) => asked.max(least.unwrap_or(0)),
+        (None, Some(least)) => least,
+        (None, None) => return Err(missing("size/snapshot")),
+    };
+    if !(1..=LARGEST).contains(&gib) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Volume of {gib} GiB is invalid for volume type gp3: must be between 1 and {LARGEST} GiB"
+            ),
+        ));
+    }
+    let kind = request.text("VolumeType").unwrap_or("gp2");
+    if !matches!(kind, "gp2" | "gp3") {
+        return Err(bad_value(kind, "volumeType"));
+    }
+    let (iops, throughput) = performance(request, kind, gib)?;
+    if request
+        .number("VolumeInitializationRate")?
+        .is_some_and(|rate| !(100..=300).contains(&rate))
+    {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "The volume initialization rate must be between 100 and 300 MiB/s",
+        ));
+    }
+    let encrypted = request.flag("Encrypted")?.unwrap_or(false) || encrypted;
+    let mut specified = request.tag_specifications(&["volume"])?;
+    let id = new_id("vol-")?;
+    change
+        .effect(Intent::Sweep, |plane| {
+            plane.create_volume(&id, gib, snapshot)
+        })
+        .map_err(refusal)?;
+    let volume = Volume {
+        token,
+        zone: zone.name,
+        gib,
+        kind: kind.to_owned(),
+        iops,
+        throughput,
+        encrypted,
+        snapshot: snapshot.map(str::to_owned),
+        root: false,
+        created: now,
+        available: now + delays.available,
+        failed: None,
+        deleting: None,
+        deleted: None,
+        attachments: Vec::new(),
+        tags: Tags::new(now, &specified.remove("volume").unwrap_or_default()),
+    };
+    let answer = item(&id, &volume, now, delays);
+    change.world.volumes.insert(id, volume);
+    Ok(answer)
+}
+
+/// Operations a second, and MiB a second (EBS user guide, *General Purpose SSD volumes*).
+fn performance(
+    request: &Request<'_>,
+    kind: &str,
+    gib: u32,
+) -> Result<(Option<u32>, Option<u32>), ApiError> {
+    let asked = (request.number("Iops")?, request.number("Throughput")?);
+    if kind == "gp2" {
+        return match asked {
+            (None, None) => Ok((Some((gib * 3).clamp(100, 16_000)), None)),
+            (Some(_), _) => Err(ApiError::client(
+                "InvalidParameterCombination",
+                "The parameter iops is not supported for gp2 volumes.",
+            )),
+            (None, Some(_)) => Err(ApiError::client(
+                "InvalidParameterCombination",
+                "The parameter throughput is not supported for gp2 volumes.",
+            )),
+        };
+    }
+    let (iops, throughput) = (asked.0.unwrap_or(3000), asked.1.unwrap_or(125));
+    if !(3000..=80_000).contains(&iops) {
+        return Err(bad_value(&iops.to_string(), "iops"));
+    }
+    if !(125..=2000).contains(&throughput) {
+        return Err(bad_value(&throughput.to_string(), "throughput"));
+    }
+    Ok((Some(iops), Some(throughput)))
+}
+
+/// `DescribeVolumes`.
+pub(super) fn describe(reading: &Reading<'_>) -> Answer {
+    let request = &reading.request;
+    let ids = request.list("VolumeId");
+    let at = reading.moment(!ids.is_empty());
+    let delays = &reading.inner.delays;
+    let volumes = &reading.world.volumes;
+    for id in &ids {
+        if volumes
+            .get(*id)
+            .and_then(|volume| volume.state(at))
+            .is_none()
+        {
+            return Err(no_such("vol-", id));
+        }
+    }
+    let filters = Filters::new(request, FILTERS, true)?;
+    let page = Page::new(request, "DescribeVolumes", 5, !ids.is_empty())?;
+    let mut found = Vec::new();
+    for (id, volume) in volumes {
+        let Some(state) = volume.state(at) else {
+            continue;
+        };
+        let wanted = ids.is_empty() || ids.contains(&id.as_str());
+        if wanted
+            && filters.pass(&volume.tags.at(at), |name| {
+                field(id, volume, state, at, delays, name)
+            })?
+        {
+            found.push((id.clone(), item(id, volume, at, delays)));
+        }
+    }
+    let (found, next) = page.cut(found);
+    Ok([Xml::list("volumeSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}
+
+fn field(
+    id: &str,
+    volume: &Volume,
+    state: &str,
+    at: Timestamp,
+    delays: &Delays,
+    name: &str,
+) -> Field {
+    let attachment = volume.attachment(at);
+    match name {
+        "attachment.attach-time" => Field::maybe(attachment.map(|it| stamp(it.attaching))),
+        "attachment.delete-on-termination" => Field::maybe(attachment.map(|it| it.deletes(at))),
+        "attachment.device" => Field::maybe(attachment.map(|it| &it.device)),
+        "attachment.instance-id" => Field::maybe(attachment.map(|it| &it.instance)),
+        "attachment.status" => Field::maybe(attachment.map(|it| it.status(at, delays.detached))),
+        "availability-zone" => Field::one(&volume.zone),
+        "create-time" => Field::one(stamp(volume.created)),
+        "encrypted" => Field::one(volume.encrypted),
+        "size" => Field::one(volume.gib),
+        "snapshot-id" => Field::maybe(volume.snapshot.as_ref()),
+        "status" => Field::one(state),
+        "volume-id" => Field::one(id),
+        "volume-type" => Field::one(&volume.kind),
+        _ => Field::Unknown,
+    }
+}
+
+/// One volume as EC2 writes it.
+fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
+    let attachment = volume.attachment(at);
+    let mut item = vec![
+        Xml::text("volumeId", id),
+        Xml::text("size", volume.gib),
+        Xml::text("snapshotId", volume.snapshot.as_deref().unwrap_or_default()),
+        Xml::text("availabilityZone", &volume.zone),
+        Xml::text("status", volume.state(at).unwrap_or("deleted")),
+        Xml::text("createTime", stamp(volume.created)),
+        Xml::list(
+            "attachmentSet",
+            attachment.map(|attachment| attachments::item(id, attachment, at, delays)),
+        ),
+        Xml::text("volumeType", &volume.kind),
+        Xml::text("encrypted", volume.encrypted),
+        Xml::text("multiAttachEnabled", false),
+    ];
+    item.extend(volume.iops.map(|iops| Xml::text("iops", iops)));
+    item.extend(
+        volume
+            .throughput
+            .map(|throughput| Xml::text("throughput", throughput)),
+    );
+    item.push(tags::set(&volume.tags, at));
+    item
+}
+
+/// `DeleteVolume`: one that is attached to nothing.
+pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+    let id = request.required("VolumeId")?;
+    let now = change.now;
+    let lingers = change.local.delays().deleted;
+    let volume = change.world.volumes.get_mut(id);
+    let volume = volume.filter(|volume| volume.state(now).is_some() && volume.deleting.is_none());
+    let volume = volume.ok_or_else(|| no_such("vol-", id))?;
+    if let Some(attachment) = volume.attachment(now) {
+        return Err(ApiError::client(
+            "VolumeInUse",
+            format!(
+                "Volume {id} is currently attached to {}",
+                attachment.instance
+            ),
+        ));
+    }
+    if volume.state(now) == Some("creating") {
+        return Err(ApiError::client(
+            "IncorrectState",
+            format!("Volume '{id}' is in the 'creating' state."),
+        ));
+    }
+    volume.deleting = Some(now);
+    volume.deleted = Some(now + lingers);
+    if !volume.root {
+        let effect = change.effect(Intent::Sweep, |plane| plane.delete_volume(id));
+        effect.map_err(|error: PlaneError| refusal(error))?;
+    }
+    Ok(vec![Xml::text("return", true)])
+}

@@ -1,0 +1,231 @@
+//! What does not change: regions, zones, the network, instance types and prices, images' names.
+//!
+//! On-demand prices are those of us-east-1 (Amazon EC2 On-Demand Pricing); spot prices are made
+//! from them and differ by zone, so that a client that chooses by price has a choice to make.
+
+/// The account that everything belongs to.
+pub(super) const ACCOUNT: &str = "000000000000";
+/// The caller, as STS names it.
+pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
+/// The caller's unique id.
+pub(super) const USER_ID: &str = "AIDALOCAL000000000000";
+/// The region where none is set.
+pub(super) const DEFAULT_REGION: &str = "us-east-1";
+/// Regions that can be set, and that `DescribeRegions` lists.
+pub(super) const REGIONS: [&str; 4] = ["eu-central-1", "us-east-1", "us-east-2", "us-west-2"];
+/// The default VPC.
+pub(super) const VPC: &str = "vpc-00000000000000001";
+/// Its addresses.
+pub(super) const VPC_CIDR: &str = "172.31.0.0/16";
+/// The VPC's default security group.
+pub(super) const DEFAULT_GROUP: &str = "sg-00000000000000001";
+/// The letters of a region's zones.
+const ZONES: [char; 3] = ['a', 'b', 'c'];
+/// The image that paper instances run.
+pub(super) const PAPER_IMAGE: &str = "ami-00000000000000001";
+/// The name of an image's root device, and so of an instance's root disk.
+pub(super) const ROOT_DEVICE: &str = "/dev/xvda";
+/// The size of an image's root snapshot, in GiB (as the ECS images have).
+pub(super) const ROOT_GIB: u32 = 30;
+/// The architecture of this computer's images, in EC2's words.
+pub(super) const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
+    "arm64"
+} else {
+    "x86_64"
+};
+
+/// A zone of the region, with the default subnet in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Zone {
+    /// Such as `us-east-1a`.
+    pub(super) name: String,
+    /// Such as `use1-az1`.
+    pub(super) id: String,
+    /// Its default subnet.
+    pub(super) subnet: String,
+    /// The subnet's addresses.
+    pub(super) cidr: String,
+}
+
+/// Refuses a region that is not in the list.
+pub(super) fn check_region(region: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        REGIONS.contains(&region),
+        "there is no region {region:?}; there are {}",
+        REGIONS.join(", ")
+    );
+    Ok(())
+}
+
+/// The zones of `region`.
+pub(super) fn zones(region: &str) -> Vec<Zone> {
+    let mut parts = region.split('-');
+    let (area, side, number) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let short = format!("{area}{}{number}", side.chars().next().unwrap_or_default());
+    (1..)
+        .zip(ZONES)
+        .map(|(index, letter)| Zone {
+            name: format!("{region}{letter}"),
+            id: format!("{short}-az{index}"),
+            subnet: format!("subnet-{index:017x}"),
+            cidr: format!("172.31.{}.0/20", (index - 1) * 16),
+        })
+        .collect()
+}
+
+/// A type of instance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InstanceType {
+    /// Such as `t3.micro`.
+    pub(super) name: &'static str,
+    /// Virtual CPUs.
+    pub(super) vcpus: u32,
+    /// Memory in MiB.
+    pub(super) memory: u32,
+    /// `x86_64` or `arm64`.
+    pub(super) architecture: &'static str,
+    /// Its graphics card.
+    pub(super) gpu: Option<Gpu>,
+    /// On demand, in millionths of a dollar an hour.
+    price: u32,
+}
+
+/// The graphics card of an instance type; there is one in each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gpu {
+    /// Such as `NVIDIA`.
+    pub(super) manufacturer: &'static str,
+    /// Such as `T4`.
+    pub(super) name: &'static str,
+    /// Memory in MiB.
+    pub(super) memory: u32,
+}
+
+const T4: Gpu = Gpu {
+    manufacturer: "NVIDIA",
+    name: "T4",
+    memory: 16384,
+};
+const T4G: Gpu = Gpu {
+    manufacturer: "NVIDIA",
+    name: "T4g",
+    memory: 16384,
+};
+const A10G: Gpu = Gpu {
+    manufacturer: "NVIDIA",
+    name: "A10G",
+    memory: 24576,
+};
+
+const fn x86(name: &'static str, vcpus: u32, gib: u32, price: u32) -> InstanceType {
+    InstanceType {
+        name,
+        vcpus,
+        memory: gib * 1024,
+        architecture: "x86_64",
+        gpu: None,
+        price,
+    }
+}
+
+const fn arm(name: &'static str, vcpus: u32, gib: u32, price: u32) -> InstanceType {
+    InstanceType {
+        architecture: "arm64",
+        ..x86(name, vcpus, gib, price)
+    }
+}
+
+const fn with(gpu: Gpu, base: InstanceType) -> InstanceType {
+    InstanceType {
+        gpu: Some(gpu),
+        ..base
+    }
+}
+
+/// Every type that can be launched.
+pub(super) const TYPES: [InstanceType; 24] = [
+    x86("t3.micro", 2, 1, 10_400),
+    x86("t3.small", 2, 2, 20_800),
+    x86("t3.medium", 2, 4, 41_600),
+    x86("t3.large", 2, 8, 83_200),
+    x86("t3.xlarge", 4, 16, 166_400),
+    x86("t3.2xlarge", 8, 32, 332_800),
+    x86("m5.large", 2, 8, 96_000),
+    x86("m5.xlarge", 4, 16, 192_000),
+    x86("m5.2xlarge", 8, 32, 384_000),
+    x86("m5.4xlarge", 16, 64, 768_000),
+    x86("c5.large", 2, 4, 85_000),
+    x86("c5.xlarge", 4, 8, 170_000),
+    x86("c5.2xlarge", 8, 16, 340_000),
+    x86("c5.4xlarge", 16, 32, 680_000),
+    x86("r5.large", 2, 16, 126_000),
+    x86("r5.xlarge", 4, 32, 252_000),
+    with(T4, x86("g4dn.xlarge", 4, 16, 526_000)),
+    with(T4, x86("g4dn.2xlarge", 8, 32, 752_000)),
+    with(A10G, x86("g5.xlarge", 4, 16, 1_006_000)),
+    arm("t4g.micro", 2, 1, 8_400),
+    arm("t4g.medium", 2, 4, 33_600),
+    arm("m6g.large", 2, 8, 77_000),
+    arm("m7g.large", 2, 8, 81_600),
+    with(T4G, arm("g5g.xlarge", 4, 8, 420_000)),
+];
+
+impl InstanceType {
+    /// The type called `name`.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        TYPES.iter().find(|kind| kind.name == name)
+    }
+
+    /// The spot price in the `zone`-th zone, in millionths of a dollar an hour: 30 % of the
+    /// on-demand price in the first, 4 % more in each further one.
+    pub(super) fn spot_price(&self, zone: usize) -> u32 {
+        self.price / 100 * (30 + 4 * u32::try_from(zone).unwrap_or(0))
+    }
+}
+
+/// A price as AWS writes it: dollars with six digits after the point.
+pub(super) fn dollars(millionths: u32) -> String {
+    format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
+}
+
+/// The architecture of the image that the public parameter `name` stands for; `None` if there is
+/// no such parameter (AWS Systems Manager user guide, *Discover public parameters*).
+pub(super) fn parameter_architecture(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
+        | "/aws/service/ecs/optimized-ami/amazon-linux-2023/gpu/recommended/image_id"
+        | "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64" => "x86_64",
+        "/aws/service/ecs/optimized-ami/amazon-linux-2023/arm64/recommended/image_id"
+        | "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"
+        | "/aws/service/deeplearning/ami/arm64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id" => {
+            "arm64"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_zone_has_a_name_an_id_and_a_subnet_of_its_own() {
+        let zones = zones("eu-central-1");
+        assert_eq!(zones[0].name, "eu-central-1a");
+        assert_eq!(zones[2].id, "euc1-az3");
+        assert_eq!(zones[1].cidr, "172.31.16.0/20");
+        assert_eq!(zones[1].subnet, "subnet-00000000000000002");
+    }
+
+    #[test]
+    fn spot_is_cheaper_than_on_demand_and_differs_by_zone() {
+        let kind = InstanceType::named("t3.micro").unwrap();
+        assert_eq!(dollars(kind.spot_price(0)), "0.003120");
+        assert!(kind.spot_price(0) < kind.spot_price(2));
+        assert!(kind.spot_price(2) < kind.price);
+    }
+}

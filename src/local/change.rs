@@ -1,0 +1,288 @@
+//! One change of the world: lock, read, catch up, act, write.
+//!
+//! A change that touches the data plane says so in the state file first ([`Change::effect`]); the
+//! next holder of the lock finds that note if this process dies, and completes or undoes what it
+//! tells of ([`recover`]). What is made is made before its record, what is removed goes after it:
+//! so a file or machine without a record is always rubbish.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::plane::{Plane, PlaneError, Up};
+use super::store::{Lock, StoreError};
+use super::wire::ApiError;
+use super::world::{Intent, World};
+use super::{Inner, Local};
+
+/// A change under way.
+#[derive(Debug)]
+pub(super) struct Change<'a> {
+    pub(super) local: &'a Local,
+    pub(super) world: World,
+    /// When it happens: stamped once, under the lock, so that stamps never run backwards.
+    pub(super) now: Timestamp,
+    lock: Lock,
+}
+
+impl Change<'_> {
+    /// Does `effect` on the data plane, after writing down `intent` and the records as they are.
+    /// On paper there is nothing to do and nothing that could be half done.
+    pub(super) fn effect(
+        &mut self,
+        intent: Intent,
+        effect: impl FnOnce(&Plane) -> Result<(), PlaneError>,
+    ) -> Result<(), PlaneError> {
+        if !self.world.real {
+            return Ok(());
+        }
+        self.world.unfinished = Some(intent);
+        self.local
+            .0
+            .store
+            .write(&self.lock, &self.world)
+            .map_err(anyhow::Error::from)?;
+        effect(&self.local.0.plane)
+    }
+}
+
+impl Local {
+    /// Runs `act` under the lock on the world as it is now. If it succeeds the world is written;
+    /// if not, what it did on the data plane is undone and its records are dropped.
+    pub(super) fn change<T>(
+        &self,
+        act: impl FnOnce(&mut Change<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let inner: &Arc<Inner> = &self.0;
+        let lock = inner.store.lock()?;
+        let mut world = inner.read()?;
+        let now = inner.clock.now();
+        recover(inner, &lock, &mut world, now)?;
+        catch_up(inner, &lock, &mut world, now)?;
+        let mut change = Change {
+            local: self,
+            world,
+            now,
+            lock,
+        };
+        match act(&mut change) {
+            Ok(answer) => {
+                change.world.unfinished = None;
+                change.world.forget(now, &inner.delays);
+                inner.store.write(&change.lock, &change.world)?;
+                Ok(answer)
+            }
+            Err(error) => {
+                if change.world.unfinished.is_some() {
+                    let mut world = inner.read()?;
+                    recover(inner, &change.lock, &mut world, now)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The world as of now, for reading. Takes the lock only if something must be written down
+    /// first: an instance that went off, or a killed call.
+    pub(super) fn look(&self) -> Result<World, ApiError> {
+        let world = self.0.read()?;
+        let now = self.0.clock.now();
+        if world.unfinished.is_none()
+            && over(&self.0, &world, now).is_empty()
+            && releasing(&world).is_empty()
+        {
+            return Ok(world);
+        }
+        self.change(|change| Ok(change.world.clone()))
+    }
+}
+
+impl Inner {
+    fn read(&self) -> Result<World, StoreError> {
+        Ok(self
+            .store
+            .read()?
+            .unwrap_or_else(|| World::new(self.real(), &self.region, self.clock.now())))
+    }
+
+    pub(super) fn real(&self) -> bool {
+        matches!(self.plane, Plane::Real(_))
+    }
+}
+
+/// Completes or undoes what a killed process left half done.
+pub(super) fn recover(
+    inner: &Inner,
+    lock: &Lock,
+    world: &mut World,
+    now: Timestamp,
+) -> Result<(), ApiError> {
+    let Some(intent) = &world.unfinished else {
+        return Ok(());
+    };
+    tracing::info!(?intent, "cleaning up after a call that did not end");
+    let unplug = |volume: &str, instance: &str| match &inner.plane {
+        Plane::Paper => Ok(true),
+        plane @ Plane::Real(_) => match plane.detach(volume, instance) {
+            Ok(()) | Err(PlaneError::Gone) => Ok(true),
+            Err(PlaneError::Busy) => Ok(false),
+            Err(error) => Err(refusal(error)),
+        },
+    };
+    match intent.clone() {
+        Intent::Sweep => {}
+        Intent::Attach { volume, instance } => {
+            let recorded = world.volumes.get(&volume).is_some_and(|volume| {
+                volume
+                    .attachment(now)
+                    .is_some_and(|attachment| attachment.instance == instance)
+            });
+            if !recorded {
+                unplug(&volume, &instance)?;
+            }
+        }
+        Intent::Detach { volume, instance } => {
+            let out = unplug(&volume, &instance)?;
+            if let Some(attachment) = world
+                .volumes
+                .get_mut(&volume)
+                .and_then(|volume| volume.attachment_mut(now))
+                .filter(|attachment| out && attachment.instance == instance)
+            {
+                attachment.detaching.get_or_insert(now);
+                attachment.detached = Some(now);
+            }
+        }
+    }
+    sweep(inner, world)?;
+    world.unfinished = None;
+    inner.store.write(lock, world)?;
+    Ok(())
+}
+
+/// Removes from the data plane what no record speaks of.
+pub(super) fn sweep(inner: &Inner, world: &World) -> Result<(), ApiError> {
+    if inner.real() {
+        let (instances, volumes, snapshots) = world.standing();
+        inner
+            .plane
+            .sweep(&instances, &volumes, &snapshots)
+            .map_err(refusal)?;
+    }
+    Ok(())
+}
+
+/// The instances whose machine is off and whose end is not written down yet, each with the moment.
+fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<(String, Timestamp)> {
+    let candidates = world.instances.iter().filter(|(_, instance)| {
+        let terminated = instance
+            .termination
+            .is_some_and(|ending| ending.done.is_some());
+        !terminated && (instance.has_machine() || instance.termination.is_some())
+    });
+    candidates
+        .filter_map(|(id, instance)| {
+            let asked = instance
+                .termination
+                .or(instance.stop)
+                .map(|ending| ending.since);
+            let earliest = asked.map(|since| since + inner.delays.terminated);
+            let done = match &inner.plane {
+                Plane::Paper => earliest?,
+                plane @ Plane::Real(_) => {
+                    if plane.is_up(&Up::from(&instance.machine)) {
+                        return None;
+                    }
+                    earliest.unwrap_or(now).max(now)
+                }
+            };
+            // Exactly when the delay is over on paper; on a real plane now, or when it is over.
+            (earliest.is_none_or(|earliest| earliest <= now)).then(|| (id.clone(), done))
+        })
+        .collect()
+}
+
+/// The volumes, with their instances, that a machine was asked to let go of and still holds.
+fn releasing(world: &World) -> Vec<(String, String)> {
+    let held = world.volumes.iter().filter_map(|(id, volume)| {
+        let attachment = volume.attachments.last()?;
+        let waits = attachment.detaching.is_some() && attachment.detached.is_none();
+        waits.then(|| (id.clone(), attachment.instance.clone()))
+    });
+    held.collect()
+}
+
+/// Writes down what happened by itself since the last call.
+fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Result<(), ApiError> {
+    let mut removed = Vec::new();
+    let mut changed = false;
+    for (id, done) in over(inner, world, now) {
+        if inner.real() {
+            // Until everything of it is gone its volumes are not free: it is tried again.
+            if let Err(error) = inner.plane.clear(&id) {
+                tracing::warn!(%id, %error, "cannot clear what the instance left");
+                continue;
+            }
+        }
+        world.begin_end(&id, done, true);
+        removed.extend(world.end(&id, done));
+        changed = true;
+    }
+    for (volume, instance) in releasing(world) {
+        if !inner.real() || inner.plane.detach(&volume, &instance).is_ok() {
+            let attachment = world
+                .volumes
+                .get_mut(&volume)
+                .and_then(|volume| volume.attachment_mut(now));
+            if let Some(attachment) = attachment {
+                attachment.detached = Some(now);
+                changed = true;
+            }
+        }
+    }
+    if !changed {
+        return Ok(());
+    }
+    removed.retain(|id| world.volumes.get(id).is_some_and(|volume| !volume.root));
+    let files = inner.real() && !removed.is_empty();
+    world.unfinished = files.then_some(Intent::Sweep);
+    inner.store.write(lock, world)?;
+    if files {
+        for volume in &removed {
+            inner.plane.delete_volume(volume).map_err(refusal)?;
+        }
+        world.unfinished = None;
+        inner.store.write(lock, world)?;
+    }
+    Ok(())
+}
+
+/// What the caller is told when the data plane could not do it.
+pub(super) fn refusal(error: PlaneError) -> ApiError {
+    let message = match &error {
+        PlaneError::Other(cause) => format!("{cause:#}"),
+        error => error.to_string(),
+    };
+    match error {
+        PlaneError::Busy => ApiError::client("IncorrectState", message),
+        PlaneError::Gone => ApiError::client("IncorrectInstanceState", message),
+        // Not `InsufficientVolumeCapacity`: another zone would have no more room on this disk.
+        PlaneError::Full(_) => ApiError::client("VolumeLimitExceeded", message),
+        PlaneError::Missing(_) => ApiError::client("UnsupportedOperation", message),
+        PlaneError::Other(_) => ApiError {
+            status: 500,
+            code: "InternalError".to_owned(),
+            message,
+        },
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self {
+            status: 500,
+            code: "InternalError".to_owned(),
+            message: error.to_string(),
+        }
+    }
+}

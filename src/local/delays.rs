@@ -1,0 +1,115 @@
+//! How long things take: the one table of delays, and what follows from it.
+//!
+//! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
+//! with the times that EC2 and EBS were seen to take. Nothing sleeps for these: a call writes down
+//! the moments at which its effects are due, and reading compares them with the clock.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// Which preset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Some tens of milliseconds each.
+    #[default]
+    Fast,
+    /// As EC2 and EBS were seen to behave.
+    Aws,
+}
+
+/// How long each transition takes, and how far behind the answers of Describe calls are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delays {
+    /// Instance `pending` → `running`.
+    pub running: Duration,
+    /// Instance `shutting-down` → `terminated`, and `stopping` → `stopped`, at the least.
+    pub terminated: Duration,
+    /// How long a machine may take to shut down in order before it is ended by force.
+    pub shutdown_grace: Duration,
+    /// How long terminated instances stay listed.
+    pub listed: Duration,
+    /// Volume `creating` → `available`.
+    pub available: Duration,
+    /// Attachment `attaching` → `attached`.
+    pub attached: Duration,
+    /// Attachment `detaching` → gone.
+    pub detached: Duration,
+    /// How long a deleted volume or snapshot lingers.
+    pub deleted: Duration,
+    /// Snapshot `pending` → `completed`.
+    pub completed: Duration,
+    /// How far apart two snapshots of one volume must be taken (EBS: 15 s).
+    pub between_snapshots: Duration,
+    /// How old the world is that a Describe call without ids answers.
+    pub stale_lists: Duration,
+    /// How old the world is that a Describe call by id answers.
+    pub stale_reads: Duration,
+    settled: Duration,
+}
+
+impl Delays {
+    /// The table of `preset`.
+    #[must_use]
+    pub const fn new(preset: Preset) -> Self {
+        match preset {
+            Preset::Fast => Self {
+                running: Duration::from_millis(40),
+                terminated: Duration::from_millis(40),
+                shutdown_grace: Duration::from_secs(10),
+                listed: Duration::from_hours(1),
+                available: Duration::from_millis(20),
+                attached: Duration::from_millis(20),
+                detached: Duration::from_millis(20),
+                deleted: Duration::from_millis(20),
+                completed: Duration::from_millis(60),
+                between_snapshots: Duration::from_millis(15),
+                stale_lists: Duration::ZERO,
+                stale_reads: Duration::ZERO,
+                settled: Duration::from_millis(50),
+            },
+            Preset::Aws => Self {
+                running: Duration::from_secs(15),
+                terminated: Duration::from_secs(40),
+                shutdown_grace: Duration::from_mins(2),
+                listed: Duration::from_hours(1),
+                available: Duration::from_secs(5),
+                attached: Duration::from_secs(3),
+                detached: Duration::from_secs(3),
+                deleted: Duration::from_secs(3),
+                completed: Duration::from_secs(46),
+                between_snapshots: Duration::from_secs(15),
+                stale_lists: Duration::from_secs(3),
+                stale_reads: Duration::from_secs(1),
+                settled: Duration::from_secs(15),
+            },
+        }
+    }
+
+    /// How long a client must wait after its own create calls before the lists can be trusted to
+    /// show what others created before: 15 s on AWS, here never less than the lists' staleness.
+    #[must_use]
+    pub fn settle(&self) -> Duration {
+        self.settled.max(self.stale_lists + self.stale_lists / 4)
+    }
+
+    /// The oldest world that any answer shows.
+    pub(super) fn stalest(&self) -> Duration {
+        self.stale_lists.max(self.stale_reads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settling_never_takes_less_than_the_lists_lag() {
+        let mut delays = Delays::new(Preset::Fast);
+        assert_eq!(delays.settle(), Duration::from_millis(50));
+        delays.stale_lists = Duration::from_secs(8);
+        assert_eq!(delays.settle(), Duration::from_secs(10));
+        assert_eq!(Delays::new(Preset::Aws).settle(), Duration::from_secs(15));
+    }
+}

@@ -1,0 +1,420 @@
+//! What the folder remembers: one record for each thing, made of stamps.
+//!
+//! A record says *when* each transition happens or happened, never what state it is in: states are
+//! functions of a record and a moment. So nothing runs in the background, and an answer about the
+//! world as it was some seconds ago (a stale list) is the same function with an earlier moment.
+//!
+//! Nothing here reads a clock, a parameter or the disk.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::plane::Up;
+
+/// EC2's instance states, with their codes (API reference, *InstanceState*).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InstanceState {
+    Pending = 0,
+    Running = 16,
+    ShuttingDown = 32,
+    Terminated = 48,
+    Stopping = 64,
+    Stopped = 80,
+}
+
+impl InstanceState {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::ShuttingDown => "shutting-down",
+            Self::Terminated => "terminated",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What a client token was first used with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Token {
+    pub(super) token: String,
+    /// The zone asked for, if any: tokens do not cross zones.
+    pub(super) zone: Option<String>,
+    /// A digest of all other parameters.
+    pub(super) parameters: String,
+}
+
+/// The end of an instance, asked for or of its own doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ending {
+    pub(super) since: Timestamp,
+    /// When it was over; none while its machine still runs.
+    pub(super) done: Option<Timestamp>,
+    /// It switched itself off.
+    pub(super) by_itself: bool,
+}
+
+/// Where a machine is reached, and the process that supervises it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Machine {
+    pub(super) address: Ipv4Addr,
+    pub(super) supervisor: u32,
+    pub(super) started: u64,
+}
+
+impl From<&Machine> for Up {
+    fn from(machine: &Machine) -> Self {
+        Self {
+            address: machine.address,
+            supervisor: machine.supervisor,
+            started: machine.started,
+        }
+    }
+}
+
+impl From<Up> for Machine {
+    fn from(up: Up) -> Self {
+        Self {
+            address: up.address,
+            supervisor: up.supervisor,
+            started: up.started,
+        }
+    }
+}
+
+/// The one-time spot request behind a spot instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spot {
+    pub(super) id: String,
+    pub(super) max_price: Option<String>,
+    pub(super) tags: Tags,
+}
+
+/// An instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Instance {
+    pub(super) reservation: String,
+    pub(super) launch_index: u32,
+    pub(super) token: Option<Token>,
+    pub(super) image: String,
+    pub(super) instance_type: String,
+    pub(super) zone: String,
+    pub(super) spot: Option<Spot>,
+    pub(super) groups: Vec<String>,
+    pub(super) tokens_required: bool,
+    pub(super) hop_limit: u32,
+    /// Switching itself off terminates it (else it is then stopped).
+    pub(super) terminates_itself: bool,
+    pub(super) machine: Machine,
+    pub(super) launched: Timestamp,
+    pub(super) running: Timestamp,
+    pub(super) stop: Option<Ending>,
+    pub(super) termination: Option<Ending>,
+    pub(super) tags: Tags,
+}
+
+impl Instance {
+    /// Its state at `at`; `None` before its launch. Listing ends some time after its end: that is
+    /// the store's to know.
+    pub(super) fn state(&self, at: Timestamp) -> Option<InstanceState> {
+        let reached = |ending: Option<Ending>, over, under_way| {
+            let ending = ending.filter(|ending| ending.since <= at)?;
+            Some(if ending.done.is_some_and(|done| done <= at) {
+                over
+            } else {
+                under_way
+            })
+        };
+        if at < self.launched {
+            return None;
+        }
+        Some(
+            reached(
+                self.termination,
+                InstanceState::Terminated,
+                InstanceState::ShuttingDown,
+            )
+            .or_else(|| reached(self.stop, InstanceState::Stopped, InstanceState::Stopping))
+            .unwrap_or(if at < self.running {
+                InstanceState::Pending
+            } else {
+                InstanceState::Running
+            }),
+        )
+    }
+
+    /// Whether a machine still stands behind it.
+    pub(super) fn has_machine(&self) -> bool {
+        let over = |ending: Option<Ending>| ending.is_some_and(|ending| ending.done.is_some());
+        !over(self.termination) && !over(self.stop)
+    }
+}
+
+/// A volume's attachment to an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Attachment {
+    pub(super) instance: String,
+    pub(super) device: String,
+    pub(super) attaching: Timestamp,
+    pub(super) attached: Timestamp,
+    /// When its detaching was asked for.
+    pub(super) detaching: Option<Timestamp>,
+    /// When it is out; none while the machine holds it.
+    pub(super) detached: Option<Timestamp>,
+    /// `DeleteOnTermination`, each value with the moment from which it holds.
+    pub(super) delete_on_termination: Vec<(Timestamp, bool)>,
+}
+
+impl Attachment {
+    /// Whether it exists at `at`, on the way in and out included.
+    pub(super) fn holds(&self, at: Timestamp) -> bool {
+        self.attaching <= at && self.detached.is_none_or(|detached| at < detached)
+    }
+
+    /// Its status at `at` in EC2's words; `patience` is how long `detaching` takes before the
+    /// volume is called `busy`.
+    pub(super) fn status(&self, at: Timestamp, patience: std::time::Duration) -> &'static str {
+        match (self.detaching.filter(|since| *since <= at), self.detached) {
+            (Some(since), None) if since + patience < at => "busy",
+            (Some(_), _) => "detaching",
+            (None, _) if at < self.attached => "attaching",
+            (None, _) => "attached",
+        }
+    }
+
+    /// Whether terminating the instance deletes the volume, as of `at`.
+    pub(super) fn deletes(&self, at: Timestamp) -> bool {
+        self.delete_on_termination
+            .iter()
+            .rev()
+            .find(|(since, _)| *since <= at)
+            .is_some_and(|(_, deletes)| *deletes)
+    }
+}
+
+/// A volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Volume {
+    pub(super) token: Option<Token>,
+    pub(super) zone: String,
+    pub(super) gib: u32,
+    pub(super) kind: String,
+    pub(super) iops: Option<u32>,
+    pub(super) throughput: Option<u32>,
+    pub(super) encrypted: bool,
+    pub(super) snapshot: Option<String>,
+    /// The root disk of an instance: it is part of the machine, not a file of its own.
+    pub(super) root: bool,
+    pub(super) created: Timestamp,
+    pub(super) available: Timestamp,
+    pub(super) failed: Option<Timestamp>,
+    pub(super) deleting: Option<Timestamp>,
+    pub(super) deleted: Option<Timestamp>,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) tags: Tags,
+}
+
+impl Volume {
+    /// Its attachment at `at`.
+    pub(super) fn attachment(&self, at: Timestamp) -> Option<&Attachment> {
+        self.attachments
+            .iter()
+            .rev()
+            .find(|attachment| attachment.holds(at))
+    }
+
+    /// Its attachment at `at`, to be changed.
+    pub(super) fn attachment_mut(&mut self, at: Timestamp) -> Option<&mut Attachment> {
+        self.attachments
+            .iter_mut()
+            .rev()
+            .find(|attachment| attachment.holds(at))
+    }
+
+    /// Its state at `at` in EC2's words; `None` if it is not there then.
+    pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
+        let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
+        if at < self.created || past(self.deleted) {
+            return None;
+        }
+        Some(if past(self.deleting) {
+            "deleting"
+        } else if past(self.failed) {
+            "error"
+        } else if self.attachment(at).is_some() {
+            "in-use"
+        } else if at < self.available {
+            "creating"
+        } else {
+            "available"
+        })
+    }
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    pub(super) volume: String,
+    pub(super) gib: u32,
+    pub(super) description: String,
+    pub(super) encrypted: bool,
+    pub(super) started: Timestamp,
+    pub(super) completed: Timestamp,
+    pub(super) failed: Option<Timestamp>,
+    pub(super) deleting: Option<Timestamp>,
+    pub(super) deleted: Option<Timestamp>,
+    pub(super) tags: Tags,
+}
+
+impl Snapshot {
+    /// Its state at `at` in EC2's words; `None` if it is not there then. A deleted one lingers in
+    /// the state it had.
+    pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
+        let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
+        if at < self.started || past(self.deleted) {
+            return None;
+        }
+        Some(if past(self.failed) {
+            "error"
+        } else if at < self.completed {
+            "pending"
+        } else {
+            "completed"
+        })
+    }
+}
+
+/// A security group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) created: Timestamp,
+    pub(super) ingress: Vec<Rule>,
+    pub(super) egress: Vec<Rule>,
+    pub(super) tags: Tags,
+}
+
+/// One rule of a security group: one protocol, one range of ports, one range of addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rule {
+    pub(super) id: String,
+    pub(super) protocol: String,
+    pub(super) from: Option<i32>,
+    pub(super) to: Option<i32>,
+    pub(super) cidr: String,
+    pub(super) description: Option<String>,
+}
+
+/// Tags with their history.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Tags(Vec<TagEdit>);
+
+/// One change of one tag; no value is its deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TagEdit {
+    at: Timestamp,
+    key: String,
+    value: Option<String>,
+}
+
+impl Tags {
+    /// The tags given at creation.
+    pub(super) fn new(at: Timestamp, tags: &BTreeMap<String, String>) -> Self {
+        let mut new = Self::default();
+        for (key, value) in tags {
+            new.set(at, key, Some(value));
+        }
+        new
+    }
+
+    /// Sets or (with no value) removes one.
+    pub(super) fn set(&mut self, at: Timestamp, key: &str, value: Option<&str>) {
+        self.0.push(TagEdit {
+            at,
+            key: key.to_owned(),
+            value: value.map(str::to_owned),
+        });
+    }
+
+    /// The tags as of `at`.
+    pub(super) fn at(&self, at: Timestamp) -> BTreeMap<&str, &str> {
+        let mut tags = BTreeMap::new();
+        for edit in self.0.iter().filter(|edit| edit.at <= at) {
+            match &edit.value {
+                Some(value) => tags.insert(edit.key.as_str(), value.as_str()),
+                None => tags.remove(edit.key.as_str()),
+            };
+        }
+        tags
+    }
+
+    /// Forgets what no answer about `horizon` or later needs.
+    pub(super) fn forget_before(&mut self, horizon: Timestamp) {
+        let edits = std::mem::take(&mut self.0);
+        self.0 = edits
+            .iter()
+            .enumerate()
+            .filter(|(index, edit)| {
+                let superseded = edits[index + 1..]
+                    .iter()
+                    .any(|later| later.key == edit.key && later.at <= horizon);
+                !superseded && (edit.value.is_some() || edit.at > horizon)
+            })
+            .map(|(_, edit)| edit.clone())
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn tags_are_read_as_of_a_moment_and_forgotten_without_changing_later_answers() {
+        let mut tags = Tags::new(second(1), &BTreeMap::from([("a".into(), "1".into())]));
+        tags.set(second(2), "a", Some("2"));
+        tags.set(second(3), "b", Some("x"));
+        tags.set(second(4), "b", None);
+        tags.set(second(9), "a", None);
+        let before: Vec<_> = (5..10).map(|at| tags.at(second(at)).len()).collect();
+        assert_eq!(tags.at(second(3)), BTreeMap::from([("a", "2"), ("b", "x")]));
+        let mut shorter = tags.clone();
+        shorter.forget_before(second(5));
+        assert_eq!(shorter.0.len(), 2);
+        let after: Vec<_> = (5..10).map(|at| shorter.at(second(at)).len()).collect();
+        assert_eq!(before, after);
+    }
+
+    #[test]
+    fn an_attachment_that_the_machine_holds_on_to_becomes_busy() {
+        let patience = std::time::Duration::from_secs(3);
+        let mut attachment = Attachment {
+            instance: "i-1".into(),
+            device: "/dev/sdf".into(),
+            attaching: second(10),
+            attached: second(12),
+            detaching: None,
+            detached: None,
+            delete_on_termination: vec![(second(10), false), (second(14), true)],
+        };
+        assert!(!attachment.holds(second(9)));
+        assert_eq!(attachment.status(second(11), patience), "attaching");
+        assert_eq!(attachment.status(second(12), patience), "attached");
+        assert!(!attachment.deletes(second(13)) && attachment.deletes(second(14)));
+        attachment.detaching = Some(second(20));
+        assert_eq!(attachment.status(second(22), patience), "detaching");
+        assert_eq!(attachment.status(second(30), patience), "busy");
+        attachment.detached = Some(second(40));
+        assert!(attachment.holds(second(39)) && !attachment.holds(second(40)));
+    }
+}

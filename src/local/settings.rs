@@ -1,0 +1,129 @@
+//! What can be set: `settings.toml` in the state directory, and what overrides it at opening.
+//!
+//! ```toml
+//! region = "us-east-1"
+//! plane = "real"          # or "paper"
+//! delays = "fast"         # or "aws"
+//! stale-lists-ms = 0      # how old the world is that lists show
+//! stale-reads-ms = 0      # the same for reads by id
+//! ```
+//!
+//! The file is read at every opening and never written by xdrive.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+use super::catalog;
+use super::delays::{Delays, Preset};
+
+/// What stands behind the API when the opener does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaneKind {
+    /// Machines and disks.
+    #[default]
+    Real,
+    /// States only.
+    Paper,
+}
+
+/// Settings of one EC2 in a folder; what is absent has its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Its region's name; `us-east-1` by default.
+    pub region: Option<String>,
+    /// Paper or real; real by default.
+    pub plane: Option<PlaneKind>,
+    /// Which table of delays; fast by default.
+    pub delays: Option<Preset>,
+    /// How old the world is that lists show, in milliseconds; the table's by default.
+    pub stale_lists_ms: Option<u64>,
+    /// How old the world is that reads by id show, in milliseconds; the table's by default.
+    pub stale_reads_ms: Option<u64>,
+}
+
+impl Settings {
+    /// Reads `settings.toml` in `dir`; no file is all defaults, a file with an error is one.
+    pub fn read(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join("settings.toml");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let settings: Self =
+            toml::from_str(&text).with_context(|| format!("{} is not right", path.display()))?;
+        if let Some(region) = &settings.region {
+            catalog::check_region(region)?;
+        }
+        Ok(settings)
+    }
+
+    /// These settings, and those of `base` where these say nothing.
+    #[must_use]
+    pub fn over(self, base: Self) -> Self {
+        Self {
+            region: self.region.or(base.region),
+            plane: self.plane.or(base.plane),
+            delays: self.delays.or(base.delays),
+            stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
+            stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
+        }
+    }
+
+    /// The table of delays they ask for.
+    #[must_use]
+    pub fn table(&self) -> Delays {
+        let mut delays = Delays::new(self.delays.unwrap_or_default());
+        if let Some(ms) = self.stale_lists_ms {
+            delays.stale_lists = Duration::from_millis(ms);
+        }
+        if let Some(ms) = self.stale_reads_ms {
+            delays.stale_reads = Duration::from_millis(ms);
+        }
+        delays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_setting_is_an_error_that_names_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("settings.toml"), "delay = \"aws\"").unwrap();
+        let error = format!("{:#}", Settings::read(dir.path()).unwrap_err());
+        assert!(
+            error.contains("settings.toml") && error.contains("delay"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_opener_overrides_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(
+            dir.path().join("settings.toml"),
+            "delays = \"aws\"\nstale-lists-ms = 700\nplane = \"paper\"",
+        )
+        .unwrap();
+        let file = Settings::read(dir.path()).unwrap();
+        let asked = Settings {
+            stale_lists_ms: Some(20),
+            ..Settings::default()
+        };
+        let settings = asked.over(file);
+        assert_eq!(settings.plane, Some(PlaneKind::Paper));
+        assert_eq!(settings.table().stale_lists, Duration::from_millis(20));
+        assert_eq!(settings.table().completed, Duration::from_secs(46));
+    }
+}

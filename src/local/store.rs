@@ -1,0 +1,255 @@
+//! The state directory: one JSON file, replaced atomically, and one lock.
+//!
+//! - `state.json` — the whole [`World`]. Written beside its place, then renamed over it: a reader
+//!   needs no lock and never sees half of it.
+//! - `lock` — held (flock(2)) by whoever changes the world, from reading it to having replaced it.
+//!   The kernel lets go of it when a process dies.
+//! - `credentials.json` — the key that requests must be signed with; mode 0600.
+//!
+//! A state file that cannot be read, or that a newer xdrive wrote, is an error and is left as it
+//! is: nothing is ever written over it.
+
+use std::fs::{self, File, Permissions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::world::{VERSION, World};
+
+/// Why the state cannot be used. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Not JSON, or not what this program writes.
+    #[error(
+        "{path} is damaged ({cause}); nothing was changed. Bring the file back from a backup, or \
+         move the directory away to begin with an empty one"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
+    /// The state file is gone, though the directory was in use.
+    #[error(
+        "{0} is missing, though this directory has been used; nothing was changed. Bring the file \
+         back from a backup, or move the directory away to begin with an empty one"
+    )]
+    Lost(PathBuf),
+    /// Written by a later version.
+    #[error(
+        "{path} was written by a newer xdrive (format {found}, this one knows {VERSION}): update xdrive"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// The operating system said no.
+    #[error("cannot {what} {path}: {cause}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What it said.
+        cause: std::io::Error,
+    },
+}
+
+/// The key that requests to this directory are signed with.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credentials {
+    /// `AKIA…`.
+    pub access_key_id: String,
+    /// 40 hexadecimal digits.
+    pub secret_access_key: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The files of one state directory.
+#[derive(Debug)]
+pub(super) struct Store {
+    dir: PathBuf,
+    /// Whether a change must survive a power cut: not where nothing real stands behind it.
+    durable: bool,
+}
+
+/// The right to change the state; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
+
+impl Store {
+    /// The store in `dir`, which is made (mode 0700) if it is not there.
+    pub(super) fn new(dir: &Path, durable: bool) -> Result<Self, StoreError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|cause| StoreError::Io {
+                what: "make",
+                path: dir.to_owned(),
+                cause,
+            })?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            durable,
+        })
+    }
+
+    /// The state directory.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Waits for the lock.
+    pub(super) fn lock(&self) -> Result<Lock, StoreError> {
+        let path = self.dir.join("lock");
+        let open = || {
+            let file = File::options().create(true).append(true).open(&path)?;
+            loop {
+                match flock(&file, FlockOperation::LockExclusive) {
+                    Err(rustix::io::Errno::INTR) => {}
+                    outcome => break outcome?,
+                }
+            }
+            Ok(file)
+        };
+        open().map(Lock).map_err(|cause| StoreError::Io {
+            what: "lock",
+            path: path.clone(),
+            cause,
+        })
+    }
+
+    /// The world as it stands; `None` in a directory never used.
+    pub(super) fn read(&self) -> Result<Option<World>, StoreError> {
+        #[derive(Deserialize)]
+        struct Format {
+            version: u32,
+        }
+        let path = self.state_path();
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return if self.dir.join("credentials.json").exists() {
+                    Err(StoreError::Lost(path))
+                } else {
+                    Ok(None)
+                };
+            }
+            Err(cause) => {
+                return Err(StoreError::Io {
+                    what: "read",
+                    path,
+                    cause,
+                });
+            }
+        };
+        let damaged = |cause| StoreError::Damaged {
+            path: path.clone(),
+            cause,
+        };
+        match serde_json::from_slice::<World>(&bytes) {
+            Ok(world) if world.version == VERSION => Ok(Some(world)),
+            Ok(world) => Err(StoreError::Newer {
+                path,
+                found: world.version,
+            }),
+            // A newer format need not be readable as this one: its number is.
+            Err(cause) => match serde_json::from_slice::<Format>(&bytes) {
+                Ok(format) if format.version != VERSION => Err(StoreError::Newer {
+                    path,
+                    found: format.version,
+                }),
+                _ => Err(damaged(cause)),
+            },
+        }
+    }
+
+    /// Replaces the world. The lock shows that the caller may.
+    pub(super) fn write(&self, _: &Lock, world: &World) -> Result<(), StoreError> {
+        let path = self.state_path();
+        let bytes = serde_json::to_vec(world).map_err(|cause| StoreError::Damaged {
+            path: path.clone(),
+            cause,
+        })?;
+        self.replace(&path, &bytes, 0o644)
+    }
+
+    /// The credentials of this directory, made on first use.
+    pub(super) fn credentials(&self, _: &Lock) -> Result<Credentials, StoreError> {
+        let path = self.dir.join("credentials.json");
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| StoreError::Damaged {
+                path: path.clone(),
+                cause,
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let io = |cause| StoreError::Io {
+                    what: "write",
+                    path: path.clone(),
+                    cause,
+                };
+                let mut random = [0; 28];
+                getrandom::fill(&mut random).map_err(|error| io(error.into()))?;
+                let digits = hex::encode(random);
+                let credentials = Credentials {
+                    access_key_id: format!("AKIA{}", digits[..16].to_uppercase()),
+                    secret_access_key: digits[16..].to_owned(),
+                };
+                let bytes = serde_json::to_vec_pretty(&credentials).map_err(|cause| {
+                    StoreError::Damaged {
+                        path: path.clone(),
+                        cause,
+                    }
+                })?;
+                self.replace(&path, &bytes, 0o600)?;
+                Ok(credentials)
+            }
+            Err(cause) => Err(StoreError::Io {
+                what: "read",
+                path,
+                cause,
+            }),
+        }
+    }
+
+    fn state_path(&self) -> PathBuf {
+        self.dir.join("state.json")
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+        let write = || {
+            let mut file = tempfile::Builder::new()
+                .prefix(".new-")
+                .permissions(Permissions::from_mode(mode))
+                .tempfile_in(&self.dir)?;
+            file.write_all(bytes)?;
+            if self.durable {
+                file.as_file().sync_all()?;
+            }
+            file.persist(path)?;
+            if self.durable {
+                File::open(&self.dir)?.sync_all()?;
+            }
+            Ok(())
+        };
+        write().map_err(|cause| StoreError::Io {
+            what: "write",
+            path: path.to_owned(),
+            cause,
+        })
+    }
+}

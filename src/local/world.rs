@@ -1,0 +1,219 @@
+//! All records together, and what time and machines do to them.
+//!
+//! Most transitions need nobody: they are stamps in the records. Two need a hand, because only the
+//! machine knows the moment: an instance that is off ([`World::end`]), and a volume that a machine
+//! has let go of. Whoever next looks finds them due and, under the lock, writes them down.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::catalog;
+use super::delays::Delays;
+use super::faults::Fault;
+use super::records::{Ending, Group, Instance, InstanceState, Rule, Snapshot, Tags, Volume};
+
+/// The format of the state file.
+pub(super) const VERSION: u32 = 1;
+
+/// An effect on the data plane that a call began: if the process dies before the call ends, the
+/// next one to take the lock completes or undoes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Intent {
+    /// Files or machines are made before, or removed after, their record is: what no record
+    /// speaks of goes.
+    Sweep,
+    /// Unplugged again, unless the record says attached.
+    Attach { volume: String, instance: String },
+    /// Unplugged for good.
+    Detach { volume: String, instance: String },
+}
+
+/// Everything in the state file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct World {
+    pub(super) version: u32,
+    /// Whether machines and disks stand behind the records.
+    pub(super) real: bool,
+    pub(super) region: String,
+    /// How many instances were ever launched.
+    pub(super) launches: u32,
+    pub(super) instances: BTreeMap<String, Instance>,
+    pub(super) volumes: BTreeMap<String, Volume>,
+    pub(super) snapshots: BTreeMap<String, Snapshot>,
+    pub(super) groups: BTreeMap<String, Group>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) unfinished: Option<Intent>,
+}
+
+impl World {
+    /// An empty one: the default security group and nothing else.
+    pub(super) fn new(real: bool, region: &str, now: Timestamp) -> Self {
+        let everywhere = Rule {
+            id: "sgr-00000000000000001".to_owned(),
+            protocol: "-1".to_owned(),
+            from: None,
+            to: None,
+            cidr: "0.0.0.0/0".to_owned(),
+            description: None,
+        };
+        let group = Group {
+            name: "default".to_owned(),
+            description: "default VPC security group".to_owned(),
+            created: now,
+            ingress: Vec::new(),
+            egress: vec![everywhere],
+            tags: Tags::default(),
+        };
+        Self {
+            version: VERSION,
+            real,
+            region: region.to_owned(),
+            launches: 0,
+            instances: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            groups: BTreeMap::from([(catalog::DEFAULT_GROUP.to_owned(), group)]),
+            faults: Vec::new(),
+            unfinished: None,
+        }
+    }
+
+    /// The instance `id` as of `at`, with its state, while it is listed.
+    pub(super) fn instance(
+        &self,
+        id: &str,
+        at: Timestamp,
+        delays: &Delays,
+    ) -> Option<(&Instance, InstanceState)> {
+        let instance = self.instances.get(id)?;
+        let state = instance.state(at)?;
+        let gone = instance
+            .termination
+            .and_then(|ending| ending.done)
+            .is_some_and(|done| done + delays.listed <= at);
+        (!gone).then_some((instance, state))
+    }
+
+    /// The volumes attached to `instance` at `at`.
+    pub(super) fn attached_to(
+        &self,
+        instance: &str,
+        at: Timestamp,
+    ) -> impl Iterator<Item = (&String, &Volume)> {
+        self.volumes.iter().filter(move |(_, volume)| {
+            volume.state(at).is_some()
+                && volume
+                    .attachment(at)
+                    .is_some_and(|attachment| attachment.instance == instance)
+        })
+    }
+
+    /// Marks that `id` begins to end: terminated, or (an instance that switches itself off, if it
+    /// is set so) stopped.
+    pub(super) fn begin_end(&mut self, id: &str, since: Timestamp, by_itself: bool) {
+        let Some(instance) = self.instances.get_mut(id) else {
+            return;
+        };
+        let ending = Ending {
+            since,
+            done: None,
+            by_itself,
+        };
+        if by_itself && !instance.terminates_itself && instance.spot.is_none() {
+            instance.stop.get_or_insert(ending);
+        } else {
+            instance.termination.get_or_insert(ending);
+        }
+    }
+
+    /// Writes down that the machine behind `id` is off since `done`. A terminated instance gives
+    /// its volumes back, or takes them along: the volumes to be removed are returned.
+    pub(super) fn end(&mut self, id: &str, done: Timestamp) -> Vec<String> {
+        let Some(instance) = self.instances.get_mut(id) else {
+            return Vec::new();
+        };
+        if let Some(ending) = &mut instance.termination {
+            ending.done.get_or_insert(done);
+        } else if let Some(ending) = &mut instance.stop {
+            ending.done.get_or_insert(done);
+            return Vec::new();
+        }
+        let mut removed = Vec::new();
+        for (volume_id, volume) in &mut self.volumes {
+            let Some(attachment) = volume.attachment_mut(done) else {
+                continue;
+            };
+            if attachment.instance != id {
+                continue;
+            }
+            let leaves = attachment
+                .detached
+                .map_or(done, |detached| detached.min(done));
+            attachment.detached = Some(leaves);
+            if attachment.deletes(done) {
+                volume.deleting = Some(done);
+                volume.deleted = Some(done);
+                removed.push(volume_id.clone());
+            }
+        }
+        removed
+    }
+
+    /// Forgets what no answer about `now` less `oldest` or later shows.
+    pub(super) fn forget(&mut self, now: Timestamp, delays: &Delays) {
+        /// Deleted things stay a while for whoever reads the file to learn what happened.
+        const KEPT: Duration = Duration::from_secs(10);
+        let horizon = now - delays.stalest();
+        let past = |stamp: Option<Timestamp>, keep: Duration| {
+            stamp.is_some_and(|stamp| stamp + keep <= horizon)
+        };
+        self.instances.retain(|_, instance| {
+            !past(
+                instance.termination.and_then(|ending| ending.done),
+                delays.listed,
+            )
+        });
+        self.volumes.retain(|_, volume| !past(volume.deleted, KEPT));
+        self.snapshots
+            .retain(|_, snapshot| !past(snapshot.deleted, KEPT));
+        for volume in self.volumes.values_mut() {
+            volume
+                .attachments
+                .retain(|attachment| !past(attachment.detached, Duration::ZERO));
+            volume.tags.forget_before(horizon);
+        }
+        for instance in self.instances.values_mut() {
+            instance.tags.forget_before(horizon);
+        }
+        for snapshot in self.snapshots.values_mut() {
+            snapshot.tags.forget_before(horizon);
+        }
+    }
+
+    /// What must exist on the data plane: instances with a machine, volumes and snapshots with a
+    /// file.
+    pub(super) fn standing(&self) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
+        let instances = self
+            .instances
+            .iter()
+            .filter(|(_, instance)| instance.has_machine());
+        let volumes = self
+            .volumes
+            .iter()
+            .filter(|(_, volume)| !volume.root && volume.deleting.is_none());
+        let snapshots = self
+            .snapshots
+            .iter()
+            .filter(|(_, snapshot)| snapshot.deleting.is_none());
+        (
+            instances.map(|(id, _)| id.as_str()).collect(),
+            volumes.map(|(id, _)| id.as_str()).collect(),
+            snapshots.map(|(id, _)| id.as_str()).collect(),
+        )
+    }
+}

@@ -1,0 +1,187 @@
+//! The EC2 in a folder, on paper: its answers, its time, its memory.
+
+mod life;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tempfile::TempDir;
+use xdrive::clock::Clock;
+use xdrive::local::plane::Plane;
+use xdrive::local::wire::{ApiError, Params, Xml};
+use xdrive::local::{Local, OpenOptions, Preset, Settings};
+
+/// An EC2 in a folder of its own, on tokio's paused clock.
+pub(crate) struct Folder {
+    pub(crate) local: Local,
+    dir: TempDir,
+    clock: Clock,
+    settings: Settings,
+}
+
+impl Folder {
+    /// With the AWS-like table of delays and lists that are never stale.
+    pub(crate) fn aws() -> Self {
+        Self::new(Settings {
+            delays: Some(Preset::Aws),
+            stale_lists_ms: Some(0),
+            stale_reads_ms: Some(0),
+            ..Settings::default()
+        })
+    }
+
+    pub(crate) fn new(settings: Settings) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::tokio(Timestamp::from_second(1_800_000_000).unwrap());
+        let local = open(&dir, &clock, &settings).unwrap();
+        Self {
+            local,
+            dir,
+            clock,
+            settings,
+        }
+    }
+
+    /// A second handle on the same folder, as another process has it.
+    pub(crate) fn reopen(&self) -> anyhow::Result<Local> {
+        open(&self.dir, &self.clock, &self.settings)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Calls, and expects success.
+    #[track_caller]
+    pub(crate) fn call(&self, action: &str, params: &[(&str, &str)]) -> Xml {
+        match self.try_call(action, params) {
+            Ok(answer) => answer,
+            Err(error) => panic!("{action}: {error}"),
+        }
+    }
+
+    pub(crate) fn try_call(&self, action: &str, params: &[(&str, &str)]) -> Result<Xml, ApiError> {
+        call(&self.local, action, params)
+    }
+
+    /// Calls, and expects a refusal: its code.
+    #[track_caller]
+    pub(crate) fn refused(&self, action: &str, params: &[(&str, &str)]) -> String {
+        match self.try_call(action, params) {
+            Ok(answer) => panic!("{action} was carried out: {answer:?}"),
+            Err(error) => error.code,
+        }
+    }
+
+    /// An instance in `us-east-1a`, just launched.
+    #[track_caller]
+    pub(crate) fn launch(&self) -> String {
+        let answer = self.call("RunInstances", &launch_params("us-east-1a"));
+        text(&answer, "instanceId")
+    }
+
+    /// An empty volume in `us-east-1a`, just made.
+    #[track_caller]
+    pub(crate) fn volume(&self) -> String {
+        let answer = self.call(
+            "CreateVolume",
+            &[
+                ("AvailabilityZone", "us-east-1a"),
+                ("Size", "8"),
+                ("VolumeType", "gp3"),
+            ],
+        );
+        text(&answer, "volumeId")
+    }
+
+    /// The `instanceState` of one instance.
+    #[track_caller]
+    pub(crate) fn instance_state(&self, id: &str) -> String {
+        let answer = self.call("DescribeInstances", &[("InstanceId.1", id)]);
+        text(find(&answer, "instanceState").unwrap(), "name")
+    }
+
+    /// The `status` of one volume; `gone` if EC2 does not know it.
+    pub(crate) fn volume_state(&self, id: &str) -> String {
+        match self.try_call("DescribeVolumes", &[("VolumeId.1", id)]) {
+            Ok(answer) => text(&answer.children[0].children[0], "status"),
+            Err(error) => {
+                assert_eq!(error.code, "InvalidVolume.NotFound");
+                "gone".to_owned()
+            }
+        }
+    }
+}
+
+fn open(dir: &TempDir, clock: &Clock, settings: &Settings) -> anyhow::Result<Local> {
+    let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
+    options.settings = settings.clone();
+    Local::open(options)
+}
+
+pub(crate) fn call(local: &Local, action: &str, params: &[(&str, &str)]) -> Result<Xml, ApiError> {
+    let pairs = params
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    local.call(action, &Params::new(pairs))
+}
+
+/// What launches one instance in `zone`.
+pub(crate) fn launch_params(zone: &str) -> Vec<(&str, &str)> {
+    vec![
+        ("ImageId", IMAGE),
+        ("InstanceType", "t3.micro"),
+        ("MinCount", "1"),
+        ("MaxCount", "1"),
+        ("Placement.AvailabilityZone", zone),
+    ]
+}
+
+/// The image that public parameters stand for.
+pub(crate) const IMAGE: &str =
+    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
+
+/// The first element called `name`, anywhere below.
+pub(crate) fn find<'a>(xml: &'a Xml, name: &str) -> Option<&'a Xml> {
+    xml.children.iter().find_map(|child| {
+        if child.name == name {
+            Some(child)
+        } else {
+            find(child, name)
+        }
+    })
+}
+
+/// The text of the first element called `name`, anywhere below.
+#[track_caller]
+pub(crate) fn text(xml: &Xml, name: &str) -> String {
+    let found = find(xml, name).unwrap_or_else(|| panic!("no {name} in {xml:?}"));
+    found.text.clone().unwrap_or_default()
+}
+
+/// The text of every element called `name`, anywhere below, in order.
+pub(crate) fn texts(xml: &Xml, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for child in &xml.children {
+        if child.name == name {
+            found.extend(child.text.clone());
+        }
+        found.extend(texts(child, name));
+    }
+    found
+}
+
+/// The tags of the first thing below.
+pub(crate) fn tags(xml: &Xml) -> BTreeMap<String, String> {
+    let set = find(xml, "tagSet").unwrap();
+    set.children
+        .iter()
+        .map(|item| (text(item, "key"), text(item, "value")))
+        .collect()
+}
+
+/// Time passes; nothing runs meanwhile.
+pub(crate) async fn pass(seconds: f64) {
+    tokio::time::advance(Duration::from_secs_f64(seconds)).await;
+}
