@@ -3,10 +3,12 @@
 //! Only shapes are checked here (a name is a name, a size a number); what they mean is `config`'s.
 //! `--help`, the man page and the shell completions are all made from this file.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::drive::DriveName;
+use crate::drive::stuck::Head;
 
 /// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
 #[derive(Debug, Parser)]
@@ -57,7 +59,7 @@ pub enum Command {
 pub struct Connect {
     /// The drive: letters, digits, `.`, `_`, `-`; at most 64, the first a letter or a digit.
     #[arg(value_name = "NAME")]
-    pub drive: String,
+    pub drive: DriveName,
 
     /// The instance type, such as t3.medium.
     #[arg(long = "type", value_name = "TYPE")]
@@ -77,11 +79,11 @@ pub struct Connect {
 
     /// Go on from this volume or snapshot; whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]
-    pub from: Option<String>,
+    pub from: Option<Head>,
 
     /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
     #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
+    pub command: Vec<String>,
 }
 
 /// `xdrive list`.
@@ -89,7 +91,7 @@ pub struct Connect {
 pub struct List {
     /// Only this drive.
     #[arg(value_name = "NAME")]
-    pub drive: Option<String>,
+    pub drive: Option<DriveName>,
 
     /// One JSON document instead of text.
     #[arg(long)]
@@ -101,7 +103,7 @@ pub struct List {
 pub struct Stop {
     /// The drive to save.
     #[arg(value_name = "NAME")]
-    pub drive: String,
+    pub drive: DriveName,
 }
 
 /// `xdrive local …`.

@@ -80,3 +80,30 @@ impl Config {
         }
     }
 }
+
+/// What the user wants of a drive: flags, then the configuration file. What is `None` is left to
+/// the drive's own tags, then to the cloud's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The instance type.
+    pub instance_type: Option<String>,
+    /// The size in GiB.
+    pub size: Option<u32>,
+    /// The image: a registry reference, or the path of an archive.
+    pub image: Option<String>,
+    /// The loopback port for Jupyter.
+    pub port: Option<u16>,
+}
+
+impl Options {
+    /// Flags first, then the configuration file.
+    #[must_use]
+    pub fn choose(flags: Self, config: Config) -> Self {
+        Self {
+            instance_type: flags.instance_type.or(config.instance_type),
+            size: flags.size.or(config.size),
+            image: flags.image.or(config.image),
+            port: flags.port.or(config.port),
+        }
+    }
+}

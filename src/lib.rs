@@ -4,11 +4,14 @@
 
 pub mod cli;
 pub mod clock;
+pub mod cloud;
 pub mod config;
+pub mod connect;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
 pub mod host;
+pub mod list;
 pub mod local;
 pub mod report;
 pub mod run;

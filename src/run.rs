@@ -1,20 +1,139 @@
 //! From what was typed to what runs.
 
-use crate::cli::{Cli, Command, Local};
-use crate::failure::Failure;
-use crate::local;
+use clap::CommandFactory as _;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cli::{Cli, Command, Connect, Local};
+use crate::cloud::{self, Cloud};
+use crate::config::{Config, Options, Paths};
+use crate::connect::{self, Request};
+use crate::failure::{Exit, Failure};
+use crate::host::UserKey;
+use crate::local::{plane, wire};
+use crate::{list, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
-        Command::Local(Local::Supervise {
+        Command::Connect(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            let request = request(typed, &paths)?;
+            request.check()?;
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(cli.local, &paths).await?;
+                connect::connect(request, cloud, key(&paths)?).await
+            })
+        }
+        Command::Stop(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(cli.local, &paths).await?;
+                connect::stop(typed.drive, cloud, key(&paths)?).await
+            })
+        }
+        Command::List(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(cli.local, &paths).await?;
+                list::list(&cloud, typed.drive.as_ref(), typed.json).await
+            })?;
+            Ok(0)
+        }
+        Command::Local(local) => run_local(local, cli.local_dir),
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(anyhow::Error::from)?;
+            print(&String::from_utf8_lossy(&page))
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "xdrive", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failure> {
+    match local {
+        Local::Serve { port } => {
+            let folder = cloud::open_local(&Paths::find(dir)?)?;
+            runtime()?.block_on(async {
+                let mut signals =
+                    crate::signals::Signals::install().map_err(anyhow::Error::from)?;
+                let server = wire::Server::bind(folder, port)
+                    .await
+                    .map_err(|error| Failure::new(Exit::Unavailable, error))?;
+                report::data(&format!("{}\n", server.url())).map_err(anyhow::Error::from)?;
+                server
+                    .run(async {
+                        use crate::signals::Signal;
+                        loop {
+                            if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup =
+                                signals.next().await
+                            {
+                                break;
+                            }
+                        }
+                    })
+                    .await;
+                Ok(0)
+            })
+        }
+        Local::Env => {
+            let folder = cloud::open_local(&Paths::find(dir)?)?;
+            match wire::environment(&folder) {
+                Ok(text) => print(&text),
+                Err(error) => {
+                    let hint = error.hint();
+                    let failure = Failure::new(Exit::Unavailable, error);
+                    Err(match hint {
+                        Some(hint) => failure.hint(hint),
+                        None => failure,
+                    })
+                }
+            }
+        }
+        Local::Supervise {
             dir,
             cache,
             instance,
-        }) => {
-            local::plane::supervise(&dir, &cache, &instance)?;
+        } => {
+            plane::supervise(&dir, &cache, &instance)?;
             Ok(0)
         }
-        _ => Err(Failure::from(anyhow::anyhow!("not landed yet"))),
     }
+}
+
+fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
+    let flags = Options {
+        instance_type: typed.instance_type,
+        size: typed.size,
+        image: typed.image,
+        port: typed.port,
+    };
+    Ok(Request {
+        drive: typed.drive,
+        options: Options::choose(flags, Config::read(paths)?),
+        from: typed.from,
+        command: typed.command,
+    })
+}
+
+fn key(paths: &Paths) -> Result<UserKey, Failure> {
+    UserKey::open_or_create(&paths.key).map_err(|error| Failure::new(Exit::Config, error))
+}
+
+/// One thread does: everything waits on the network or on child processes.
+fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, error))
+}
+
+fn print(text: &str) -> Result<u8, Failure> {
+    report::data(text).map_err(anyhow::Error::from)?;
+    Ok(0)
 }

@@ -3,6 +3,7 @@
 //! Nothing was destroyed on the way here. Every message names the ids and ends with a command.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId, VolumeId};
 
@@ -142,6 +143,20 @@ impl Stuck {
             return vec![format!("xdrive connect {drive} --from VOLUME|SNAPSHOT")];
         }
         heads
+    }
+}
+
+impl FromStr for Head {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        given
+            .parse()
+            .map(Self::Volume)
+            .or_else(|_| given.parse().map(Self::Snapshot))
+            .map_err(|_| {
+                format!("{given:?} is neither a volume's id (vol-…) nor a snapshot's (snap-…)")
+            })
     }
 }
 

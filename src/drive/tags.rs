@@ -152,7 +152,9 @@ impl Settings {
 }
 
 impl SnapshotKind {
-    fn as_str(self) -> &'static str {
+    /// As the tag has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Clean => "clean",
             Self::Crashed => "crashed",

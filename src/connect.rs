@@ -1,0 +1,476 @@
+//! One session, top to bottom: get the drive ready, be in it, save it.
+//!
+//! ```text
+//! ready ──▶ container ──▶ shell or command ──▶ save
+//!   │           │                │               │
+//!   └───────────┴── any ending ──┴──▶ ───────────┘
+//! ```
+//!
+//! Everything that can end a session (the command's end, `~.`, a signal, a closed terminal, a lost
+//! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
+//! attached, the save is an unwind; `drive` decides which, not this file.
+
+mod container;
+mod hosts;
+mod words;
+
+use std::pin::pin;
+
+use anyhow::{Context, anyhow};
+use tokio::sync::watch;
+
+use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
+use crate::config::Options;
+use crate::drive::reconcile::{Failure as RunFailure, Pool, RunError};
+use crate::drive::stuck::Head;
+use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::drive::{DriveName, Goal, Left, Outcome, Reconciler, Stuck, Wanted};
+use crate::ec2::{InstanceId, Market};
+use crate::failure::{Exit, Failure};
+use crate::host::container::{CommandId, Signal as ContainerSignal};
+use crate::host::{Exit as ShellExit, Line, Shell, UserKey};
+use crate::report::Report;
+use crate::signals::{Signal, Signals};
+
+use container::Inside;
+use hosts::SshHosts;
+use words::Teller;
+
+/// What `connect` is asked for.
+#[derive(Debug)]
+pub struct Request {
+    /// Which drive.
+    pub drive: DriveName,
+    /// What is wanted of it.
+    pub options: Options,
+    /// The choice between two lines, if one was made.
+    pub from: Option<Head>,
+    /// The command to run, word by word; an interactive shell if it is empty.
+    pub command: Vec<String>,
+}
+
+impl Request {
+    /// Refuses what cannot work here: a shell without a terminal, an image file that is not there.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.command.is_empty() && !crate::terminal::is_interactive() {
+            return Err(Failure::new(
+                Exit::Usage,
+                anyhow!("there is no terminal here for a shell"),
+            )
+            .hint(format!(
+                "xdrive connect {} -- CMD… runs a command without one",
+                self.drive
+            )));
+        }
+        match &self.options.image {
+            Some(image) => container::check_image(image),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the middle of a session ended.
+enum Ending {
+    /// The shell or command ended, with this exit code.
+    Exit(u8),
+    /// This asked for the end.
+    Asked(Signal),
+    /// It could not be begun.
+    Failed(Failure),
+}
+
+/// A session under way.
+struct Session {
+    drive: DriveName,
+    report: Report,
+    signals: Signals,
+    reconciler: Reconciler<SshHosts>,
+}
+
+/// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
+/// that of what ended it.
+pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+    let Request {
+        drive,
+        options,
+        from,
+        command,
+    } = request;
+    check_size(&drive, &options, &cloud).await?;
+    let mut session = Session::begin(drive, &options, &cloud, key).await?;
+
+    let goal = Goal::Ready { from };
+    let (outcome, asked) = session.run(goal).await;
+    let instance = match outcome {
+        Outcome::Ready { instance, .. } => instance.id,
+        other => return session.not_ready(other, asked),
+    };
+    let ending = match asked {
+        Some(signal) => Ending::Asked(signal),
+        None => {
+            session
+                .be_inside(&instance, &options, &cloud, &command)
+                .await
+        }
+    };
+    let (outcome, _) = session
+        .run(Goal::Saved {
+            even_if_used: false,
+        })
+        .await;
+    session.finish(ending, outcome)
+}
+
+/// Saves a drive from anywhere; the answer is the exit code.
+pub async fn stop(drive: DriveName, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+    let mut session = Session::begin(drive, &Options::default(), &cloud, key).await?;
+    let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
+    let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
+    session.finish(ending, outcome)
+}
+
+impl Session {
+    async fn begin(
+        drive: DriveName,
+        options: &Options,
+        cloud: &Cloud,
+        key: UserKey,
+    ) -> Result<Self, Failure> {
+        let signals = Signals::install().context("cannot listen to signals")?;
+        let report = Report::stderr();
+        let mut teller = Teller::new(report.clone());
+        let wanted = Wanted {
+            image: MACHINE.to_owned(),
+            pools: vec![Pool {
+                instance_type: options
+                    .instance_type
+                    .clone()
+                    .unwrap_or_else(|| INSTANCE_TYPE.to_owned()),
+                zone: None,
+                market: Market::Spot,
+            }],
+            size: options.size.unwrap_or(SIZE),
+            settings: Settings::new(
+                options.image.as_deref(),
+                options.instance_type.as_deref(),
+                options.size,
+            ),
+        };
+        let reconciler = Reconciler::new(
+            drive.clone(),
+            cloud.identity().await?,
+            cloud.ec2.clone(),
+            SshHosts::new(key, cloud.clock.clone()),
+            cloud.clock.clone(),
+            cloud.limits.clone(),
+            wanted,
+            Box::new(move |event| teller.tell(event)),
+        );
+        Ok(Self {
+            drive,
+            report,
+            signals,
+            reconciler,
+        })
+    }
+
+    /// Works towards `goal`, never dropping the work: signals only tell it that somebody waits.
+    /// The second answer is the first signal that asked for an end.
+    async fn run(&mut self, goal: Goal) -> (Outcome, Option<Signal>) {
+        let (interrupts, mut heard) = watch::channel(0);
+        // A closed terminal or a SIGTERM asks for the save that is under way already; only a
+        // person at the keyboard may stop waiting for it.
+        let saving = !matches!(goal, Goal::Ready { .. });
+        let mut asked = None;
+        let mut ticking = pin!(self.report.keep_ticking());
+        let mut work = pin!(self.reconciler.run(goal, &mut heard));
+        loop {
+            tokio::select! {
+                outcome = &mut work => return (outcome, asked),
+                () = &mut ticking => {}
+                signal = self.signals.next() => match signal {
+                    Signal::Interrupt { .. } => {
+                        asked.get_or_insert(signal);
+                        interrupts.send_modify(|count| *count += 1);
+                    }
+                    Signal::Terminate | Signal::Hangup => {
+                        asked.get_or_insert(signal);
+                        if !saving {
+                            interrupts.send_modify(|count| *count += 1);
+                        }
+                    }
+                    // The shell that stopped xdrive shows that; the cloud cannot be stopped.
+                    Signal::Suspend => {
+                        if let Err(error) = crate::terminal::suspend() {
+                            self.report.say(&format!("cannot stop here: {error}"));
+                        }
+                    }
+                    Signal::Resize | Signal::Continue => {}
+                },
+            }
+        }
+    }
+
+    /// From a mounted drive to the end of the shell or command in its container.
+    async fn be_inside(
+        &mut self,
+        instance: &InstanceId,
+        options: &Options,
+        cloud: &Cloud,
+        command: &[String],
+    ) -> Ending {
+        let hosts = self.reconciler.hosts();
+        let (Some((ssh, host)), Some(mounted)) = (hosts.link(instance), hosts.mounted()) else {
+            return Ending::Failed(anyhow!("the connection to {instance} was lost").into());
+        };
+        let enter = container::enter(
+            &self.drive,
+            ssh,
+            host,
+            mounted,
+            options,
+            &cloud.image,
+            &self.report,
+        );
+        let mut ticking = pin!(self.report.keep_ticking());
+        let mut enter = pin!(enter);
+        let inside = loop {
+            tokio::select! {
+                inside = &mut enter => break inside,
+                () = &mut ticking => {}
+                signal = self.signals.next() => {
+                    if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup = signal {
+                        return Ending::Asked(signal);
+                    }
+                }
+            }
+        };
+        let inside = match inside {
+            Ok(inside) => inside,
+            Err(failure) => return Ending::Failed(failure),
+        };
+        let ended = if command.is_empty() {
+            in_a_shell(&inside, &mut self.signals).await
+        } else {
+            in_a_command(&inside, command, &mut self.signals).await
+        };
+        ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
+    }
+
+    /// The end of a session that never had a shell.
+    fn not_ready(&self, outcome: Outcome, asked: Option<Signal>) -> Result<u8, Failure> {
+        match (outcome, asked) {
+            (outcome @ (Outcome::Unwound | Outcome::Saved { .. }), Some(signal)) => {
+                self.finish(Ending::Asked(signal), outcome)
+            }
+            (outcome, _) => self.finish(Ending::Exit(0), outcome),
+        }
+    }
+
+    /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
+    fn finish(&self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
+        let saved = self.told(outcome);
+        let code = match ending {
+            Ending::Failed(failure) => {
+                if let Err(unsaved) = saved {
+                    self.report.say(&unsaved.to_string());
+                }
+                return Err(failure);
+            }
+            Ending::Exit(code) => code,
+            Ending::Asked(signal) => code_of(signal),
+        };
+        match saved {
+            Ok(()) => Ok(code),
+            Err(unsaved) if code == 0 => Err(unsaved),
+            Err(unsaved) => {
+                self.report.say(&unsaved.to_string());
+                Ok(code)
+            }
+        }
+    }
+
+    /// What came of the save, said or as a failure.
+    fn told(&self, outcome: Outcome) -> Result<(), Failure> {
+        let drive = &self.drive;
+        match outcome {
+            Outcome::Saved {
+                snapshot: Some((snapshot, generation)),
+                ..
+            } => {
+                self.report.say(&format!(
+                    "{drive} is saved: {snapshot}, generation {generation}"
+                ));
+                Ok(())
+            }
+            Outcome::Saved { snapshot: None, .. } => {
+                self.report.say(&format!("there is no drive {drive}"));
+                Ok(())
+            }
+            Outcome::Unwound => {
+                self.report.say(&format!("undone: {drive} is as it was"));
+                Ok(())
+            }
+            Outcome::StoppedWaiting(left) => Err(Failure::new(
+                Exit::TryAgain,
+                anyhow!(
+                    "stopped waiting; the bill for the instance has stopped{}",
+                    listed(&left)
+                ),
+            )
+            .hint(format!(
+                "the next run deletes the volume, for example: xdrive stop {drive}"
+            ))),
+            Outcome::Busy(holder) => Err(Failure::new(
+                Exit::TryAgain,
+                anyhow!(
+                    "{drive} is in use on {} by another xdrive of {}, since {}",
+                    holder.instance,
+                    holder.owner,
+                    holder.since
+                ),
+            )
+            .hint(format!(
+                "leave that session, or save it from here: xdrive stop {drive}"
+            ))),
+            Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
+            Outcome::Failed(failure) => Err(self.failed(failure)),
+            Outcome::Ready { .. } => Ok(()),
+        }
+    }
+
+    fn stuck(&self, stuck: &Stuck) -> Failure {
+        let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
+        Failure::new(Exit::Stuck, error).hint(stuck.commands(&self.drive).join("\n      "))
+    }
+
+    fn failed(&self, failure: RunFailure) -> Failure {
+        let RunFailure { error, also, left } = failure;
+        let exit = match &error {
+            RunError::NoCapacity { .. } => Exit::TryAgain,
+            RunError::Invalid(_) => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        if let Some(also) = also
+            && let Err(also) = self.told(*also)
+        {
+            self.report.say(&also.to_string());
+        }
+        let failure = Failure::new(exit, error);
+        if left.0.is_empty() {
+            return failure;
+        }
+        failure.hint(format!(
+            "xdrive stop {} finishes what is left:{}",
+            self.drive,
+            listed(&left)
+        ))
+    }
+}
+
+/// What is still billed, a line each.
+fn listed(left: &Left) -> String {
+    left.0
+        .iter()
+        .map(|thing| format!("\n  left: {thing}"))
+        .collect()
+}
+
+/// The interactive shell: keys go there, so that only what comes from outside arrives here.
+async fn in_a_shell(inside: &Inside, signals: &mut Signals) -> anyhow::Result<Ending> {
+    let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
+    let line = Line::open(&inside.ssh).await?;
+    let mut shell = Shell::terminal(line, &inside.container.shell(&term)).await?;
+    loop {
+        tokio::select! {
+            exit = shell.ended() => return Ok(ended(exit)),
+            signal = signals.next() => match signal {
+                Signal::Resize => shell.resize(),
+                Signal::Suspend => shell.suspend()?,
+                Signal::Continue => shell.resume()?,
+                Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
+                    return Ok(Ending::Asked(signal));
+                }
+            },
+        }
+    }
+}
+
+/// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.
+async fn in_a_command(
+    inside: &Inside,
+    command: &[String],
+    signals: &mut Signals,
+) -> anyhow::Result<Ending> {
+    let id = CommandId::new()?;
+    let line = Line::open(&inside.ssh).await?;
+    let mut shell = Shell::piped(line, &inside.container.command(&id, command)).await?;
+    loop {
+        tokio::select! {
+            exit = shell.ended() => return Ok(ended(exit)),
+            signal = signals.next() => match signal {
+                Signal::Interrupt { again: false } => {
+                    inside.host.signal(&id, ContainerSignal::Interrupt).await?;
+                }
+                Signal::Interrupt { again: true } | Signal::Terminate | Signal::Hangup => {
+                    return Ok(Ending::Asked(signal));
+                }
+                Signal::Suspend => crate::terminal::suspend()?,
+                Signal::Resize | Signal::Continue => {}
+            },
+        }
+    }
+}
+
+fn ended(exit: ShellExit) -> Ending {
+    match exit {
+        ShellExit::Lost(why) => Ending::Failed(
+            Failure::new(
+                Exit::Disconnected,
+                anyhow!("the connection was lost: {why}"),
+            )
+            .hint("xdrive connect again: what was written to the drive is still there"),
+        ),
+        other => Ending::Exit(other.code()),
+    }
+}
+
+/// 128 and the signal's number, as shells have it.
+fn code_of(signal: Signal) -> u8 {
+    match signal {
+        Signal::Hangup => 129,
+        Signal::Terminate => 143,
+        _ => Exit::Interrupted.code(),
+    }
+}
+
+/// Refuses to shrink a drive, before anything is launched for it.
+async fn check_size(drive: &DriveName, options: &Options, cloud: &Cloud) -> Result<(), Failure> {
+    let Some(size) = options.size else {
+        return Ok(());
+    };
+    let failed = |error| Failure::new(Exit::Failed, error);
+    let name = drive.as_str();
+    let volumes = cloud.ec2.volumes(name).await.map_err(failed)?;
+    let snapshots = cloud.ec2.snapshots(name).await.map_err(failed)?;
+    let volumes = volumes
+        .iter()
+        .filter(|volume| {
+            matches!(
+                tags::read_volume(&volume.tags),
+                Ok(VolumeTags::Drive { .. })
+            )
+        })
+        .map(|volume| volume.size);
+    let largest = volumes
+        .chain(snapshots.iter().map(|snapshot| snapshot.size))
+        .max();
+    match largest {
+        Some(largest) if size < largest => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),
+        )
+        .hint(format!("leave --size away, or make it {largest} or more"))),
+        _ => Ok(()),
+    }
+}

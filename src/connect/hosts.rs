@@ -1,0 +1,262 @@
+//! The drive's hosts over SSH: [`Hosts`] carried out by the scripts in `shell/host/`.
+//!
+//! One connection a host for commands, kept while it lives; the client lock is a channel of it, so
+//! the lock is free as soon as this process or its connection is gone, however that came. Every
+//! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::clock::Clock;
+use crate::drive::{
+    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
+    tags,
+};
+use crate::ec2::{Instance, InstanceId};
+use crate::host::boot::{self, BootOrder};
+use crate::host::facts::{self, Oddity};
+use crate::host::scripts::{self, Hold, Host};
+use crate::host::{HostKey, Ssh, Target, UserKey};
+
+/// A host that has not answered by then does not answer now.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// How long the attached volume may take to appear inside (AWS: under a second, mostly).
+const DEVICE: Duration = Duration::from_secs(30);
+
+/// Where xdrive logs in: the boot script lets its key in as root on every distribution.
+const PORT: u16 = 22;
+const USER: &str = "root";
+
+/// The hosts of one session.
+pub(super) struct SshHosts {
+    key: UserKey,
+    clock: Clock,
+    client: Option<String>,
+    links: BTreeMap<InstanceId, Link>,
+    mounted: Option<scripts::Mounted>,
+    closed: Option<scripts::Closed>,
+}
+
+/// A host that answered.
+struct Link {
+    ssh: Ssh,
+    host: Host,
+    hold: Option<Hold>,
+}
+
+impl SshHosts {
+    pub(super) fn new(key: UserKey, clock: Clock) -> Self {
+        Self {
+            key,
+            clock,
+            client: None,
+            links: BTreeMap::new(),
+            mounted: None,
+            closed: None,
+        }
+    }
+
+    /// The connection to a host that answered, and its scripts.
+    pub(super) fn link(&self, host: &InstanceId) -> Option<(&Ssh, &Host)> {
+        self.links.get(host).map(|link| (&link.ssh, &link.host))
+    }
+
+    /// What the last mount found, once there was one.
+    pub(super) fn mounted(&self) -> Option<&scripts::Mounted> {
+        self.mounted.as_ref()
+    }
+
+    /// What the last close did, once there was one.
+    pub(super) fn closed(&self) -> Option<&scripts::Closed> {
+        self.closed.as_ref()
+    }
+
+    /// The scripts of `host`, connecting if need be.
+    async fn host(&mut self, host: &Instance) -> Result<Host, HostError> {
+        if let Some(link) = self.links.get(&host.id) {
+            return Ok(link.host.clone());
+        }
+        self.look(host).await.map(|(host, _)| host)
+    }
+
+    /// Asks over the connection there is, else over a new one.
+    async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), HostError> {
+        let unreachable = |why: &str| HostError::Unreachable(why.to_owned());
+        if let Some(link) = self.links.get(&host.id) {
+            match timeout(ANSWER, Host::contact(link.ssh.clone())).await {
+                Ok(Ok((_, contact))) => return Ok((link.host.clone(), contact)),
+                // The connection is of no use any more, and with it the client lock is lost.
+                Ok(Err(_)) | Err(_) => drop(self.links.remove(&host.id)),
+            }
+        }
+        let address = host
+            .address
+            .ok_or_else(|| unreachable("it has no address"))?;
+        let target = Target {
+            address: SocketAddr::new(address, PORT),
+            user: USER.to_owned(),
+            host_key: host
+                .tags
+                .get(tags::HOST_KEY)
+                .ok_or_else(|| unreachable("it has no recorded host key"))?
+                .clone(),
+        };
+        let attempt = async {
+            let ssh = Ssh::connect(&target, self.key.private())
+                .await
+                .map_err(|error| HostError::Unreachable(error.to_string()))?;
+            let (scripts, contact) = Host::contact(ssh.clone()).await.map_err(translated)?;
+            Ok((ssh, scripts, contact))
+        };
+        let (ssh, scripts, contact) = timeout(ANSWER, attempt)
+            .await
+            .map_err(|_| unreachable("it did not answer in time"))??;
+        let link = Link {
+            ssh,
+            host: scripts.clone(),
+            hold: None,
+        };
+        self.links.insert(host.id.clone(), link);
+        Ok((scripts, contact))
+    }
+
+    /// What a host says, in the drive's words.
+    fn view(&self, host: &InstanceId, contact: scripts::Contact) -> Contact {
+        let holding = self.links.get(host).is_some_and(|link| link.hold.is_some());
+        let client = match contact.attached {
+            None => Client::Nobody,
+            Some(line) if holding && Some(&line) == self.client.as_ref() => Client::Me,
+            Some(line) => {
+                let (owner, since) = told(&line);
+                Client::Other { owner, since }
+            }
+        };
+        let frozen = false;
+        let mounted = match contact.volume.map(|volume| volume.volume.parse()) {
+            None => Mounted::Nothing,
+            Some(Ok(volume)) if frozen => Mounted::Frozen(volume),
+            Some(Ok(volume)) => Mounted::Volume(volume),
+            // A host whose record cannot be read is not understood: as good as no answer.
+            Some(Err(_)) => return Contact::Unreachable,
+        };
+        Contact::Reached(HostView {
+            client,
+            closing: contact.closing.is_some(),
+            mounted,
+        })
+    }
+}
+
+impl Hosts for SshHosts {
+    async fn prepare(&mut self, _session: &SessionId) -> Result<Prepared, HostError> {
+        let failed = |error: &dyn std::fmt::Display| HostError::Failed(error.to_string());
+        let host_key = HostKey::generate().map_err(|error| failed(&error))?;
+        let user_data = boot::user_data(&BootOrder {
+            host_private_key: host_key.private,
+            host_public_key: host_key.public.clone(),
+            authorized_keys: self.key.public().to_owned(),
+        })
+        .map_err(|error| failed(&format_args!("{error:#}")))?;
+        Ok(Prepared {
+            user_data,
+            host_key: host_key.public,
+        })
+    }
+
+    async fn contact(&mut self, host: &Instance) -> Contact {
+        match self.look(host).await {
+            Ok((_, contact)) => self.view(&host.id, contact),
+            Err(_) => Contact::Unreachable,
+        }
+    }
+
+    async fn claim(
+        &mut self,
+        host: &Instance,
+        session: &SessionId,
+        owner: &str,
+    ) -> Result<(), HostError> {
+        let scripts = self.host(host).await?;
+        let link = self.links.get_mut(&host.id);
+        let Some(link) = link.filter(|link| link.hold.is_none()) else {
+            return Ok(());
+        };
+        let line = format!("{session} {} {owner}", self.clock.now());
+        match scripts.hold(&line).await {
+            Ok(hold) => link.hold = Some(hold),
+            // A closing host takes no client any more, and needs none to be closed again.
+            Err(facts::HostError::Closing(_)) => {}
+            Err(error) => return Err(translated(error)),
+        }
+        self.client = Some(line);
+        Ok(())
+    }
+
+    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<(), HostError> {
+        let scripts = self.host(host).await?;
+        let mounted = scripts
+            .mount(&scripts::MountOrder {
+                volume: order.volume.to_string(),
+                generation: order.generation.0,
+                blank: order.format,
+                device: None,
+                wait: DEVICE,
+                dirty_bytes: None,
+            })
+            .await
+            .map_err(translated)?;
+        self.mounted = Some(mounted);
+        Ok(())
+    }
+
+    async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
+        let scripts = self.host(host).await?;
+        let closed = scripts
+            .close("the session ended")
+            .await
+            .map_err(translated)?;
+        let unmounted = closed.unmounted;
+        self.closed = Some(closed);
+        Ok(if unmounted {
+            Closed::Unmounted
+        } else {
+            Closed::Frozen
+        })
+    }
+
+    fn release(&mut self, host: &Instance) {
+        self.links.remove(&host.id);
+    }
+}
+
+/// Owner and time out of a client's line.
+fn told(line: &str) -> (String, String) {
+    let mut words = line.splitn(3, ' ').skip(1);
+    let since = words.next().unwrap_or("an unknown time").to_owned();
+    let owner = words.next().unwrap_or(line).to_owned();
+    (owner, since)
+}
+
+/// What a script said, in the drive's words.
+fn translated(error: facts::HostError) -> HostError {
+    match error {
+        facts::HostError::Ssh(error) => HostError::Unreachable(error.to_string()),
+        facts::HostError::Closing(reason) => HostError::Closing(reason),
+        facts::HostError::Busy {
+            owner: Some(line), ..
+        } => {
+            let (owner, since) = told(&line);
+            HostError::Busy { owner, since }
+        }
+        facts::HostError::Odd {
+            oddity: Oddity::HalfMade,
+            words,
+        } => HostError::Garbled(words),
+        facts::HostError::Odd { words, .. } => HostError::Damaged(words),
+        other => HostError::Failed(other.to_string()),
+    }
+}

@@ -1,0 +1,141 @@
+//! The drive's events in words: what is being done, and what is true when it is done.
+
+use std::collections::HashMap;
+
+use crate::drive::event::Event;
+use crate::drive::plan::{Source, Step, Waiting};
+use crate::report::{self, Report};
+
+/// Turns a drive's events into lines of a report.
+pub(crate) struct Teller {
+    report: Report,
+    steps: HashMap<Step, report::Step>,
+    waits: HashMap<Waiting, report::Step>,
+}
+
+impl Teller {
+    pub(crate) fn new(report: Report) -> Self {
+        Self {
+            report,
+            steps: HashMap::new(),
+            waits: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        match event {
+            Event::Started(step) => {
+                let running = self.report.step(step.to_string());
+                self.steps.insert(step, running);
+            }
+            Event::Finished { step, made, .. } => {
+                if let (Some(running), Some(line)) =
+                    (self.steps.remove(&step), done(&step, made.as_deref()))
+                {
+                    running.done(&line);
+                }
+            }
+            Event::Failed { step, error } => {
+                self.steps.remove(&step);
+                self.report
+                    .say(&format!("could not {step}, looking again: {error}"));
+            }
+            Event::Waiting(what) => {
+                let running = self.report.step(waiting(&what));
+                self.waits.insert(what, running);
+            }
+            Event::Waited { what, .. } => {
+                if let (Some(running), Some(line)) = (self.waits.remove(&what), waited(&what)) {
+                    running.done(&line);
+                }
+            }
+            Event::NoCapacity {
+                instance_type,
+                error,
+            } => self
+                .report
+                .say(&format!("no {instance_type} to be had: {error}")),
+            Event::NewDrive { size, cents } => self.report.say(&format!(
+                "there is no such drive yet: making an empty one of {size} GiB (about {} a month \
+                 while it is a volume)",
+                dollars(cents)
+            )),
+            Event::Console { instance, text } => {
+                self.report.say(&format!("console of {instance}:\n{text}"));
+            }
+            Event::CannotStop => self
+                .report
+                .say("cannot stop here: the drive is not saved yet, and stopping could lose data"),
+            Event::Ending => self
+                .report
+                .say("interrupted: ending what was begun; the drive is kept"),
+        }
+    }
+}
+
+/// US cents as dollars.
+pub(crate) fn dollars(cents: u64) -> String {
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
+/// What is true after a step; nothing for steps that only keep the record.
+fn done(step: &Step, made: Option<&str>) -> Option<String> {
+    let made = made.unwrap_or_default();
+    Some(match step {
+        Step::Launch { .. } => format!("launched {made}"),
+        Step::CreateVolume {
+            from: Source::Empty,
+            ..
+        } => format!("created empty volume {made}"),
+        Step::CreateVolume {
+            from: Source::Snapshot(snapshot, generation),
+            ..
+        } => format!("created volume {made} from {snapshot} (generation {generation})"),
+        Step::Claim(instance) => format!("logged in to {instance}"),
+        Step::Attach { volume, .. } => format!("attached {volume}"),
+        Step::Mount { order, .. } => format!("mounted, generation {}", order.generation),
+        Step::Close {
+            volume: Some((volume, _)),
+            ..
+        } => format!("closed: container stopped, {volume} unmounted"),
+        Step::Close { volume: None, .. } => "closed the host".to_owned(),
+        Step::Snapshot {
+            volume, generation, ..
+        } => format!("started snapshot {made} of {volume} (generation {generation})"),
+        Step::Detach { volume, .. } => format!("detached {volume}"),
+        Step::Terminate(quiet) => format!("terminated {}", quiet.instance()),
+        Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
+        Step::DeleteSnapshot(failed) => format!("deleted failed snapshot {}", failed.snapshot()),
+        Step::Fork { head, .. } => format!("kept {head} as {made}"),
+        Step::Raise { .. }
+        | Step::MarkFormatted { .. }
+        | Step::KeepOnTermination { .. }
+        | Step::ShowConsole(_) => return None,
+    })
+}
+
+fn waiting(what: &Waiting) -> String {
+    match what {
+        Waiting::Settle => "waiting until EC2's lists are settled".to_owned(),
+        Waiting::Host(id) => format!("waiting for {id} to boot"),
+        Waiting::OtherStarting(id) => format!("another xdrive launched {id}: waiting for it"),
+        Waiting::Closing(id) => format!("waiting for {id} to close the drive"),
+        Waiting::Volume(id) => format!("waiting for {id} to be made"),
+        Waiting::Attaching(id) => format!("waiting for {id} to be attached"),
+        Waiting::Release(id) => format!("waiting for {id} to be let go"),
+        Waiting::Copy(id) => format!("waiting for snapshot {id} to be completed"),
+        Waiting::SnapshotGap(id) => format!("waiting until {id} may be snapshotted again"),
+        Waiting::Termination(id) => format!("waiting for {id} to be gone"),
+    }
+}
+
+/// What is true after a wait; nothing where the next step's own line says it.
+fn waited(what: &Waiting) -> Option<String> {
+    match what {
+        Waiting::Host(id) => Some(format!("{id} is up")),
+        Waiting::Copy(id) => Some(format!("snapshot {id} is completed")),
+        Waiting::Closing(id) => Some(format!("{id} has closed the drive")),
+        Waiting::Termination(id) => Some(format!("{id} is gone")),
+        _ => None,
+    }
+}

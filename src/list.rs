@@ -1,0 +1,274 @@
+//! `xdrive list`: every drive, where it is, and what is billed for it.
+//!
+//! Read from tags alone, so it shows the same from any laptop. Whatever carries a drive's name is
+//! listed, also what no plan would know what to do with: a bill unseen is worse than an odd line.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use crate::cloud::Cloud;
+use crate::drive::DriveName;
+use crate::drive::stuck::Thing;
+use crate::drive::tags::{self, VolumeTags};
+use crate::ec2::{
+    Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
+};
+use crate::failure::{Exit, Failure};
+use crate::report;
+
+/// Everything of one drive that exists.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+struct Entry {
+    drive: String,
+    /// `running`, `saving`, `volume` (waiting for the next run), or `saved`.
+    state: &'static str,
+    /// The highest generation of its volumes and snapshots.
+    generation: u64,
+    /// US dollars a month for what is kept, at most: snapshots are billed by changed blocks.
+    dollars_a_month: f64,
+    /// US dollars an hour for what runs, where the price is known.
+    dollars_an_hour: f64,
+    things: Vec<Line>,
+}
+
+/// One thing that exists.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Line {
+    kind: &'static str,
+    id: String,
+    state: &'static str,
+    /// Type, zone, kind: what tells it from others.
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gib: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+    /// When it was made, RFC 3339.
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dollars_a_month: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dollars_an_hour: Option<f64>,
+}
+
+/// Lists all drives, or one; as text, or as one JSON document. A drive that was asked for by name
+/// and is not there is an error.
+pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(), Failure> {
+    let entries = entries(cloud).await?;
+    let entries: Vec<Entry> = entries
+        .into_iter()
+        .filter(|entry| only.is_none_or(|drive| drive.as_str() == entry.drive))
+        .collect();
+    if let (Some(drive), true) = (only, entries.is_empty()) {
+        return Err(
+            Failure::new(Exit::Unavailable, anyhow!("there is no drive {drive}"))
+                .hint("xdrive list shows all there are"),
+        );
+    }
+    let text = if json {
+        serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)? + "\n"
+    } else if entries.is_empty() {
+        "no drives\n".to_owned()
+    } else {
+        entries.iter().map(Entry::text).collect()
+    };
+    report::data(&text)
+        .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))
+}
+
+async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, anyhow::Error::new(error));
+    let (instances, volumes, snapshots) = cloud.ec2.everything().await.map_err(failed)?;
+    let mut drives = BTreeMap::<String, Entry>::new();
+    for instance in instances {
+        if instance.state == InstanceState::Terminated {
+            continue;
+        }
+        let price = match instance.market {
+            Market::Spot => cloud
+                .ec2
+                .spot_price(&instance.instance_type, &instance.zone)
+                .await
+                .map_err(failed)?,
+            Market::OnDemand => None,
+        };
+        let line = Line::of_instance(&instance, price);
+        entry(&mut drives, &instance.tags).things.push(line);
+    }
+    for volume in volumes {
+        if matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted) {
+            continue;
+        }
+        let line = Line::of_volume(&volume);
+        entry(&mut drives, &volume.tags).things.push(line);
+    }
+    for snapshot in snapshots {
+        let line = Line::of_snapshot(&snapshot);
+        entry(&mut drives, &snapshot.tags).things.push(line);
+    }
+    for entry in drives.values_mut() {
+        entry.sum_up();
+    }
+    Ok(drives.into_values().collect())
+}
+
+fn entry<'a>(drives: &'a mut BTreeMap<String, Entry>, tags: &Tags) -> &'a mut Entry {
+    let drive = tags.get(tags::DRIVE).cloned().unwrap_or_default();
+    drives.entry(drive.clone()).or_insert_with(|| Entry {
+        drive,
+        ..Entry::default()
+    })
+}
+
+impl Entry {
+    fn sum_up(&mut self) {
+        let has = |kind| self.things.iter().any(|line| line.kind == kind);
+        self.state = if self
+            .things
+            .iter()
+            .any(|line| line.kind == INSTANCE && line.state != "shutting-down")
+        {
+            "running"
+        } else if has(INSTANCE) || self.things.iter().any(|line| line.state == "pending") {
+            "saving"
+        } else if has(VOLUME) {
+            "volume"
+        } else {
+            "saved"
+        };
+        let generations = self.things.iter().filter_map(|line| line.generation);
+        self.generation = generations.max().unwrap_or_default();
+        self.dollars_a_month = self
+            .things
+            .iter()
+            .filter_map(|line| line.dollars_a_month)
+            .sum();
+        self.dollars_an_hour = self
+            .things
+            .iter()
+            .filter_map(|line| line.dollars_an_hour)
+            .sum();
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{}   {}, generation {}, at most ${:.2} a month",
+            self.drive, self.state, self.generation, self.dollars_a_month
+        );
+        if self.dollars_an_hour > 0.0 {
+            let _ = write!(text, " and ${:.4} an hour", self.dollars_an_hour);
+        }
+        text.push('\n');
+        for line in &self.things {
+            let cost = match (line.dollars_a_month, line.dollars_an_hour) {
+                (Some(month), _) => format!("${month:.2} a month"),
+                (None, Some(hour)) => format!("${hour:.4} an hour"),
+                (None, None) => "price not known".to_owned(),
+            };
+            let generation = line
+                .generation
+                .map_or_else(String::new, |number| format!("generation {number}, "));
+            let size = line
+                .gib
+                .map_or_else(String::new, |gib| format!("{gib} GiB, "));
+            let _ = writeln!(
+                text,
+                "  {:9} {}  {}, {generation}{size}{}, since {}, {cost}",
+                line.kind, line.id, line.state, line.detail, line.since
+            );
+        }
+        text
+    }
+}
+
+const INSTANCE: &str = "instance";
+const VOLUME: &str = "volume";
+const ROOT_DISK: &str = "root disk";
+const SNAPSHOT: &str = "snapshot";
+
+impl Line {
+    fn of_instance(instance: &Instance, price: Option<f64>) -> Self {
+        let market = match instance.market {
+            Market::Spot => "spot",
+            Market::OnDemand => "on demand",
+        };
+        Self {
+            kind: INSTANCE,
+            id: instance.id.to_string(),
+            state: match instance.state {
+                InstanceState::Pending => "pending",
+                InstanceState::Running => "running",
+                InstanceState::Stopping => "stopping",
+                InstanceState::Stopped => "stopped",
+                InstanceState::ShuttingDown => "shutting-down",
+                InstanceState::Terminated => "terminated",
+            },
+            detail: format!("{} {market} in {}", instance.instance_type, instance.zone),
+            gib: None,
+            generation: None,
+            since: format!("{:.0}", instance.launched),
+            dollars_a_month: None,
+            dollars_an_hour: price,
+        }
+    }
+
+    fn of_volume(volume: &Volume) -> Self {
+        let (kind, generation, detail) = match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Root) => (ROOT_DISK, None, format!("in {}", volume.zone)),
+            Ok(VolumeTags::Drive { generation, .. }) => {
+                (VOLUME, Some(generation.0), format!("in {}", volume.zone))
+            }
+            Err(error) => (VOLUME, None, format!("in {}, {error}", volume.zone)),
+        };
+        Self {
+            kind,
+            id: volume.id.to_string(),
+            state: match volume.state {
+                VolumeState::Creating => "creating",
+                VolumeState::Available => "available",
+                VolumeState::InUse => "in-use",
+                VolumeState::Deleting => "deleting",
+                VolumeState::Deleted => "deleted",
+                VolumeState::Error => "error",
+            },
+            detail,
+            gib: Some(volume.size),
+            generation,
+            since: format!("{:.0}", volume.created),
+            dollars_a_month: dollars(&Thing::Volume(volume.id.clone(), volume.size)),
+            dollars_an_hour: None,
+        }
+    }
+
+    fn of_snapshot(snapshot: &Snapshot) -> Self {
+        let (generation, detail) = match tags::read_snapshot(&snapshot.tags) {
+            Ok(own) => (Some(own.generation.0), own.kind.as_str().to_owned()),
+            Err(error) => (None, error.to_string()),
+        };
+        Self {
+            kind: SNAPSHOT,
+            id: snapshot.id.to_string(),
+            state: match snapshot.state {
+                SnapshotState::Pending => "pending",
+                SnapshotState::Completed => "completed",
+                SnapshotState::Error => "error",
+            },
+            detail,
+            gib: Some(snapshot.size),
+            generation,
+            since: format!("{:.0}", snapshot.started),
+            dollars_a_month: dollars(&Thing::Snapshot(snapshot.id.clone(), snapshot.size)),
+            dollars_an_hour: None,
+        }
+    }
+}
+
+fn dollars(thing: &Thing) -> Option<f64> {
+    // Cents of any drive fit a float exactly.
+    thing
+        .cents()
+        .map(|cents| f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0)
+}
