@@ -71,9 +71,7 @@ mod tests {
     use super::*;
 
     fn order(authorized_keys: String) -> BootOrder {
-        let body: String = (0..5)
-            .map(|_| format!("{}\n", "Ab+/9".repeat(14)))
-            .collect();
+        let body = format!("{}\n", "Ab+/9".repeat(14)).repeat(5);
         BootOrder {
             host_private_key: format!(
                 "-----BEGIN OPENSSH PRIVATE KEY-----\n{body}-----END OPENSSH PRIVATE KEY-----\n"

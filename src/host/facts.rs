@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn an_error_repeats_only_the_last_words() {
-        let long: String = (1..=9).map(|n| format!("line {n}\n")).collect();
-        assert!(last_words(long.as_bytes()).starts_with("line 5\n"));
+        let long = ["one", "two", "three", "four", "five", "six"].join("\n");
+        assert!(last_words(long.as_bytes()).starts_with("two\n"));
         assert_eq!(last_words(b""), "it said nothing");
     }
 }

@@ -95,7 +95,7 @@ pub struct MountOrder {
     /// Whether xdrive made this volume empty, and it is still tagged so: the leave to format it,
     /// if it also reads as blank.
     pub blank: bool,
-    /// Where it was attached, such as `/dev/sdf`: for machines without NVMe.
+    /// Where it was attached, such as `/dev/sdf`: for machines whose disks have no serial numbers.
     pub device: Option<String>,
     /// How long to wait for the device to appear.
     pub wait: Duration,
@@ -327,7 +327,7 @@ impl Host {
     }
 
     /// Makes `token` the one that opens Jupyter, starts it if it does not run, and waits until it
-    /// listens; none if the image has no JupyterLab. The token travels on standard input.
+    /// listens; none if the image has no `JupyterLab`. The token travels on standard input.
     pub async fn jupyter(&self, token: &str) -> Result<Option<SocketAddr>, HostError> {
         const SCRIPT: &str = "container jupyter";
         let output = self.ssh.run(&call(SCRIPT, &[]), token.as_bytes()).await?;
