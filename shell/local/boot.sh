@@ -84,8 +84,9 @@ mount_kernel() {
 inside() {
     cgroups=$2 console=$3
     # /proc is still the host's: the shell reads its own number there.
-    read -r pid _ </proc/self/stat
+    read -r pid rest </proc/self/stat
     echo "pid $pid"
+    : "$rest"
     cd "$1"
     # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root
@@ -108,7 +109,8 @@ inside() {
     echo up
     # The clock, the modules and the hardware are the host's too.
     # shellcheck disable=SC2086  # no argument if empty
-    exec setpriv --bounding-set=-sys_time,-sys_module,-sys_rawio,-syslog,-wake_alarm,-mac_admin,-mac_override \
+    exec env -i PATH="$PATH" TERM=linux setpriv \
+        --bounding-set=-sys_time,-sys_module,-sys_rawio,-syslog,-wake_alarm,-mac_admin,-mac_override \
         /sbin/init $legacy </dev/console >/dev/console 2>&1
 }
 

@@ -12,7 +12,7 @@
 set -eu
 
 release=bookworm
-packages='systemd systemd-sysv dbus cloud-init openssh-server docker.io iptables iproute2 iputils-ping
+packages='systemd systemd-sysv cloud-init openssh-server docker.io iptables iproute2 iputils-ping
     ca-certificates curl e2fsprogs util-linux procps psmisc kmod sudo tmux less gzip
     python3-minimal libpython3-stdlib'
 
@@ -41,6 +41,7 @@ fingerprint() {
 
 # The mirror this machine already uses if it is a Debian, else debootstrap's own default.
 mirror() {
+    # shellcheck source=/dev/null
     . /etc/os-release
     [ "${ID:-}" = debian ] || return 0
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
@@ -118,9 +119,9 @@ settle() {
 prune() {
     for old in "$cache"/machine-*/; do
         old=${old%/}
-        [ "$old" != "$1" ] && [ -d "$old" ] || continue
-        case $old in *.half) rm -rf "$old" && continue ;; esac
-        grep -qs "lowerdir=${old}[,:]" /proc/[0-9]*/mountinfo || rm -rf "$old"
+        if [ "$old" = "$1" ] || [ ! -d "$old" ]; then continue; fi
+        # The supervisor of an instance holds a shared lock on its tree.
+        flock --nonblock "$old" rm -rf "$old" || say "kept ${old##*/}: an instance runs on it"
     done
 }
 

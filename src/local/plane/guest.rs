@@ -1,0 +1,130 @@
+//! An instance's processes: everything below its process 1, in namespaces of their own.
+//!
+//! The chain is supervisor → `unshare` (killed with the supervisor) → process 1 (killed with
+//! `unshare`) → all others (killed with process 1). The set-up inside the namespaces is
+//! `shell/local/boot.sh`.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout};
+
+use super::PlaneError;
+use super::cgroup::Cgroups;
+use super::console::Console;
+use super::folder::Folder;
+use super::network::Network;
+use super::process::Process;
+use super::program::{PATH, cannot_start, program, run};
+
+const BOOT: &str = include_str!("../../../shell/local/boot.sh");
+/// From the start to systemd's; it takes some 50 ms.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running instance.
+#[derive(Debug)]
+pub(super) struct Guest {
+    child: Child,
+    /// Its process 1.
+    pub init: Process,
+}
+
+impl Guest {
+    /// Starts the instance's process 1 and waits until its root file system is in place.
+    ///
+    /// Must be called on the thread that lives longest: the kernel ends the instance when the
+    /// *thread* that started it ends (prctl(2), `PR_SET_PDEATHSIG`).
+    pub(super) async fn start(
+        folder: &Folder,
+        cgroups: &Cgroups,
+        console: &Console,
+    ) -> Result<Self, PlaneError> {
+        let mut command = tokio::process::Command::from(program("setpriv"));
+        command
+            .args(["--pdeathsig", "KILL", "sh", "-c", BOOT, "boot", "enter"])
+            .arg(folder.path())
+            .arg(folder.name())
+            .arg(cgroups.list())
+            .arg(console.device())
+            // Nothing of the caller's environment, which may hold secrets, goes in.
+            .env_clear()
+            .env("PATH", PATH)
+            .env("script", BOOT)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| cannot_start("setpriv", error))?;
+        let stdout = child.stdout.take().context("the boot script has no stdout")?;
+        let mut lines = BufReader::new(stdout).lines();
+        match tokio::time::timeout(PATIENCE, until_up(&mut lines)).await {
+            Ok(Ok(init)) => Ok(Self { child, init }),
+            Ok(Err(error)) => {
+                let status = child.wait().await.context("waiting for the boot script")?;
+                Err(error.context(format!("the boot script: {status}")).into())
+            }
+            Err(_) => Err(anyhow!("the boot script is not done after {PATIENCE:?}").into()),
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn ended(&mut self) -> std::io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Asks its systemd to power off (systemd(1), `SIGRTMIN+4`). Before systemd has installed its
+    /// handlers the kernel drops the signal: ask again.
+    pub(super) fn ask_to_power_off(&self) -> Result<(), PlaneError> {
+        if self.init.is_alive() {
+            run("kill", ["-s", "RTMIN+4", &self.init.pid.to_string()])?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads what the boot script says, until systemd is about to start.
+async fn until_up(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<Process> {
+    let mut init = None;
+    while let Some(line) = lines.next_line().await.context("reading from the boot script")? {
+        match line.split_once(' ') {
+            Some(("pid", pid)) => init = Some(Process::now(pid.parse()?)?),
+            _ if line == "up" => return init.context("the boot script did not say its number"),
+            _ => return Err(anyhow!("the boot script says {line:?}")),
+        }
+    }
+    Err(anyhow!("it ended before systemd started"))
+}
+
+/// How an instance came to its end, in words.
+pub(super) fn ending(status: ExitStatus) -> String {
+    match status.signal() {
+        // The kernel's word for reboot(2) with POWER_OFF or HALT in a pid namespace.
+        Some(2) => "powered off".to_owned(),
+        Some(1) => "asked for a reboot, which ends it here".to_owned(),
+        Some(9) => "killed".to_owned(),
+        _ => status.to_string(),
+    }
+}
+
+/// Puts what is each instance's own into its root file system, before it is mounted.
+pub(super) fn personalize(folder: &Folder, instance: &str, network: &Network) -> anyhow::Result<()> {
+    use sha2::{Digest as _, Sha256};
+
+    let host_name = super::metadata::host_name(network);
+    let id = hex::encode(Sha256::digest(instance));
+    let etc = folder.path().join("upper/etc");
+    let files = [
+        ("hostname", format!("{host_name}\n")),
+        ("hosts", format!("127.0.0.1 localhost\n127.0.1.1 {host_name}\n::1 localhost\n")),
+        // Nothing outside is reachable, and a name server that does not answer blocks for long.
+        ("resolv.conf", "nameserver 127.0.0.1\n".to_owned()),
+        ("machine-id", format!("{}\n", id.get(..32).unwrap_or(&id))),
+    ];
+    for (name, content) in files {
+        fs::write(etc.join(name), content).with_context(|| format!("writing /etc/{name}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! What stands behind the API: paper (states only), or real machines and disks.
+//!
+//! ```text
+//! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, overlay, systemd)
+//!                                                ├─ network (a veth pair, one address)
+//!                                                ├─ metadata (169.254.169.254 inside)
+//!                                                └─ console
+//! attach, detach ─ disk (loop devices) ─ copies (one file a volume or snapshot, reflinks)
+//! ```
+//!
+//! Everything of an instance is named after it and lives in its folder, so that whoever comes
+//! after a kill, at any moment, finds and removes what is left. Nothing here decides what *should*
+//! exist: records are the store's. Nothing runs on: the supervisor ends with its instance, the
+//! instance with its supervisor.
+
+mod cgroup;
+mod console;
+mod disk;
+mod folder;
+mod guest;
+mod images;
+mod machine;
+mod metadata;
+mod network;
+mod process;
+mod program;
+mod copies;
+mod supervisor;
+mod sweep;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use process::Process;
+pub use supervisor::supervise;
+
+/// A machine to bring up.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Machine {
+    /// `i-…`.
+    pub instance: String,
+    /// The tree it runs (`ami-…`, as `DescribeImages` lists it).
+    pub image: String,
+    /// Its instance type, for the metadata service.
+    pub instance_type: String,
+    /// Its zone, for the metadata service.
+    pub zone: String,
+    /// User data, decoded from base64; may be gzip.
+    #[serde(skip)]
+    pub user_data: Vec<u8>,
+    /// Whether the metadata service demands session tokens.
+    pub tokens_required: bool,
+    /// The caller's account, for the instance identity document.
+    pub account: String,
+}
+
+/// Why the plane could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// The machine still has the volume open or mounted.
+    #[error("the instance still uses the volume")]
+    Busy,
+    /// There is no room for it.
+    #[error("no space left in {0}")]
+    Full(PathBuf),
+    /// The machine is not there any more.
+    #[error("the instance is not running")]
+    Gone,
+    /// A prerequisite is missing on this computer; the text says which and what to do.
+    #[error("{0}")]
+    Missing(String),
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] anyhow::Error),
+}
+
+/// The data plane of one state directory.
+#[derive(Debug, Clone)]
+pub enum Plane {
+    /// States only: no process, no disk.
+    Paper,
+    /// Namespaces, loop devices and files below the directory.
+    Real(RealPlane),
+}
+
+/// The real one.
+#[derive(Debug, Clone)]
+pub struct RealPlane {
+    /// The state directory.
+    pub dir: PathBuf,
+    /// The `xdrive` program that supervises instances.
+    pub program: PathBuf,
+    /// Where machine trees and images are cached.
+    pub cache: PathBuf,
+}
+
+/// A machine that is up.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Up {
+    /// Its address, reachable from this computer.
+    pub address: std::net::Ipv4Addr,
+    /// The supervisor's process id.
+    pub supervisor: u32,
+    /// The supervisor's start time (field 22 of `/proc/PID/stat`): a pid alone is reused.
+    pub started: u64,
+}
+
+impl Plane {
+    /// Brings `machine` up: returns once its process 1 runs, before it has booted.
+    ///
+    /// A machine whose launch fails leaves nothing behind but its console.
+    pub fn launch(&self, machine: &Machine) -> Result<Up, PlaneError> {
+        match self {
+            Self::Paper => Ok(Up {
+                address: std::net::Ipv4Addr::LOCALHOST,
+                supervisor: 0,
+                started: 0,
+            }),
+            Self::Real(real) => real.launch(machine),
+        }
+    }
+
+    /// Whether its supervisor is alive. A paper machine is up for as long as its record says so.
+    #[must_use]
+    pub fn is_up(&self, up: &Up) -> bool {
+        match self {
+            Self::Paper => true,
+            Self::Real(_) => Process::of(up).is_alive(),
+        }
+    }
+
+    /// Ends the instance: an orderly shutdown inside, then by force after `grace`. Returns at
+    /// once; [`Plane::is_up`] tells when it is gone, and [`Plane::clear`] removes what it left.
+    /// [`PlaneError::Gone`] where there is nothing to end.
+    pub fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.power_off(instance, grace),
+        }
+    }
+
+    /// Removes everything an ended instance could have left: processes, mounts, loop devices,
+    /// namespaces, cgroups, its folder except the console. Ends one that still runs, by force.
+    /// Does nothing twice.
+    pub fn clear(&self, instance: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.clear(instance),
+        }
+    }
+
+    /// An empty volume of `gib` GiB, or a copy of `snapshot` grown to that size.
+    pub fn create_volume(
+        &self,
+        volume: &str,
+        gib: u32,
+        snapshot: Option<&str>,
+    ) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.create_volume(volume, gib, snapshot),
+        }
+    }
+
+    /// Plugs the volume into a running instance, under `device` and by id. Already plugged into
+    /// this instance is success.
+    pub fn attach(&self, volume: &str, instance: &str, device: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.attach(volume, instance, device),
+        }
+    }
+
+    /// Unplugs it; [`PlaneError::Busy`] while the instance has it mounted or open. Not plugged in
+    /// is success.
+    pub fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.detach(volume, instance),
+        }
+    }
+
+    /// A point-in-time copy of the volume, live or not. Half a copy is never left under the
+    /// snapshot's name.
+    pub fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.create_snapshot(snapshot, volume),
+        }
+    }
+
+    /// Removes the volume's file; not there is success.
+    pub fn delete_volume(&self, volume: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.delete_copy(volume),
+        }
+    }
+
+    /// Removes the snapshot's file; not there is success.
+    pub fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.delete_copy(snapshot),
+        }
+    }
+
+    /// What the instance wrote to its console, the last 64 KiB; kept after its end.
+    pub fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError> {
+        match self {
+            Self::Paper => Ok(Vec::new()),
+            Self::Real(real) => real.console(instance),
+        }
+    }
+
+    /// `SendSSHPublicKey`: `key` logs `user` in for 60 seconds (EC2 user guide, *EC2 Instance
+    /// Connect*).
+    pub fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.send_ssh_key(instance, user, key),
+        }
+    }
+
+    /// The images there are: (`ami-…`, name, built at), the one new instances should use first.
+    pub fn images(&self) -> Result<Vec<(String, String, jiff::Timestamp)>, PlaneError> {
+        match self {
+            Self::Paper => Ok(Vec::new()),
+            Self::Real(real) => images::list(&real.cache),
+        }
+    }
+
+    /// Called at every opening with what the store says exists: removes files and machines that
+    /// no record speaks of (a call killed half way), and unmounts what nobody uses. Consoles stay
+    /// for an hour, as long as EC2 lists a terminated instance.
+    pub fn sweep(
+        &self,
+        instances: &[&str],
+        volumes: &[&str],
+        snapshots: &[&str],
+    ) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.sweep(instances, volumes, snapshots),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The supervisor: one process an instance, which brings it up, answers for it, and clears up.
+//!
+//! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It says on
+//! stdout, in one line of JSON, that the instance is up or why not; afterwards it takes orders from
+//! the `control` FIFO in the instance's folder. It never outlives the instance, nor the instance
+//! it. If it is killed, what it would have cleared up is left to [`super::Plane::clear`].
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, sleep_until};
+
+use super::cgroup::Cgroups;
+use super::console::Console;
+use super::folder::Folder;
+use super::guest::{self, Guest};
+use super::metadata::{self, Metadata};
+use super::process::Process;
+use super::{PlaneError, Up, images, network, sweep};
+
+/// How long an instance gets to power off before it is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The first and only line on a supervisor's stdout.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// The instance's process 1 runs.
+    Up(Up),
+    /// It does not, for want of something on this computer.
+    Missing(String),
+    /// It does not.
+    Failed(String),
+}
+
+/// The supervisor of one instance: launched by [`super::Plane::launch`] as its own process, it
+/// brings the instance up, serves its metadata, and clears up when it ends.
+///
+/// Must run on the main thread, outside of any runtime: the instance lives as long as the thread.
+pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()> {
+    // Fails where it was started as the head of a session already, which is as good.
+    let _ = rustix::process::setsid();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the supervisor")?;
+    let result = runtime.block_on(run(dir, cache, instance));
+    if let Err(error) = &result {
+        // A second line is never read: after the first this only reaches the log.
+        report(&match error {
+            PlaneError::Missing(text) => Report::Missing(text.clone()),
+            other => Report::Failed(format!("{:#}", anyhow::anyhow!(other.to_string()))),
+        });
+    }
+    Ok(result?)
+}
+
+/// The launcher may be gone, and the instance is its record's, not its launcher's.
+fn report(report: &Report) {
+    let mut stdout = std::io::stdout();
+    let line = serde_json::to_string(report).unwrap_or_default();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError> {
+    let folder = Folder::new(dir, instance);
+    let Some(_alive) = folder.lock()? else {
+        return Err(anyhow::anyhow!("{instance} has a supervisor already").into());
+    };
+    let machine = folder.machine()?;
+    let this = Process::now(std::process::id())?;
+    folder.set_supervisor(this)?;
+    let tree = images::tree(cache, &machine.image)?;
+    // While this is held the tree's builder does not remove it.
+    let lower = File::open(&tree).with_context(|| format!("opening {}", tree.display()))?;
+    flock(&lower, FlockOperation::LockShared).context("locking the machine tree")?;
+
+    let ended = live(&folder, &machine, &tree, this).await;
+    let cleared = sweep::clear_up(dir, &folder);
+    ended?;
+    cleared
+}
+
+/// From the network to the end of the instance.
+async fn live(
+    folder: &Folder,
+    machine: &super::Machine,
+    tree: &Path,
+    this: Process,
+) -> Result<(), PlaneError> {
+    let cgroups = Cgroups::new(folder.name())?;
+    cgroups.create()?;
+    let network = network::up(folder.name())?;
+    metadata::describe(&folder.metadata(), machine, &network, jiff::Timestamp::now())?;
+    guest::personalize(folder, &machine.instance, &network)?;
+    std::os::unix::fs::symlink(tree, folder.path().join("lower"))
+        .context("linking the machine tree")?;
+    let listener = tokio::net::TcpListener::from_std(metadata::listen(folder.name())?)
+        .context("serving metadata")?;
+    let service = Metadata::new(folder.metadata(), machine.tokens_required);
+    mkfifoat(CWD, folder.control(), Mode::RUSR | Mode::WUSR).context("making the control FIFO")?;
+    // Open for writing too: otherwise it would read as ended whenever no client has it open.
+    let orders = pipe::OpenOptions::new()
+        .read_write(true)
+        .open_receiver(folder.control())
+        .context("opening the control FIFO")?;
+    let console = Console::open(&folder.console())?;
+
+    let mut guest = Guest::start(folder, &cgroups, &console).await?;
+    folder.set_init(guest.init)?;
+    report(&Report::Up(Up {
+        address: network.address,
+        supervisor: this.pid,
+        started: this.started,
+    }));
+
+    let mut orders = BufReader::new(orders).lines();
+    let serving = service.serve(listener);
+    tokio::pin!(serving);
+    let mut ask = None;
+    let mut end: Option<Instant> = None;
+    let never = Instant::now() + Duration::from_secs(86_400 * 365);
+    let status = loop {
+        tokio::select! {
+            status = guest.ended() => break status.context("waiting for the instance")?,
+            error = &mut serving => return Err(error.into()),
+            order = orders.next_line() => {
+                if let Some(grace) = order.context("reading orders")?.as_deref().and_then(parse_order) {
+                    let now = Instant::now();
+                    ask = Some(now);
+                    end = Some(end.unwrap_or(never).min(now + grace));
+                }
+            }
+            () = sleep_until(ask.unwrap_or(never)), if ask.is_some() => {
+                guest.ask_to_power_off()?;
+                ask = Some(Instant::now() + ASK_AGAIN);
+            }
+            () = sleep_until(end.unwrap_or(never)), if end.is_some() => {
+                cgroups.kill()?;
+                end = None;
+            }
+        }
+    };
+    console.close();
+    tracing::info!(instance = machine.instance, "{}", guest::ending(status));
+    Ok(())
+}
+
+/// The order to power off, for whom the `control` FIFO is read: `power-off MILLISECONDS`.
+pub(super) fn power_off_order(grace: Duration) -> String {
+    format!("power-off {}\n", grace.as_millis())
+}
+
+/// How long the instance has to power off; nothing if that is not what was asked.
+fn parse_order(line: &str) -> Option<Duration> {
+    line.strip_prefix("power-off ")?.parse().ok().map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_read_as_it_was_written() {
+        let grace = Duration::from_millis(1500);
+        assert_eq!(parse_order(power_off_order(grace).trim_end()), Some(grace));
+        assert_eq!(parse_order("power-off"), None);
+        assert_eq!(parse_order(""), None);
+    }
+}
