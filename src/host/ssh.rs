@@ -191,6 +191,9 @@ impl Ssh {
     }
 
     /// Runs `command` (the login shell's words), `stdin` first, and waits for its end.
+    ///
+    /// Dropping the future closes the command's input and output, which ends most commands; sshd
+    /// does not kill one that waits for neither.
     pub async fn run(&self, command: &str, stdin: &[u8]) -> Result<Output, SshError> {
         self.feed(command, stdin).await
     }

@@ -1,0 +1,221 @@
+//! Forwards: many streams, slow readers, busy ports.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use xdrive::host::forward::Forward;
+
+use super::DEADLINE;
+use super::sshd::Sshd;
+
+/// A server on the host's side; gone when it is dropped.
+struct Server {
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// What a server has sent without end.
+#[derive(Default)]
+struct Flood {
+    bytes: AtomicUsize,
+    /// Whether nobody takes it any more.
+    over: AtomicBool,
+}
+
+/// Sends back what it gets; or, once it got `!`, bytes without end.
+async fn server(flood: Arc<Flood>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let flood = Arc::clone(&flood);
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 64 << 10];
+                loop {
+                    let length = stream.read(&mut buffer).await?;
+                    if length == 0 {
+                        return stream.shutdown().await;
+                    }
+                    if buffer[..length] == *b"!" {
+                        break;
+                    }
+                    stream.write_all(&buffer[..length]).await?;
+                }
+                while let Ok(length) = stream.write(&buffer).await {
+                    flood.bytes.fetch_add(length, Ordering::Relaxed);
+                }
+                flood.over.store(true, Ordering::Relaxed);
+                Ok::<_, std::io::Error>(())
+            });
+        }
+    });
+    Server { address, serving }
+}
+
+async fn connect(forward: &Forward) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", forward.port()))
+        .await
+        .unwrap()
+}
+
+/// Sends `line` and waits for it to come back.
+async fn echo(stream: &mut TcpStream, line: &[u8]) {
+    let mut answer = vec![0; line.len()];
+    let asking = async {
+        stream.write_all(line).await?;
+        stream.read_exact(&mut answer).await
+    };
+    timeout(DEADLINE, asking)
+        .await
+        .expect("an echo in time")
+        .unwrap();
+    assert_eq!(answer, line);
+}
+
+async fn eight_streams_through(sshd: &Sshd) {
+    const LENGTH: usize = 16 << 20;
+    let server = server(Arc::default()).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address).await;
+    let forward = forward.unwrap();
+    let streams: Vec<_> = (0..8_u8)
+        .map(|seed| {
+            let port = forward.port();
+            tokio::spawn(async move {
+                let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                let (mut reader, mut writer) = stream.into_split();
+                let data: Vec<u8> = (0..LENGTH)
+                    .map(|at| at.to_le_bytes()[at % 3].wrapping_mul(seed | 1))
+                    .collect();
+                let sent = data.clone();
+                let writing = tokio::spawn(async move {
+                    writer.write_all(&sent).await.unwrap();
+                    writer.shutdown().await.unwrap();
+                });
+                let mut got = Vec::with_capacity(LENGTH);
+                reader.read_to_end(&mut got).await.unwrap();
+                writing.await.unwrap();
+                assert!(got == data, "stream {seed} came back changed");
+            })
+        })
+        .collect();
+    for stream in streams {
+        timeout(4 * DEADLINE, stream)
+            .await
+            .expect("in time")
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn eight_streams_at_once_arrive_unchanged_in_both_directions() {
+    eight_streams_through(&Sshd::start()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn eight_streams_survive_re_keying_by_the_server() {
+    eight_streams_through(&Sshd::with("RekeyLimit 1M")).await;
+}
+
+/// The fault: one stopped reader froze every other stream of the connection.
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_reader_that_stops_holds_up_nobody_and_is_dropped_at_last() {
+    let sshd = Sshd::start();
+    let flood = Arc::new(Flood::default());
+    let server = server(Arc::clone(&flood)).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address).await;
+    let forward = forward.unwrap();
+
+    let mut lively = connect(&forward).await;
+    echo(&mut lively, b"before").await;
+    let mut stopped = connect(&forward).await;
+    stopped.write_all(b"!").await.unwrap();
+    let until_dropped = async {
+        while !flood.over.load(Ordering::Relaxed) {
+            echo(&mut lively, b"meanwhile").await;
+        }
+    };
+    timeout(DEADLINE, until_dropped).await.expect("dropped");
+    // What was not read waited in memory, up to the limit, and in sockets and windows.
+    let bytes = flood.bytes.load(Ordering::Relaxed);
+    assert!(bytes > 64 << 20 && bytes < 160 << 20, "{bytes} bytes");
+    echo(&mut lively, b"after").await;
+    let mut rest = Vec::new();
+    let end = timeout(DEADLINE, stopped.read_to_end(&mut rest)).await;
+    assert!(end.is_ok(), "the stopped connection is closed");
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_busy_port_gives_way_to_the_next_free_one() {
+    let sshd = Sshd::start();
+    let ssh = sshd.connect().await;
+    let server = server(Arc::default()).await;
+    let busy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let preferred = busy.local_addr().unwrap().port();
+    let first = Forward::open(&ssh, preferred, server.address)
+        .await
+        .unwrap();
+    assert!(first.port() > preferred || first.port() < 1024 || preferred > 65_000);
+    assert_ne!(first.port(), preferred);
+    let second = Forward::open(&ssh, first.port(), server.address).await;
+    let second = second.unwrap();
+    assert_ne!(second.port(), first.port());
+    echo(&mut connect(&second).await, b"through the second").await;
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_new_target_serves_new_connections() {
+    let sshd = Sshd::start();
+    let old = server(Arc::default()).await;
+    let forward = Forward::open(&sshd.connect().await, 0, old.address).await;
+    let forward = forward.unwrap();
+    echo(&mut connect(&forward).await, b"old").await;
+    drop(old);
+    let mut nobody = connect(&forward).await;
+    let mut answer = Vec::new();
+    let refused = timeout(DEADLINE, nobody.read_to_end(&mut answer)).await;
+    assert!(
+        refused.is_ok(),
+        "a refused connection is closed, not left hanging"
+    );
+
+    let new = server(Arc::default()).await;
+    forward.retarget(new.address);
+    echo(&mut connect(&forward).await, b"new").await;
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn dropping_a_forward_closes_its_port_and_its_connections() {
+    let sshd = Sshd::start();
+    let server = server(Arc::default()).await;
+    let ssh = sshd.connect().await;
+    let forward = Forward::open(&ssh, 0, server.address).await.unwrap();
+    let port = forward.port();
+    let mut stream = connect(&forward).await;
+    echo(&mut stream, b"open").await;
+    drop(forward);
+    let mut rest = Vec::new();
+    let end = timeout(DEADLINE, stream.read_to_end(&mut rest)).await;
+    assert!(end.is_ok(), "the connection ends");
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
+    // The same port is free at once, although a connection through it has just been closed.
+    let again = Forward::open(&ssh, port, server.address).await.unwrap();
+    assert_eq!(again.port(), port);
+}

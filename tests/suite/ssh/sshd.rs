@@ -1,0 +1,143 @@
+//! A real sshd with keys, users and configuration of its own, gone when it is dropped.
+//!
+//! It runs in a PID and a mount namespace: killing its first process kills every session, and
+//! `/etc/passwd` has the users that the tests need. It listens on its own loopback address, so that
+//! no two compete for a port.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use xdrive::host::{HostKey, Line, Ssh, Target, UserKey};
+
+use super::eventually;
+
+pub(super) struct Sshd {
+    /// First, so that it is dead before its folder is removed.
+    process: Process,
+    pub(super) address: SocketAddr,
+    pub(super) host_key: HostKey,
+    pub(super) user_key: UserKey,
+    pub(super) home: tempfile::TempDir,
+}
+
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Already gone is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Sshd {
+    pub(super) fn start() -> Self {
+        Self::with("")
+    }
+
+    /// Starts one with more lines of configuration, which come first and so have precedence.
+    pub(super) fn with(configuration: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = (std::process::id() << 6) + COUNT.fetch_add(1, Ordering::Relaxed);
+        let [_, high, middle, low] = number.to_be_bytes();
+        let address = SocketAddr::new(Ipv4Addr::new(127, high | 0x80, middle, low).into(), 2222);
+
+        let home = tempfile::tempdir().unwrap();
+        let file = |name: &str| home.path().join(name);
+        let host_key = HostKey::generate().unwrap();
+        let user_key = UserKey::open_or_create(&file("user/key")).unwrap();
+        write(&file("host_key"), &host_key.private, 0o600);
+        write(&file("authorized_keys"), user_key.public(), 0o644);
+        let here = home.path().display();
+        let users = format!(
+            "root:x:0:0:root:{here}:/bin/sh\n\
+             tester:x:4321:4321:tester:{here}:/bin/sh\n\
+             sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
+        );
+        write(&file("passwd"), &users, 0o644);
+        // No password, but not locked either: sshd refuses locked accounts whatever their keys.
+        let shadow = "root:*:19000::::::\ntester:*:19000::::::\nsshd:*:19000::::::\n";
+        write(&file("shadow"), shadow, 0o600);
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let configuration = format!(
+            "{configuration}\n\
+             ListenAddress {address}\n\
+             HostKey {here}/host_key\n\
+             AuthorizedKeysFile {here}/authorized_keys\n\
+             PermitRootLogin prohibit-password\n\
+             PasswordAuthentication no\n\
+             StrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\nPidFile none\n"
+        );
+        write(&file("config"), &configuration, 0o644);
+        std::fs::create_dir_all("/run/sshd").unwrap();
+        let script = "set -e
+            mount --bind \"$1/passwd\" /etc/passwd
+            mount --bind \"$1/shadow\" /etc/shadow
+            exec /usr/sbin/sshd -D -e -f \"$1/config\"";
+        let log = std::fs::File::create(file("log")).unwrap();
+        let process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid"])
+            .args(["--fork", "--kill-child", "sh", "-c", script, "sh"])
+            .arg(home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let sshd = Self {
+            process: Process(process),
+            address,
+            host_key,
+            user_key,
+            home,
+        };
+        eventually("sshd listens", || TcpStream::connect(address).is_ok());
+        sshd
+    }
+
+    pub(super) fn target(&self, user: &str) -> Target {
+        Target {
+            address: self.address,
+            user: user.to_owned(),
+            host_key: self.host_key.public.clone(),
+        }
+    }
+
+    pub(super) async fn connect(&self) -> Ssh {
+        self.connect_as("root").await
+    }
+
+    pub(super) async fn connect_as(&self, user: &str) -> Ssh {
+        match Ssh::connect(&self.target(user), self.user_key.private()).await {
+            Ok(ssh) => ssh,
+            Err(error) => panic!("{error}; {}", self.log()),
+        }
+    }
+
+    pub(super) async fn line(&self) -> Line {
+        Line::open(&self.connect().await).await.unwrap()
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Kills it with everything that runs in it, as a power cut would, except that the kernel
+    /// still resets its connections.
+    pub(super) fn kill(&mut self) {
+        self.process.0.kill().unwrap();
+        self.process.0.wait().unwrap();
+    }
+}
+
+fn write(path: &Path, text: &str, mode: u32) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
