@@ -126,7 +126,7 @@ pub(super) fn recover(
         plane @ Plane::Real(_) => match plane.detach(volume, instance) {
             Ok(()) | Err(PlaneError::Gone) => Ok(true),
             Err(PlaneError::Busy) => Ok(false),
-            Err(error) => Err(refusal(error)),
+            Err(error) => Err(ApiError::from(error)),
         },
     };
     match intent.clone() {
@@ -164,10 +164,7 @@ pub(super) fn recover(
 pub(super) fn sweep(inner: &Inner, world: &World) -> Result<(), ApiError> {
     if inner.real() {
         let (instances, volumes, snapshots) = world.standing();
-        inner
-            .plane
-            .sweep(&instances, &volumes, &snapshots)
-            .map_err(refusal)?;
+        inner.plane.sweep(&instances, &volumes, &snapshots)?;
     }
     Ok(())
 }
@@ -249,7 +246,7 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
     inner.store.write(lock, world)?;
     if files {
         for volume in &removed {
-            inner.plane.delete_volume(volume).map_err(refusal)?;
+            inner.plane.delete_volume(volume)?;
         }
         world.unfinished = None;
         inner.store.write(lock, world)?;
@@ -258,22 +255,23 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
 }
 
 /// What the caller is told when the data plane could not do it.
-pub(super) fn refusal(error: PlaneError) -> ApiError {
-    let message = match &error {
-        PlaneError::Other(cause) => format!("{cause:#}"),
-        error => error.to_string(),
-    };
-    match error {
-        PlaneError::Busy => ApiError::client("IncorrectState", message),
-        PlaneError::Gone => ApiError::client("IncorrectInstanceState", message),
-        // Not `InsufficientVolumeCapacity`: another zone would have no more room on this disk.
-        PlaneError::Full(_) => ApiError::client("VolumeLimitExceeded", message),
-        PlaneError::Missing(_) => ApiError::client("UnsupportedOperation", message),
-        PlaneError::Other(_) => ApiError {
-            status: 500,
-            code: "InternalError".to_owned(),
-            message,
-        },
+impl From<PlaneError> for ApiError {
+    fn from(error: PlaneError) -> Self {
+        let code = match error {
+            PlaneError::Busy => "IncorrectState",
+            PlaneError::Gone => "IncorrectInstanceState",
+            // Not `InsufficientVolumeCapacity`: another zone would have no more room on this disk.
+            PlaneError::Full(_) => "VolumeLimitExceeded",
+            PlaneError::Missing(_) => "UnsupportedOperation",
+            PlaneError::Other(cause) => {
+                return Self {
+                    status: 500,
+                    code: "InternalError".to_owned(),
+                    message: format!("{cause:#}"),
+                };
+            }
+        };
+        Self::client(code, error.to_string())
     }
 }
 

@@ -106,6 +106,7 @@ impl Local {
         let store = Store::new(&dir, real)?;
         let settings = settings.over(Settings::read(&dir)?);
         let lock = store.lock()?;
+        store.tidy(&lock)?;
         let known = store.read()?;
         let region = match (&known, &settings.region) {
             (Some(world), None) => world.region.clone(),
@@ -118,13 +119,12 @@ impl Local {
             (_, Some(region)) => region.clone(),
         };
         catalog::check_region(&region)?;
-        let world = match known {
-            Some(world) => world,
-            None => {
-                let world = world::World::new(real, &region, clock.now());
-                store.write(&lock, &world)?;
-                world
-            }
+        let mut world = if let Some(world) = known {
+            world
+        } else {
+            let world = world::World::new(real, &region, clock.now());
+            store.write(&lock, &world)?;
+            world
         };
         anyhow::ensure!(
             world.real == real,
@@ -143,7 +143,6 @@ impl Local {
             region,
             credentials,
         };
-        let mut world = world;
         change::recover(&inner, &lock, &mut world, inner.clock.now())
             .and_then(|()| change::sweep(&inner, &world))
             .with_context(|| format!("cannot clean up {}", dir.display()))?;
@@ -214,6 +213,32 @@ impl Local {
         })
     }
 
+    /// What the instance, volume or snapshot `id` is about to become, it becomes an hour later:
+    /// `pending`, `creating` and `attaching` that do not end.
+    pub fn stall(&self, id: &str) -> Result<(), ApiError> {
+        const STALLED: std::time::Duration = std::time::Duration::from_hours(1);
+        self.change(|change| {
+            let now = change.now;
+            let world = &mut change.world;
+            let due = if let Some(instance) = world.instances.get_mut(id) {
+                &mut instance.running
+            } else if let Some(volume) = world.volumes.get_mut(id) {
+                match volume.attachments.iter_mut().next_back() {
+                    Some(attachment) => &mut attachment.attached,
+                    None => &mut volume.available,
+                }
+            } else if let Some(snapshot) = world.snapshots.get_mut(id) {
+                &mut snapshot.completed
+            } else {
+                return Err(calls::no_such_id(id));
+            };
+            if *due > now {
+                *due += STALLED;
+            }
+            Ok(())
+        })
+    }
+
     /// The instance `id` switches itself off, as `poweroff` inside it does: then it is terminated
     /// or stopped, as its `InstanceInitiatedShutdownBehavior` says.
     pub fn switch_off(&self, id: &str) -> Result<(), ApiError> {
@@ -223,9 +248,7 @@ impl Local {
                 return Err(calls::no_such_id(id));
             }
             if let plane @ Plane::Real(_) = &self.0.plane {
-                plane
-                    .power_off(id, self.0.delays.shutdown_grace)
-                    .map_err(change::refusal)?;
+                plane.power_off(id, self.0.delays.shutdown_grace)?;
             }
             change.world.begin_end(id, now, true);
             Ok(())

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plane::Up;
 
-/// EC2's instance states, with their codes (API reference, *InstanceState*).
+/// EC2's instance states, with their codes (API reference, `InstanceState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InstanceState {
     Pending = 0,
@@ -41,7 +41,7 @@ impl InstanceState {
 /// What a client token was first used with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Token {
-    pub(super) token: String,
+    pub(super) word: String,
     /// The zone asked for, if any: tokens do not cross zones.
     pub(super) zone: Option<String>,
     /// A digest of all other parameters.
@@ -101,7 +101,7 @@ pub(super) struct Instance {
     pub(super) launch_index: u32,
     pub(super) token: Option<Token>,
     pub(super) image: String,
-    pub(super) instance_type: String,
+    pub(super) kind: String,
     pub(super) zone: String,
     pub(super) spot: Option<Spot>,
     pub(super) groups: Vec<String>,

@@ -78,6 +78,9 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
+/// How files begin that are still being written.
+const NEW: &str = ".new-";
+
 /// The files of one state directory.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -133,6 +136,28 @@ impl Store {
         })
     }
 
+    /// Removes what a process killed while writing has left. The lock shows that nobody writes.
+    pub(super) fn tidy(&self, _: &Lock) -> Result<(), StoreError> {
+        let tidy = || {
+            for entry in fs::read_dir(&self.dir)? {
+                let entry = entry?;
+                if entry
+                    .file_name()
+                    .as_encoded_bytes()
+                    .starts_with(NEW.as_bytes())
+                {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        tidy().map_err(|cause| StoreError::Io {
+            what: "tidy up",
+            path: self.dir.clone(),
+            cause,
+        })
+    }
+
     /// The world as it stands; `None` in a directory never used.
     pub(super) fn read(&self) -> Result<Option<World>, StoreError> {
         #[derive(Deserialize)]
@@ -163,17 +188,17 @@ impl Store {
         };
         match serde_json::from_slice::<World>(&bytes) {
             Ok(world) if world.version == VERSION => Ok(Some(world)),
-            Ok(world) => Err(StoreError::Newer {
-                path,
-                found: world.version,
-            }),
             // A newer format need not be readable as this one: its number is.
-            Err(cause) => match serde_json::from_slice::<Format>(&bytes) {
-                Ok(format) if format.version != VERSION => Err(StoreError::Newer {
+            outcome => match (serde_json::from_slice::<Format>(&bytes), outcome) {
+                (Ok(format), _) if format.version > VERSION => Err(StoreError::Newer {
                     path,
                     found: format.version,
                 }),
-                _ => Err(damaged(cause)),
+                (_, Err(cause)) => Err(damaged(cause)),
+                (_, Ok(world)) => Err(damaged(serde::de::Error::custom(format!(
+                    "there is no format {}",
+                    world.version
+                )))),
             },
         }
     }
@@ -233,7 +258,7 @@ impl Store {
     fn replace(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
         let write = || {
             let mut file = tempfile::Builder::new()
-                .prefix(".new-")
+                .prefix(NEW)
                 .permissions(Permissions::from_mode(mode))
                 .tempfile_in(&self.dir)?;
             file.write_all(bytes)?;

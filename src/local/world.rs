@@ -166,8 +166,8 @@ impl World {
 
     /// Forgets what no answer about `now` less `oldest` or later shows.
     pub(super) fn forget(&mut self, now: Timestamp, delays: &Delays) {
-        /// Deleted things stay a while for whoever reads the file to learn what happened.
-        const KEPT: Duration = Duration::from_secs(10);
+        /// Longer than any limit looks back: a snapshot deleted while pending still counts.
+        const KEPT: Duration = Duration::from_mins(2);
         let horizon = now - delays.stalest();
         let past = |stamp: Option<Timestamp>, keep: Duration| {
             stamp.is_some_and(|stamp| stamp + keep <= horizon)
@@ -189,9 +189,15 @@ impl World {
         }
         for instance in self.instances.values_mut() {
             instance.tags.forget_before(horizon);
+            if let Some(spot) = &mut instance.spot {
+                spot.tags.forget_before(horizon);
+            }
         }
         for snapshot in self.snapshots.values_mut() {
             snapshot.tags.forget_before(horizon);
+        }
+        for group in self.groups.values_mut() {
+            group.tags.forget_before(horizon);
         }
     }
 

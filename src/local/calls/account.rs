@@ -3,7 +3,6 @@
 use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::catalog;
-use crate::local::change::refusal;
 use crate::local::plane::Plane;
 use crate::local::records::InstanceState;
 use crate::local::wire::{ApiError, Xml};
@@ -20,7 +19,7 @@ pub(super) fn caller(_: &Reading<'_>) -> Answer {
 
 /// EC2 Instance Connect `SendSSHPublicKey`: the key logs the user in for 60 seconds.
 pub(super) fn send_ssh_key(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let id = request.required("InstanceId")?;
     let user = request.required("InstanceOSUser")?;
     let key = request.required("SSHPublicKey")?;
@@ -59,7 +58,7 @@ pub(super) fn send_ssh_key(reading: &Reading<'_>) -> Answer {
         ));
     }
     if let plane @ Plane::Real(_) = &reading.inner.plane {
-        plane.send_ssh_key(id, user, key.trim()).map_err(refusal)?;
+        plane.send_ssh_key(id, user, key.trim())?;
     }
     Ok(vec![Xml::text("Success", true)])
 }

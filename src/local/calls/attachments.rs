@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::Answer;
 use super::instances::stamp;
 use super::request::{Request, no_such};
-use crate::local::change::{Change, refusal};
+use crate::local::change::Change;
 use crate::local::delays::Delays;
 use crate::local::plane::PlaneError;
 use crate::local::records::{Attachment, InstanceState};
@@ -34,7 +34,7 @@ pub(super) fn item(
 }
 
 /// `AttachVolume`.
-pub(super) fn attach(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn attach(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let volume_id = request.required("VolumeId")?;
     let instance_id = request.required("InstanceId")?;
     let device = request.required("Device")?;
@@ -99,9 +99,7 @@ pub(super) fn attach(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
         volume: volume_id.to_owned(),
         instance: instance_id.to_owned(),
     };
-    change
-        .effect(intent, |plane| plane.attach(volume_id, instance_id, device))
-        .map_err(refusal)?;
+    change.effect(intent, |plane| plane.attach(volume_id, instance_id, device))?;
     let attachment = Attachment {
         instance: instance_id.to_owned(),
         device: device.to_owned(),
@@ -139,7 +137,7 @@ fn check_device(device: &str) -> Result<(), ApiError> {
 }
 
 /// `DetachVolume`, in order: there is no `Force` here.
-pub(super) fn detach(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn detach(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let volume_id = request.required("VolumeId")?;
     let now = change.now;
     let delays = change.local.delays().clone();
@@ -201,7 +199,7 @@ pub(super) fn detach(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
         // An instance that is off holds nothing.
         Ok(()) | Err(PlaneError::Gone) => true,
         Err(PlaneError::Busy) => false,
-        Err(error) => return Err(refusal(error)),
+        Err(error) => return Err(error.into()),
     };
     let attachment = change
         .world

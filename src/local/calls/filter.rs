@@ -22,11 +22,19 @@ pub(super) enum Field {
 
 impl Field {
     /// One value.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers have owned and borrowed values alike"
+    )]
     pub(super) fn one(value: impl ToString) -> Self {
         Self::Values(vec![value.to_string()])
     }
 
     /// A value that may not be there.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers have owned and borrowed values alike"
+    )]
     pub(super) fn maybe(value: Option<impl ToString>) -> Self {
         Self::Values(value.iter().map(ToString::to_string).collect())
     }
@@ -40,7 +48,7 @@ impl Field {
 impl<'a> Filters<'a> {
     /// Reads them, and refuses those that are not in `known` (nor about tags, if `tagged`).
     pub(super) fn new(
-        request: &Request<'a>,
+        request: Request<'a>,
         known: &[&str],
         tagged: bool,
     ) -> Result<Self, ApiError> {

@@ -13,7 +13,7 @@ use crate::local::wire::{ApiError, Params, Xml};
 use crate::local::world::World;
 
 /// `CreateSecurityGroup`, in the default VPC.
-pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let name = request.required("GroupName")?;
     let description = request.required("GroupDescription")?;
     if let Some(vpc) = request.text("VpcId").filter(|vpc| *vpc != catalog::VPC) {
@@ -59,7 +59,7 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 }
 
 /// The id of the group that `GroupId` or `GroupName` means.
-fn named(request: &Request<'_>, world: &World) -> Result<String, ApiError> {
+fn named(request: Request<'_>, world: &World) -> Result<String, ApiError> {
     match (request.text("GroupId"), request.text("GroupName")) {
         (Some(id), _) if world.groups.contains_key(id) => Ok(id.to_owned()),
         (Some(id), _) => Err(no_such("sg-", id)),
@@ -80,7 +80,7 @@ fn named(request: &Request<'_>, world: &World) -> Result<String, ApiError> {
 }
 
 /// `DeleteSecurityGroup`: one that no instance uses.
-pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;
     if id == catalog::DEFAULT_GROUP {
         return Err(ApiError::client(
@@ -108,7 +108,7 @@ pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 }
 
 /// The rules that a call speaks of, without ids.
-fn rules(request: &Request<'_>) -> Result<Vec<Rule>, ApiError> {
+fn rules(request: Request<'_>) -> Result<Vec<Rule>, ApiError> {
     let mut permissions = request.params().structs("IpPermissions");
     let mut rules = Vec::new();
     if let Some(cidr) = request.text("CidrIp") {
@@ -191,7 +191,7 @@ fn same(one: &Rule, other: &Rule) -> bool {
 }
 
 /// `AuthorizeSecurityGroupIngress`: all rules or none.
-pub(super) fn authorize_ingress(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;
     let mut rules = rules(request)?;
     if rules.is_empty() {
@@ -225,7 +225,7 @@ pub(super) fn authorize_ingress(request: &Request<'_>, change: &mut Change<'_>) 
 }
 
 /// `RevokeSecurityGroupIngress`: by the rules' ids, or by what they say.
-pub(super) fn revoke_ingress(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;
     let rules = rules(request)?;
     let ids = request.list("SecurityGroupRuleId");
@@ -312,7 +312,7 @@ fn permissions(name: &'static str, rules: &[Rule]) -> Xml {
 
 /// `DescribeSecurityGroups`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let (ids, names) = (request.list("GroupId"), request.list("GroupName"));
     let by_id = !ids.is_empty() || !names.is_empty();
     let at = reading.moment(by_id);

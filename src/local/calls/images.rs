@@ -9,7 +9,6 @@ use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::Local;
 use crate::local::catalog::{self, InstanceType, TYPES};
-use crate::local::change::refusal;
 use crate::local::plane::Plane;
 use crate::local::wire::{ApiError, Xml};
 
@@ -24,7 +23,7 @@ fn images(plane: &Plane) -> Result<Vec<Image>, ApiError> {
             "xdrive-local-paper".to_owned(),
             Timestamp::UNIX_EPOCH,
         )],
-        plane @ Plane::Real(_) => plane.images().map_err(refusal)?,
+        plane @ Plane::Real(_) => plane.images()?,
     };
     images.sort_by_key(|(_, _, built)| *built);
     Ok(images)
@@ -67,7 +66,7 @@ pub(super) fn root_snapshot(image: &str) -> String {
 
 /// `DescribeImages`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("ImageId");
     let images = images(&reading.inner.plane)?;
     for id in &ids {
@@ -161,7 +160,7 @@ fn image(id: &str, name: &str, built: Timestamp) -> Vec<Xml> {
 
 /// `DescribeInstanceTypes`.
 pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let names = request.list("InstanceType");
     if let Some(name) = names
         .iter()

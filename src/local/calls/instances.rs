@@ -8,8 +8,8 @@ use super::filter::{Field, Filters};
 use super::page::Page;
 use super::request::{Request, bad_value, flag, no_such};
 use super::{Answer, Reading, tags};
-use crate::local::catalog::{self, InstanceType};
-use crate::local::change::{Change, refusal};
+use crate::local::catalog;
+use crate::local::change::Change;
 use crate::local::delays::Delays;
 use crate::local::plane::Plane;
 use crate::local::records::{Instance, InstanceState};
@@ -44,7 +44,7 @@ const FILTERS: &[&str] = &[
 
 /// `DescribeInstances`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("InstanceId");
     let at = reading.moment(!ids.is_empty());
     let delays = &reading.inner.delays;
@@ -113,13 +113,13 @@ fn field(
             Field::many(attachments().map(|attachment| &attachment.device))
         }
         "block-device-mapping.volume-id" => Field::many(disks().map(|(id, _)| id)),
-        "client-token" => Field::maybe(instance.token.as_ref().map(|token| &token.token)),
+        "client-token" => Field::maybe(instance.token.as_ref().map(|token| &token.word)),
         "image-id" => Field::one(&instance.image),
         "instance-id" => Field::one(id),
         "instance-lifecycle" => Field::maybe(instance.spot.as_ref().map(|_| "spot")),
         "instance-state-code" => Field::one(state as u16),
         "instance-state-name" => Field::one(state.name()),
-        "instance-type" => Field::one(&instance.instance_type),
+        "instance-type" => Field::one(&instance.kind),
         "instance.group-id" => Field::many(&instance.groups),
         "instance.group-name" => Field::many(group_names()),
         "ip-address" => Field::maybe(public),
@@ -158,7 +158,7 @@ pub(super) fn item(
         state_node("instanceState", state),
         Xml::text("reason", reason(instance, at)),
         Xml::text("amiLaunchIndex", instance.launch_index),
-        Xml::text("instanceType", &instance.instance_type),
+        Xml::text("instanceType", &instance.kind),
         Xml::text("launchTime", stamp(instance.launched)),
         Xml::node(
             "placement",
@@ -214,7 +214,7 @@ pub(super) fn item(
     });
     item.push(Xml::list("blockDeviceMapping", disks));
     if let Some(token) = &instance.token {
-        item.push(Xml::text("clientToken", &token.token));
+        item.push(Xml::text("clientToken", &token.word));
     }
     if let Some(spot) = &instance.spot {
         item.push(Xml::text("instanceLifecycle", "spot"));
@@ -242,15 +242,6 @@ pub(super) fn item(
             Xml::text("httpEndpoint", "enabled"),
         ],
     ));
-    if let Some(kind) = InstanceType::named(&instance.instance_type) {
-        item.push(Xml::node(
-            "cpuOptions",
-            [
-                Xml::text("coreCount", (kind.vcpus / 2).max(1)),
-                Xml::text("threadsPerCore", 2),
-            ],
-        ));
-    }
     item.push(tags::set(&instance.tags, at));
     item
 }
@@ -306,7 +297,7 @@ pub(super) fn stamp(at: Timestamp) -> String {
 }
 
 /// `TerminateInstances`. All ids must exist, else none is terminated; ending twice is success.
-pub(super) fn terminate(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn terminate(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let ids = request.list("InstanceId");
     let delays = change.local.delays().clone();
     let now = change.now;
@@ -327,9 +318,7 @@ pub(super) fn terminate(request: &Request<'_>, change: &mut Change<'_>) -> Answe
             let machine = !matches!(before, InstanceState::Stopped);
             if let (plane @ Plane::Real(_), true) = (&change.local.0.plane, machine) {
                 // Asking twice is harmless, so a death right after it leaves nothing half done.
-                plane
-                    .power_off(id, delays.shutdown_grace)
-                    .map_err(refusal)?;
+                plane.power_off(id, delays.shutdown_grace)?;
             }
             change.world.begin_end(id, now, false);
         }
@@ -347,7 +336,7 @@ pub(super) fn terminate(request: &Request<'_>, change: &mut Change<'_>) -> Answe
 }
 
 /// `ModifyInstanceAttribute`: one attribute a call, as EC2 wants it.
-pub(super) fn modify(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("InstanceId")?;
     let now = change.now;
     let delays = change.local.delays().clone();
@@ -421,7 +410,7 @@ pub(super) fn modify(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 
 /// `GetConsoleOutput`; here it is always the latest there is.
 pub(super) fn console(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let id = request.required("InstanceId")?;
     request.flag("Latest")?;
     if reading
@@ -433,7 +422,7 @@ pub(super) fn console(reading: &Reading<'_>) -> Answer {
     }
     let output = match &reading.inner.plane {
         Plane::Paper => Vec::new(),
-        plane @ Plane::Real(_) => plane.console(id).map_err(refusal)?,
+        plane @ Plane::Real(_) => plane.console(id)?,
     };
     Ok(vec![
         Xml::text("instanceId", id),

@@ -5,17 +5,17 @@ use std::net::Ipv4Addr;
 use super::Answer;
 use super::images;
 use super::instances;
-use super::order::{Order, order};
+use super::order::{Market, Order, order};
 use super::request::{Request, new_id, repeats};
 use crate::local::catalog;
-use crate::local::change::{Change, refusal};
+use crate::local::change::Change;
 use crate::local::plane;
 use crate::local::records::{Attachment, Instance, Machine, Spot, Tags, Volume};
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 
 /// `RunInstances`.
-pub(super) fn run_instances(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn run_instances(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let token = request.token(request.text("Placement.AvailabilityZone"));
     let mut known = Vec::new();
     for (id, instance) in &change.world.instances {
@@ -88,12 +88,10 @@ fn launch_one(
         account: catalog::ACCOUNT.to_owned(),
     };
     let mut up = None;
-    change
-        .effect(Intent::Sweep, |plane| {
-            up = Some(plane.launch(&machine)?);
-            Ok(())
-        })
-        .map_err(refusal)?;
+    change.effect(Intent::Sweep, |plane| {
+        up = Some(plane.launch(&machine)?);
+        Ok(())
+    })?;
     let launches = change.world.launches;
     change.world.launches = launches.wrapping_add(1);
     // On paper: an address that no machine has (RFC 2544, benchmarking).
@@ -115,9 +113,9 @@ fn launch_one(
             .get(kind)
             .map_or_else(Tags::default, |tags| Tags::new(now, tags))
     };
-    let spot = match &order.spot {
-        None => None,
-        Some(max_price) => Some(Spot {
+    let spot = match &order.market {
+        Market::OnDemand => None,
+        Market::Spot { max_price } => Some(Spot {
             id: new_id("sir-")?,
             max_price: max_price.clone(),
             tags: tags("spot-instances-request"),
@@ -128,7 +126,7 @@ fn launch_one(
         launch_index: index,
         token: order.token.clone(),
         image: order.image.clone(),
-        instance_type: order.kind.name.to_owned(),
+        kind: order.kind.name.to_owned(),
         zone: order.zone.name.clone(),
         spot,
         groups: order.groups.clone(),

@@ -37,7 +37,7 @@ enum Run {
     /// Reads a world, no lock held.
     Read(fn(&Reading<'_>) -> Answer),
     /// Changes the world, under the lock.
-    Write(fn(&Request<'_>, &mut Change<'_>) -> Answer),
+    Write(fn(Request<'_>, &mut Change<'_>) -> Answer),
 }
 
 /// One row of the table.
@@ -438,40 +438,40 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             message: "Request would have succeeded, but DryRun flag is set.".to_owned(),
         });
     }
-    let lost = meet_fault(local, action, params)?;
-    let children = match call.run {
+    match call.run {
         Run::Read(read) => {
             let world = local.look()?;
+            let lost = if faults::waiting(&world.faults, action, params) {
+                local.change(|change| Ok(faults::take(&mut change.world.faults, action, params)))?
+            } else {
+                None
+            };
+            if let Some((error, _)) = lost {
+                return Err(error);
+            }
             let now = local.now();
             let delays = local.delays();
-            read(&Reading {
+            let children = read(&Reading {
                 request,
                 world: &world,
                 inner: &local.0,
                 lists: now - delays.stale_lists,
                 reads: now - delays.stale_reads,
                 now,
-            })?
+            })?;
+            Ok(Xml::node(call.answer, children))
         }
-        Run::Write(write) => local.change(|change| write(&request, change))?,
-    };
-    match lost {
-        Some(error) => Err(error),
-        None => Ok(Xml::node(call.answer, children)),
-    }
-}
-
-/// Lets a planted fault meet the call: its error, or (`Some`) the error to answer once the call
-/// has been carried out.
-fn meet_fault(local: &Local, action: &str, params: &Params) -> Result<Option<ApiError>, ApiError> {
-    if !faults::waiting(&local.look()?.faults, action, params) {
-        return Ok(None);
-    }
-    let taken =
-        local.change(|change| Ok(faults::take(&mut change.world.faults, action, params)))?;
-    match taken {
-        Some((error, false)) => Err(error),
-        Some((error, true)) => Ok(Some(error)),
-        None => Ok(None),
+        Run::Write(write) => local.change(|change| {
+            match faults::take(&mut change.world.faults, action, params) {
+                None => Ok(Ok(Xml::node(call.answer, write(request, change)?))),
+                // That a fault met its call is to be remembered: the change itself succeeds.
+                Some((error, carried_out)) => {
+                    if carried_out {
+                        write(request, change)?;
+                    }
+                    Ok(Err(error))
+                }
+            }
+        })?,
     }
 }

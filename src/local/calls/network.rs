@@ -11,7 +11,7 @@ use crate::local::wire::{ApiError, Xml};
 
 /// `DescribeRegions`.
 pub(super) fn regions(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     request.flag("AllRegions")?;
     let names = request.list("RegionName");
     if let Some(name) = names.iter().find(|name| !catalog::REGIONS.contains(name)) {
@@ -47,7 +47,7 @@ pub(super) fn regions(reading: &Reading<'_>) -> Answer {
 
 /// `DescribeAvailabilityZones`.
 pub(super) fn zones(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     request.flag("AllAvailabilityZones")?;
     let zones = catalog::zones(&reading.inner.region);
     let (names, ids) = (request.list("ZoneName"), request.list("ZoneId"));
@@ -107,7 +107,7 @@ pub(super) fn zones(reading: &Reading<'_>) -> Answer {
 
 /// `DescribeSubnets`.
 pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let zones = catalog::zones(&reading.inner.region);
     let ids = request.list("SubnetId");
     if let Some(id) = ids
@@ -174,7 +174,7 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
 
 /// `DescribeVpcs`.
 pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("VpcId");
     if let Some(id) = ids.iter().find(|id| **id != catalog::VPC) {
         return Err(no_such("vpc-", id));

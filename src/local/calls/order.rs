@@ -18,12 +18,21 @@ pub(super) struct Order {
     pub(super) zone: Zone,
     pub(super) groups: Vec<String>,
     pub(super) user_data: Vec<u8>,
-    pub(super) spot: Option<Option<String>>,
+    pub(super) market: Market,
     pub(super) terminates_itself: bool,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
     pub(super) root: Root,
     pub(super) tags: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// How it is paid for.
+pub(super) enum Market {
+    OnDemand,
+    /// One-time; at no more than this price, if there is one.
+    Spot {
+        max_price: Option<String>,
+    },
 }
 
 /// The root disk that is asked for.
@@ -36,28 +45,10 @@ pub(super) struct Root {
 
 /// Checks what `RunInstances` was given.
 pub(super) fn order(
-    request: &Request<'_>,
+    request: Request<'_>,
     change: &Change<'_>,
     token: Option<Token>,
 ) -> Result<Order, ApiError> {
-    let count = request.number("MaxCount")?.unwrap_or(1);
-    let least = request.number("MinCount")?.unwrap_or(1);
-    if least == 0 || count < least {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "Value ({count}) for parameter maxCount is invalid. Expected a value of at least minCount ({least})"
-            ),
-        ));
-    }
-    if count > 20 {
-        return Err(ApiError::client(
-            "InstanceLimitExceeded",
-            format!(
-                "You have requested more instances ({count}) than your current instance limit of 20 allows"
-            ),
-        ));
-    }
     if let Some(key) = request.text("KeyName") {
         return Err(ApiError::client(
             "InvalidKeyPair.NotFound",
@@ -103,38 +94,16 @@ pub(super) fn order(
             "User data is limited to 16384 bytes",
         ));
     }
-    let tokens_required = match request.text("MetadataOptions.HttpTokens") {
-        None | Some("optional") => false,
-        Some("required") => true,
-        Some(value) => return Err(bad_value(value, "httpTokens")),
-    };
-    if let Some(value) = request
-        .text("MetadataOptions.HttpEndpoint")
-        .filter(|v| *v != "enabled")
-    {
-        return Err(bad_value(value, "httpEndpoint"));
-    }
-    if let Some(value) = request
-        .text("Placement.Tenancy")
-        .filter(|v| *v != "default")
-    {
-        return Err(bad_value(value, "tenancy"));
-    }
-    let hop_limit = request
-        .number("MetadataOptions.HttpPutResponseHopLimit")?
-        .unwrap_or(2);
-    if !(1..=64).contains(&hop_limit) {
-        return Err(bad_value(&hop_limit.to_string(), "httpPutResponseHopLimit"));
-    }
+    let (tokens_required, hop_limit) = metadata(request)?;
     Ok(Order {
         token,
         image,
         kind,
-        count,
+        count: count(request)?,
         zone: pick_zone(request, change, interface.subnet)?,
         groups: pick_groups(request, change, interface.groups)?,
         user_data,
-        spot: market(request, terminates_itself)?,
+        market: market(request)?,
         terminates_itself,
         tokens_required,
         hop_limit,
@@ -148,13 +117,58 @@ pub(super) fn order(
     })
 }
 
+/// How many, between one and twenty.
+fn count(request: Request<'_>) -> Result<u32, ApiError> {
+    let count = request.number("MaxCount")?.unwrap_or(1);
+    let least = request.number("MinCount")?.unwrap_or(1);
+    if least == 0 || count < least {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Value ({count}) for parameter maxCount is invalid. Expected a value of at least minCount ({least})"
+            ),
+        ));
+    }
+    if count > 20 {
+        return Err(ApiError::client(
+            "InstanceLimitExceeded",
+            format!(
+                "You have requested more instances ({count}) than your current instance limit of 20 allows"
+            ),
+        ));
+    }
+    Ok(count)
+}
+
+/// Whether the metadata service demands tokens, and the hop limit of its answers.
+fn metadata(request: Request<'_>) -> Result<(bool, u32), ApiError> {
+    let tokens_required = match request.text("MetadataOptions.HttpTokens") {
+        None | Some("optional") => false,
+        Some("required") => true,
+        Some(value) => return Err(bad_value(value, "httpTokens")),
+    };
+    if let Some(value) = request
+        .text("MetadataOptions.HttpEndpoint")
+        .filter(|v| *v != "enabled")
+    {
+        return Err(bad_value(value, "httpEndpoint"));
+    }
+    let hop_limit = request
+        .number("MetadataOptions.HttpPutResponseHopLimit")?
+        .unwrap_or(2);
+    if !(1..=64).contains(&hop_limit) {
+        return Err(bad_value(&hop_limit.to_string(), "httpPutResponseHopLimit"));
+    }
+    Ok((tokens_required, hop_limit))
+}
+
 /// The one network interface that can be described in place of subnet and groups.
 struct Interface<'a> {
     subnet: Option<&'a str>,
     groups: Vec<&'a str>,
 }
 
-fn interface<'a>(request: &Request<'a>) -> Result<Interface<'a>, ApiError> {
+fn interface(request: Request<'_>) -> Result<Interface<'_>, ApiError> {
     let all = request.params().structs("NetworkInterface");
     let subnet = request.text("NetworkInterface.1.SubnetId");
     let groups = request.list("NetworkInterface.1.SecurityGroupId");
@@ -186,7 +200,7 @@ fn interface<'a>(request: &Request<'a>) -> Result<Interface<'a>, ApiError> {
 }
 
 fn pick_zone(
-    request: &Request<'_>,
+    request: Request<'_>,
     change: &Change<'_>,
     interface_subnet: Option<&str>,
 ) -> Result<Zone, ApiError> {
@@ -200,6 +214,12 @@ fn pick_zone(
             Some(zone.ok_or_else(|| no_such("subnet-", id))?)
         }
     };
+    if let Some(value) = request
+        .text("Placement.Tenancy")
+        .filter(|v| *v != "default")
+    {
+        return Err(bad_value(value, "tenancy"));
+    }
     match (asked, subnet) {
         (Some(name), None) => zone(region, name),
         (Some(name), Some(subnet)) if subnet.name != name => Err(ApiError::client(
@@ -220,7 +240,7 @@ fn pick_zone(
 }
 
 fn pick_groups(
-    request: &Request<'_>,
+    request: Request<'_>,
     change: &Change<'_>,
     interface_groups: Vec<&str>,
 ) -> Result<Vec<String>, ApiError> {
@@ -257,14 +277,10 @@ fn pick_groups(
     Ok(picked)
 }
 
-/// Spot with its highest price (`Some(None)`: none set), or on demand.
-fn market(
-    request: &Request<'_>,
-    terminates_itself: bool,
-) -> Result<Option<Option<String>>, ApiError> {
+fn market(request: Request<'_>) -> Result<Market, ApiError> {
     const SPOT: &str = "InstanceMarketOptions.SpotOptions";
     match request.text("InstanceMarketOptions.MarketType") {
-        None => return Ok(None),
+        None => return Ok(Market::OnDemand),
         Some("spot") => {}
         Some(value) => return Err(bad_value(value, "marketType")),
     }
@@ -284,8 +300,6 @@ fn market(
         }
         _ => return Err(bad_value(kind, "spotInstanceType")),
     }
-    // A one-time spot instance cannot be stopped, so its own power-off terminates it either way.
-    let _ = terminates_itself;
     let price = request.text(&format!("{SPOT}.MaxPrice"));
     if let Some(price) = price {
         price
@@ -299,11 +313,13 @@ fn market(
                 )
             })?;
     }
-    Ok(Some(price.map(str::to_owned)))
+    Ok(Market::Spot {
+        max_price: price.map(str::to_owned),
+    })
 }
 
 /// The root disk: the image's, as the mapping of its device changes it.
-fn root(request: &Request<'_>) -> Result<Root, ApiError> {
+fn root(request: Request<'_>) -> Result<Root, ApiError> {
     let mut root = Root {
         gib: catalog::ROOT_GIB,
         kind: "gp3".to_owned(),

@@ -19,7 +19,7 @@ impl Page {
     /// The page that the request asks for: between `least` and 1000 things (more count as 1000),
     /// all of them if it does not say. Pages and ids (`by_id`) exclude each other.
     pub(super) fn new(
-        request: &Request<'_>,
+        request: Request<'_>,
         call: &'static str,
         least: u32,
         by_id: bool,

@@ -38,39 +38,39 @@ impl<'a> Request<'a> {
     }
 
     /// The parameters themselves.
-    pub(super) fn params(&self) -> &'a Params {
+    pub(super) fn params(self) -> &'a Params {
         self.0
     }
 
     /// The parameter `name`; an empty one counts as absent, as EC2 has it.
-    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+    pub(super) fn text(self, name: &str) -> Option<&'a str> {
         self.0.get(name).filter(|value| !value.is_empty())
     }
 
     /// The parameter `name`, which must be there.
-    pub(super) fn required(&self, name: &str) -> Result<&'a str, ApiError> {
+    pub(super) fn required(self, name: &str) -> Result<&'a str, ApiError> {
         self.text(name).ok_or_else(|| missing(name))
     }
 
     /// The values of `name.1`, `name.2`, ….
-    pub(super) fn list(&self, name: &str) -> Vec<&'a str> {
+    pub(super) fn list(self, name: &str) -> Vec<&'a str> {
         self.0.list(name)
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+    pub(super) fn flag(self, name: &str) -> Result<Option<bool>, ApiError> {
         flag(self.0, name)
     }
 
     /// A whole number.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u32>, ApiError> {
+    pub(super) fn number(self, name: &str) -> Result<Option<u32>, ApiError> {
         number(self.0, name)
     }
 
     /// The tags that `TagSpecification` asks for, by resource type. A type that is not in
     /// `allowed` is refused.
     pub(super) fn tag_specifications(
-        &self,
+        self,
         allowed: &[&str],
     ) -> Result<BTreeMap<String, BTreeMap<String, String>>, ApiError> {
         let mut all = BTreeMap::new();
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
     }
 
     /// The client token, with the zone asked for and a digest of everything else.
-    pub(super) fn token(&self, zone: Option<&str>) -> Option<Token> {
+    pub(super) fn token(self, zone: Option<&str>) -> Option<Token> {
         let token = self.text("ClientToken")?;
         let mut digest = Sha256::new();
         for name in self.0.names().filter(|name| *name != "ClientToken") {
@@ -109,7 +109,7 @@ impl<'a> Request<'a> {
             }
         }
         Some(Token {
-            token: token.to_owned(),
+            word: token.to_owned(),
             zone: zone.map(str::to_owned),
             parameters: hex::encode(&digest.finalize()[..16]),
         })
@@ -120,7 +120,7 @@ impl<'a> Request<'a> {
 /// and the parameters are not. In another zone it is another token.
 pub(super) fn repeats(known: Option<&Token>, asked: Option<&Token>) -> Result<bool, ApiError> {
     match (known, asked) {
-        (Some(known), Some(asked)) if known.token == asked.token && known.zone == asked.zone => {
+        (Some(known), Some(asked)) if known.word == asked.word && known.zone == asked.zone => {
             if known.parameters == asked.parameters {
                 Ok(true)
             } else {

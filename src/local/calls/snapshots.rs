@@ -8,7 +8,7 @@ use super::page::Page;
 use super::request::{Request, new_id, no_such};
 use super::{Answer, Reading, tags};
 use crate::local::catalog;
-use crate::local::change::{Change, refusal};
+use crate::local::change::Change;
 use crate::local::plane::PlaneError;
 use crate::local::records::{Snapshot, Tags};
 use crate::local::wire::{ApiError, Xml};
@@ -31,7 +31,7 @@ const FILTERS: &[&str] = &[
 const PENDING: usize = 5;
 
 /// `CreateSnapshot`. The volume may be attached and written to, and is free at once.
-pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let volume_id = request.required("VolumeId")?;
     let now = change.now;
     let delays = change.local.delays();
@@ -54,7 +54,7 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
     if description.chars().count() > 255 {
         return Err(ApiError::client(
             "InvalidParameterValue",
-            "Character sets beyond ASCII are not supported, and 255 characters are the most",
+            "The description of a snapshot has at most 255 characters",
         ));
     }
     let mut specified = request.tag_specifications(&["snapshot"])?;
@@ -108,13 +108,13 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 fn full(error: PlaneError) -> ApiError {
     match error {
         PlaneError::Full(_) => ApiError::client("SnapshotLimitExceeded", error.to_string()),
-        error => refusal(error),
+        error => error.into(),
     }
 }
 
 /// `DescribeSnapshots`. All are this account's own; what others share is not here.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("SnapshotId");
     let at = reading.moment(!ids.is_empty());
     let snapshots = &reading.world.snapshots;
@@ -209,7 +209,7 @@ fn item(id: &str, snapshot: &Snapshot, at: Timestamp) -> Vec<Xml> {
 }
 
 /// `DeleteSnapshot`, pending or not. Volumes made from it are whole and stay.
-pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("SnapshotId")?;
     let now = change.now;
     let lingers = change.local.delays().deleted;
@@ -218,8 +218,6 @@ pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
     let snapshot = snapshot.ok_or_else(|| no_such("snap-", id))?;
     snapshot.deleting = Some(now);
     snapshot.deleted = Some(now + lingers);
-    change
-        .effect(Intent::Sweep, |plane| plane.delete_snapshot(id))
-        .map_err(refusal)?;
+    change.effect(Intent::Sweep, |plane| plane.delete_snapshot(id))?;
     Ok(vec![Xml::text("return", true)])
 }

@@ -17,7 +17,7 @@ const PRODUCT: &str = "Linux/UNIX";
 /// `DescribeSpotPriceHistory`: prices never change here, so that each has one entry, which holds
 /// at any `StartTime`.
 pub(super) fn prices(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let region = &reading.inner.region;
     for name in ["StartTime", "EndTime"] {
         if let Some(time) = request.text(name) {
@@ -95,7 +95,7 @@ fn hour(now: Timestamp) -> Timestamp {
 
 /// `DescribeSpotInstanceRequests`.
 pub(super) fn requests(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("SpotInstanceRequestId");
     let at = reading.moment(!ids.is_empty());
     let delays = &reading.inner.delays;

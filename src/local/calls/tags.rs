@@ -59,7 +59,7 @@ fn tags_mut<'a>(
 }
 
 /// `CreateTags`: on all the things named, or, if one is not there, on none.
-pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let tags = request::tags(request.params())?;
     let now = change.now;
     let delays = change.local.delays().clone();
@@ -74,7 +74,7 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 }
 
 /// `DeleteTags`: by key, or by key and value; without any, all.
-pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let named = request.params().structs("Tag");
     let now = change.now;
     let delays = change.local.delays().clone();
@@ -101,7 +101,7 @@ pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
 
 /// `DescribeTags`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let filters = Filters::new(
         request,
         &[

@@ -8,9 +8,8 @@ use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such, repeats, zone};
 use super::{Answer, Reading, attachments, tags};
 use crate::local::catalog;
-use crate::local::change::{Change, refusal};
+use crate::local::change::Change;
 use crate::local::delays::Delays;
-use crate::local::plane::PlaneError;
 use crate::local::records::{Tags, Volume};
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
@@ -36,27 +35,8 @@ const LARGEST: u32 = 16_384;
 
 /// `CreateVolume`: empty, or from a completed snapshot. A size below the snapshot's is rounded up
 /// to it, as EC2 was seen to do.
-pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
-    let region = change.local.region();
-    let zone = match (
-        request.text("AvailabilityZone"),
-        request.text("AvailabilityZoneId"),
-    ) {
-        (Some(name), None) => zone(region, name)?,
-        (None, Some(id)) => {
-            let found = catalog::zones(region)
-                .into_iter()
-                .find(|zone| zone.id == id);
-            found.ok_or_else(|| bad_value(id, "availabilityZoneId"))?
-        }
-        (None, None) => return Err(missing("zone")),
-        (Some(_), Some(_)) => {
-            return Err(ApiError::client(
-                "InvalidParameterCombination",
-                "The parameters AvailabilityZone and AvailabilityZoneId cannot be used together",
-            ));
-        }
-    };
+pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
+    let zone = pick_zone(request, change.local.region())?;
     let token = request.token(Some(&zone.name));
     for (id, volume) in &change.world.volumes {
         if repeats(volume.token.as_ref(), token.as_ref())? {
@@ -112,11 +92,9 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
     let encrypted = request.flag("Encrypted")?.unwrap_or(false) || encrypted;
     let mut specified = request.tag_specifications(&["volume"])?;
     let id = new_id("vol-")?;
-    change
-        .effect(Intent::Sweep, |plane| {
-            plane.create_volume(&id, gib, snapshot)
-        })
-        .map_err(refusal)?;
+    change.effect(Intent::Sweep, |plane| {
+        plane.create_volume(&id, gib, snapshot)
+    })?;
     let volume = Volume {
         token,
         zone: zone.name,
@@ -140,9 +118,30 @@ pub(super) fn create(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
     Ok(answer)
 }
 
+/// The zone, by name or by id.
+fn pick_zone(request: Request<'_>, region: &str) -> Result<catalog::Zone, ApiError> {
+    match (
+        request.text("AvailabilityZone"),
+        request.text("AvailabilityZoneId"),
+    ) {
+        (Some(name), None) => zone(region, name),
+        (None, Some(id)) => {
+            let found = catalog::zones(region)
+                .into_iter()
+                .find(|zone| zone.id == id);
+            found.ok_or_else(|| bad_value(id, "availabilityZoneId"))
+        }
+        (None, None) => Err(missing("zone")),
+        (Some(_), Some(_)) => Err(ApiError::client(
+            "InvalidParameterCombination",
+            "The parameters AvailabilityZone and AvailabilityZoneId cannot be used together",
+        )),
+    }
+}
+
 /// Operations a second, and MiB a second (EBS user guide, *General Purpose SSD volumes*).
 fn performance(
-    request: &Request<'_>,
+    request: Request<'_>,
     kind: &str,
     gib: u32,
 ) -> Result<(Option<u32>, Option<u32>), ApiError> {
@@ -172,7 +171,7 @@ fn performance(
 
 /// `DescribeVolumes`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
-    let request = &reading.request;
+    let request = reading.request;
     let ids = request.list("VolumeId");
     let at = reading.moment(!ids.is_empty());
     let delays = &reading.inner.delays;
@@ -265,7 +264,7 @@ fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
 }
 
 /// `DeleteVolume`: one that is attached to nothing.
-pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
+pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("VolumeId")?;
     let now = change.now;
     let lingers = change.local.delays().deleted;
@@ -291,7 +290,7 @@ pub(super) fn delete(request: &Request<'_>, change: &mut Change<'_>) -> Answer {
     volume.deleted = Some(now + lingers);
     if !volume.root {
         let effect = change.effect(Intent::Sweep, |plane| plane.delete_volume(id));
-        effect.map_err(|error: PlaneError| refusal(error))?;
+        effect?;
     }
     Ok(vec![Xml::text("return", true)])
 }

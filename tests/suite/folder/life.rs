@@ -85,3 +85,235 @@ async fn a_drive_lives_through_volume_snapshot_and_volume() {
     pass(4.0).await;
     assert_eq!(folder.volume_state(&volume), "gone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn terminating_deletes_or_frees_volumes_as_each_was_told() {
+    let folder = Folder::aws();
+    let instance = folder.launch();
+    let (kept, lost) = (folder.volume(), folder.volume());
+    pass(16.0).await;
+    for (volume, device) in [(&kept, "/dev/sdf"), (&lost, "/dev/sdg")] {
+        let params = [
+            ("VolumeId", volume.as_str()),
+            ("InstanceId", &instance),
+            ("Device", device),
+        ];
+        folder.call("AttachVolume", &params);
+    }
+    let mut modify = [
+        ("InstanceId", instance.as_str()),
+        ("BlockDeviceMapping.1.DeviceName", "/dev/sdg"),
+        ("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"),
+    ];
+    folder.call("ModifyInstanceAttribute", &modify);
+    let seen = folder.call("DescribeInstances", &[("InstanceId.1", &instance)]);
+    let root = text(&seen, "volumeId");
+    assert_eq!(
+        texts(find(&seen, "blockDeviceMapping").unwrap(), "volumeId").len(),
+        3
+    );
+    folder.call("TerminateInstances", &[("InstanceId.1", &instance)]);
+    modify[2].1 = "false";
+    assert_eq!(
+        folder.refused("ModifyInstanceAttribute", &modify),
+        "IncorrectInstanceState"
+    );
+    pass(30.0).await;
+    assert_eq!(folder.volume_state(&kept), "in-use");
+    pass(20.0).await;
+    assert_eq!(folder.volume_state(&kept), "available");
+    assert_eq!(folder.volume_state(&lost), "gone");
+    assert_eq!(folder.volume_state(&root), "gone");
+    // What ended on paper ended when it was due, not when somebody looked.
+    let again = folder.reopen().unwrap();
+    let listed = super::call(&again, "DescribeInstances", &[]).unwrap();
+    assert_eq!(
+        text(find(&listed, "instanceState").unwrap(), "name"),
+        "terminated"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_detached_while_its_instance_shuts_down_survives() {
+    let folder = Folder::aws();
+    let (instance, volume) = (folder.launch(), folder.volume());
+    pass(16.0).await;
+    folder.call(
+        "AttachVolume",
+        &[
+            ("VolumeId", &volume),
+            ("InstanceId", &instance),
+            ("Device", "/dev/sdf"),
+        ],
+    );
+    folder.call(
+        "ModifyInstanceAttribute",
+        &[
+            ("InstanceId", &instance),
+            ("BlockDeviceMapping.1.DeviceName", "/dev/sdf"),
+            ("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"),
+        ],
+    );
+    folder.call("TerminateInstances", &[("InstanceId.1", &instance)]);
+    folder.call("DetachVolume", &[("VolumeId", &volume)]);
+    pass(60.0).await;
+    assert_eq!(folder.volume_state(&volume), "available");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_switches_itself_off_ends_as_it_was_told() {
+    let folder = Folder::aws();
+    let (stops, ends, volume) = (folder.launch(), folder.launch(), folder.volume());
+    pass(16.0).await;
+    folder.call(
+        "ModifyInstanceAttribute",
+        &[
+            ("InstanceId", &ends),
+            ("InstanceInitiatedShutdownBehavior.Value", "terminate"),
+        ],
+    );
+    folder.call(
+        "AttachVolume",
+        &[
+            ("VolumeId", &volume),
+            ("InstanceId", &ends),
+            ("Device", "/dev/sdf"),
+        ],
+    );
+    folder.local.switch_off(&stops).unwrap();
+    folder.local.switch_off(&ends).unwrap();
+    assert_eq!(folder.instance_state(&stops), "stopping");
+    assert_eq!(folder.instance_state(&ends), "shutting-down");
+    pass(60.0).await;
+    assert_eq!(folder.instance_state(&stops), "stopped");
+    assert_eq!(folder.instance_state(&ends), "terminated");
+    assert_eq!(folder.volume_state(&volume), "available");
+    let seen = folder.call("DescribeInstances", &[("InstanceId.1", &ends)]);
+    assert_eq!(
+        text(find(&seen, "stateReason").unwrap(), "code"),
+        "Client.InstanceInitiatedShutdown"
+    );
+    folder.call("TerminateInstances", &[("InstanceId.1", &stops)]);
+    pass(60.0).await;
+    assert_eq!(folder.instance_state(&stops), "terminated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spot_request_is_fulfilled_then_ends_with_its_instance() {
+    let folder = Folder::aws();
+    let mut params = super::launch_params("us-east-1a");
+    params.extend([
+        ("InstanceMarketOptions.MarketType", "spot"),
+        (
+            "InstanceMarketOptions.SpotOptions.SpotInstanceType",
+            "one-time",
+        ),
+    ]);
+    let launched = folder.call("RunInstances", &params);
+    let (id, request) = (
+        text(&launched, "instanceId"),
+        text(&launched, "spotInstanceRequestId"),
+    );
+    assert_eq!(text(&launched, "instanceLifecycle"), "spot");
+    let status = || {
+        let seen = folder.call(
+            "DescribeSpotInstanceRequests",
+            &[("SpotInstanceRequestId.1", &request)],
+        );
+        let item = &seen.children[0].children[0];
+        (
+            text(item, "state"),
+            text(find(item, "status").unwrap(), "code"),
+        )
+    };
+    assert_eq!(status(), ("active".to_owned(), "fulfilled".to_owned()));
+    pass(20.0).await;
+    folder.call("TerminateInstances", &[("InstanceId.1", &id)]);
+    pass(60.0).await;
+    assert_eq!(
+        status(),
+        (
+            "closed".to_owned(),
+            "instance-terminated-by-user".to_owned()
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn things_can_fail_or_hang_when_a_test_wants_them_to() {
+    let folder = Folder::aws();
+    let (instance, volume, other) = (folder.launch(), folder.volume(), folder.volume());
+    pass(16.0).await;
+    let snapshot = text(
+        &folder.call("CreateSnapshot", &[("VolumeId", &volume)]),
+        "snapshotId",
+    );
+    folder.local.break_down(&snapshot).unwrap();
+    let seen = folder.call("DescribeSnapshots", &[("SnapshotId.1", &snapshot)]);
+    assert_eq!(text(&seen, "status"), "error");
+    folder.local.break_down(&other).unwrap();
+    assert_eq!(folder.volume_state(&other), "error");
+    folder.call(
+        "AttachVolume",
+        &[
+            ("VolumeId", &volume),
+            ("InstanceId", &instance),
+            ("Device", "/dev/sdf"),
+        ],
+    );
+    folder.local.stall(&volume).unwrap();
+    pass(600.0).await;
+    let seen = folder.call("DescribeVolumes", &[("VolumeId.1", &volume)]);
+    assert_eq!(
+        text(find(&seen, "attachmentSet").unwrap(), "status"),
+        "attaching"
+    );
+    assert!(folder.local.stall("vol-00000000000000009").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_security_group_opens_and_closes() {
+    let folder = Folder::aws();
+    let made = folder.call(
+        "CreateSecurityGroup",
+        &[("GroupName", "xdrive"), ("GroupDescription", "ssh")],
+    );
+    let id = text(&made, "groupId");
+    let rule = [
+        ("GroupId", id.as_str()),
+        ("IpPermissions.1.IpProtocol", "tcp"),
+        ("IpPermissions.1.FromPort", "22"),
+        ("IpPermissions.1.ToPort", "22"),
+        ("IpPermissions.1.IpRanges.1.CidrIp", "192.0.2.7/32"),
+    ];
+    folder.call("AuthorizeSecurityGroupIngress", &rule);
+    assert_eq!(
+        folder.refused("AuthorizeSecurityGroupIngress", &rule),
+        "InvalidPermission.Duplicate"
+    );
+    let seen = folder.call("DescribeSecurityGroups", &[("GroupName.1", "xdrive")]);
+    assert_eq!(
+        text(find(&seen, "ipPermissions").unwrap(), "cidrIp"),
+        "192.0.2.7/32"
+    );
+    let mut params = super::launch_params("us-east-1a");
+    params.push(("SecurityGroupId.1", &id));
+    let instance = text(&folder.call("RunInstances", &params), "instanceId");
+    let this = [("GroupId", id.as_str())];
+    assert_eq!(
+        folder.refused("DeleteSecurityGroup", &this),
+        "DependencyViolation"
+    );
+    folder.call("RevokeSecurityGroupIngress", &rule);
+    assert_eq!(
+        folder.refused("RevokeSecurityGroupIngress", &rule),
+        "InvalidPermission.NotFound"
+    );
+    folder.call("TerminateInstances", &[("InstanceId.1", &instance)]);
+    pass(60.0).await;
+    folder.call("DeleteSecurityGroup", &this);
+    assert_eq!(
+        folder.refused("DescribeSecurityGroups", &[("GroupId.1", &id)]),
+        "InvalidGroup.NotFound"
+    );
+}

@@ -1,6 +1,10 @@
 //! The EC2 in a folder, on paper: its answers, its time, its memory.
 
+mod directory;
 mod life;
+mod lists;
+mod refusals;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
