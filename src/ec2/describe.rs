@@ -16,6 +16,10 @@ const DRIVE: &str = "xdrive:drive";
 /// The market that xdrive's images run in.
 const PRODUCT: &str = "Linux/UNIX";
 
+/// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
+/// number EC2 may throttle or time out on large accounts.
+const PAGE: i32 = 500;
+
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
     pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
@@ -49,6 +53,7 @@ impl Ec2 {
             .describe_instances()
             .filters(filter)
             .into_paginator()
+            .page_size(PAGE)
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
@@ -67,6 +72,7 @@ impl Ec2 {
             .describe_volumes()
             .filters(filter)
             .into_paginator()
+            .page_size(PAGE)
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
@@ -87,6 +93,7 @@ impl Ec2 {
             .owner_ids("self")
             .filters(filter)
             .into_paginator()
+            .page_size(PAGE)
             .send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {

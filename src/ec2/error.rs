@@ -210,13 +210,18 @@ fn causes(error: &(dyn StdError + 'static)) -> String {
 }
 
 fn lacks_credentials(error: &(dyn StdError + 'static)) -> bool {
-    chain(error).any(|cause| cause.is::<CredentialsError>())
+    chain(error).any(<dyn StdError>::is::<CredentialsError>)
 }
 
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let this = next?;
+        next = this.source();
+        Some(this)
+    })
 }
 
 #[cfg(test)]

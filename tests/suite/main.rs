@@ -1,4 +1,14 @@
 //! The tests that need more than one module: real parts, one harness.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that fails says where; helpers of tests are not seen as tests"
+)]
+
+mod boto;
 mod folder;
 mod house;
+mod line;
+mod sdk;
+mod serve;
 mod ssh;

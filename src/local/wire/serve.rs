@@ -55,7 +55,9 @@ impl Server {
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{port}"))?;
         let address = listener.local_addr()?;
-        let announcement = Announcement::make(local.dir(), &format!("http://{address}"))?;
+        let (dir, url) = (local.dir().to_owned(), format!("http://{address}"));
+        let announcing = move || Announcement::make(&dir, &url);
+        let announcement = tokio::task::spawn_blocking(announcing).await??;
         Ok(Self {
             local,
             listener,

@@ -1,0 +1,211 @@
+"""One life of a drive through boto3, which nobody here wrote, against `xdrive local serve`.
+
+Where it connects comes from the environment alone, as `xdrive local env` prints it. Any answer
+that boto3 cannot read, any waiter that never ends, any unexpected error fails it.
+"""
+
+import time
+
+import boto3
+from botocore.exceptions import ClientError
+
+TAGS = [{"Key": "xdrive:drive", "Value": "demo"}, {"Key": "odd", "Value": "<&> 'ü' \\ 🦀"}]
+IMAGE = "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
+DEVICE = "/dev/sdf"
+SOON = {"Delay": 1, "MaxAttempts": 60}
+OURS = [{"Name": "tag:xdrive:drive", "Values": ["demo"]}]
+
+ec2 = boto3.client("ec2")
+
+
+def main():
+    assert boto3.client("sts").get_caller_identity()["Account"].isdigit()
+    zone = look_around()
+    instance = launch(zone)
+    volume = make_volume(zone)
+    ec2.attach_volume(InstanceId=instance, VolumeId=volume, Device=DEVICE)
+    wait("volume_in_use", VolumeIds=[volume])
+    refused("VolumeInUse", ec2.delete_volume, VolumeId=volume)
+    send_key(instance, zone)
+    snapshot = save(volume, instance)
+    restore(snapshot, zone)
+    count_pages(zone)
+    end(instance, snapshot)
+    print("life: lived")
+
+
+def look_around():
+    """Regions, zones, types, network, images: what a tool asks before it launches."""
+    assert ec2.meta.region_name in [r["RegionName"] for r in ec2.describe_regions()["Regions"]]
+    zones = [z["ZoneName"] for z in ec2.describe_availability_zones()["AvailabilityZones"]]
+    assert len(zones) > 1, zones
+    described = ec2.describe_instance_types(InstanceTypes=["t3.medium"])["InstanceTypes"][0]
+    assert described["VCpuInfo"]["DefaultVCpus"] == 2, described
+    vpc = ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"][0]
+    subnets = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}])
+    assert {s["AvailabilityZone"] for s in subnets["Subnets"]} == set(zones)
+    assert ec2.describe_images(Owners=["self", "amazon"])["Images"]
+    prices = ec2.describe_spot_price_history(InstanceTypes=["t3.medium"])["SpotPriceHistory"]
+    assert all(float(price["SpotPrice"]) > 0 for price in prices) and prices
+    return zones[0]
+
+
+def launch(zone):
+    order = dict(
+        ImageId=IMAGE,
+        InstanceType="t3.medium",
+        MinCount=1,
+        MaxCount=1,
+        Placement={"AvailabilityZone": zone},
+        UserData="#!/bin/sh\necho hello\n",
+        ClientToken="life",
+        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+        InstanceMarketOptions={
+            "MarketType": "spot",
+            "SpotOptions": {
+                "SpotInstanceType": "one-time",
+                "InstanceInterruptionBehavior": "terminate",
+            },
+        },
+        TagSpecifications=[
+            {"ResourceType": kind, "Tags": TAGS}
+            for kind in ("instance", "volume", "spot-instances-request")
+        ],
+    )
+    refused("DryRunOperation", ec2.run_instances, DryRun=True, **order)
+    instance = ec2.run_instances(**order)["Instances"][0]
+    assert instance["State"]["Name"] == "pending", instance
+    again = ec2.run_instances(**order)["Instances"][0]
+    assert again["InstanceId"] == instance["InstanceId"], "the token was not honoured"
+    wait("instance_running", InstanceIds=[instance["InstanceId"]])
+    [found] = [i for r in pages("describe_instances", "Reservations") for i in r["Instances"]]
+    assert sorted(map(key, found["Tags"])) == sorted(map(key, TAGS)), found["Tags"]
+    assert found["InstanceLifecycle"] == "spot" and found["PublicIpAddress"], found
+    request = ec2.describe_spot_instance_requests()["SpotInstanceRequests"][0]
+    assert request["InstanceId"] == instance["InstanceId"], request
+    assert "Output" in ec2.get_console_output(InstanceId=instance["InstanceId"])
+    return instance["InstanceId"]
+
+
+def make_volume(zone, **more):
+    volume = ec2.create_volume(
+        AvailabilityZone=zone,
+        VolumeType="gp3",
+        Encrypted=True,
+        TagSpecifications=[{"ResourceType": "volume", "Tags": TAGS}],
+        **({"Size": 1} | more),
+    )
+    assert volume["State"] == "creating" and volume["Encrypted"], volume
+    wait("volume_available", VolumeIds=[volume["VolumeId"]])
+    return volume["VolumeId"]
+
+
+def send_key(instance, zone):
+    connect = boto3.client("ec2-instance-connect")
+    order = dict(
+        InstanceOSUser="ec2-user",
+        SSHPublicKey="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1Vm5CBgaJbJ0Rdi0jAy0lDBhRVPAXhCRpIDBlJzZ4u",
+        AvailabilityZone=zone,
+    )
+    assert connect.send_ssh_public_key(InstanceId=instance, **order)["Success"] is True
+    missing = "i-0123456789abcdef0"
+    refused(
+        "EC2InstanceNotFoundException", connect.send_ssh_public_key, InstanceId=missing, **order
+    )
+
+
+def save(volume, instance):
+    snapshot = ec2.create_snapshot(
+        VolumeId=volume, TagSpecifications=[{"ResourceType": "snapshot", "Tags": TAGS}]
+    )
+    assert snapshot["State"] == "pending" and snapshot["VolumeSize"] == 1, snapshot
+    snapshot = snapshot["SnapshotId"]
+    wait("snapshot_completed", SnapshotIds=[snapshot], OwnerIds=["self"])
+    ec2.detach_volume(VolumeId=volume, InstanceId=instance)
+    wait("volume_available", VolumeIds=[volume])
+    ec2.delete_volume(VolumeId=volume)
+    wait("volume_deleted", VolumeIds=[volume])
+    refused("InvalidVolume.NotFound", ec2.delete_volume, VolumeId=volume)
+    return snapshot
+
+
+def restore(snapshot, zone):
+    refused("InvalidParameterValue", ec2.create_volume, AvailabilityZone=zone, Size=0)
+    restored = make_volume(zone, SnapshotId=snapshot, Size=2)
+    [volume] = ec2.describe_volumes(VolumeIds=[restored])["Volumes"]
+    assert (volume["SnapshotId"], volume["Size"]) == (snapshot, 2), volume
+    ec2.create_tags(Resources=[restored], Tags=[{"Key": "new", "Value": ""}])
+    ec2.delete_tags(Resources=[restored], Tags=[{"Key": "odd"}])
+    where = [{"Name": "resource-id", "Values": [restored]}]
+    tags = ec2.describe_tags(Filters=where)["Tags"]
+    assert {tag["Key"] for tag in tags} == {"xdrive:drive", "new"}, tags
+    ec2.delete_volume(VolumeId=restored)
+    wait("volume_deleted", VolumeIds=[restored])
+
+
+def count_pages(zone):
+    made = {
+        ec2.create_volume(AvailabilityZone=zone, Size=1, TagSpecifications=[
+            {"ResourceType": "volume", "Tags": [{"Key": "page", "Value": str(number)}]}
+        ])["VolumeId"]
+        for number in range(12)
+    }
+    where = [{"Name": "tag-key", "Values": ["page"]}]
+    seen = [
+        [volume["VolumeId"] for volume in page["Volumes"]]
+        for page in ec2.get_paginator("describe_volumes").paginate(
+            Filters=where, PaginationConfig={"PageSize": 5}
+        )
+    ]
+    assert [len(page) for page in seen] == [5, 5, 2], seen
+    assert {volume for page in seen for volume in page} == made
+    wait("volume_available", VolumeIds=sorted(made))
+    for volume in made:
+        ec2.delete_volume(VolumeId=volume)
+    wait("volume_deleted", VolumeIds=sorted(made))
+
+
+def end(instance, snapshot):
+    ec2.terminate_instances(InstanceIds=[instance])
+    wait("instance_terminated", InstanceIds=[instance])
+    ec2.delete_snapshot(SnapshotId=snapshot)
+    refused("InvalidSnapshot.NotFound", ec2.delete_snapshot, SnapshotId=snapshot)
+    gone("describe_volumes", "Volumes")
+    gone("describe_snapshots", "Snapshots", OwnerIds=["self"])
+    refused("InvalidAction", ec2.describe_fleets)
+
+
+def pages(call, kind, **more):
+    return [
+        thing
+        for page in ec2.get_paginator(call).paginate(Filters=OURS, **more)
+        for thing in page[kind]
+    ]
+
+
+def gone(call, kind, **more):
+    """Deleted things linger in lists for a moment, and have no waiter there."""
+    deadline = time.monotonic() + 60
+    while left := pages(call, kind, **more):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def wait(waiter, **what):
+    ec2.get_waiter(waiter).wait(WaiterConfig=SOON, **what)
+
+
+def refused(code, call, **what):
+    try:
+        call(**what)
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == code, error
+    else:
+        raise AssertionError(f"{call.__name__} was not refused with {code}")
+
+
+def key(tag):
+    return tag["Key"], tag["Value"]
+
+
+main()

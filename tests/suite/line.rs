@@ -1,0 +1,132 @@
+//! The line between the SDK and EC2, which can be cut anywhere.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use xdrive::local::Local;
+use xdrive::local::wire::InProcess;
+
+/// What happens to a request on its way.
+#[derive(Debug, Clone)]
+pub(crate) enum Trouble {
+    /// It never arrives, and the sender knows.
+    Refused,
+    /// It is carried out, and the answer is lost.
+    AnswerLost,
+    /// It never arrives, and nobody says so.
+    Silence,
+    /// It is carried out, and nobody says so.
+    SilenceAfter,
+    /// It is carried out, and something else answers.
+    Answered(u16, &'static str),
+}
+
+/// An HTTP client over [`InProcess`] that keeps a log of calls and makes trouble when told.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    inner: InProcess,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: Vec<String>,
+    troubles: VecDeque<(String, Trouble)>,
+}
+
+impl Line {
+    /// A quiet line to `local`.
+    pub(crate) fn new(local: Local) -> Self {
+        Self {
+            inner: InProcess::new(local),
+            state: Arc::default(),
+        }
+    }
+
+    /// As the SDK takes it.
+    pub(crate) fn client(&self) -> SharedHttpClient {
+        SharedHttpClient::new(self.clone())
+    }
+
+    /// The next request of `action` that no earlier trouble waits for meets `trouble`.
+    pub(crate) fn trouble(&self, action: &str, trouble: Trouble) {
+        self.state()
+            .troubles
+            .push_back((action.to_owned(), trouble));
+    }
+
+    /// The actions asked for since the last look, in order.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().calls)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics while it looks")
+    }
+
+    fn note(&self, action: &str) -> Option<Trouble> {
+        let mut state = self.state();
+        state.calls.push(action.to_owned());
+        let waiting = state.troubles.iter().position(|(of, _)| of == action)?;
+        state.troubles.remove(waiting).map(|(_, trouble)| trouble)
+    }
+}
+
+impl HttpClient for Line {
+    fn http_connector(
+        &self,
+        _settings: &HttpConnectorSettings,
+        _components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Line {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let line = self.clone();
+        HttpConnectorFuture::new(async move {
+            let action = action(&request);
+            match line.note(&action) {
+                None => line.inner.call(request).await,
+                Some(Trouble::Refused) => Err(cut("refused")),
+                Some(Trouble::Silence) => std::future::pending().await,
+                Some(Trouble::AnswerLost) => {
+                    line.inner.call(request).await?;
+                    Err(cut("reset"))
+                }
+                Some(Trouble::SilenceAfter) => {
+                    line.inner.call(request).await?;
+                    std::future::pending().await
+                }
+                Some(Trouble::Answered(status, body)) => {
+                    line.inner.call(request).await?;
+                    let response = http::Response::builder()
+                        .status(status)
+                        .body(SdkBody::from(body))
+                        .expect("a response");
+                    Ok(HttpResponse::try_from(response).expect("a response"))
+                }
+            }
+        })
+    }
+}
+
+fn action(request: &HttpRequest) -> String {
+    form_urlencoded::parse(request.body().bytes().unwrap_or_default())
+        .find(|(name, _)| name == "Action")
+        .map(|(_, action)| action.into_owned())
+        .unwrap_or_default()
+}
+
+fn cut(how: &'static str) -> ConnectorError {
+    ConnectorError::io(format!("connection {how}").into())
+}

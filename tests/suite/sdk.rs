@@ -1,0 +1,99 @@
+//! Every call of `Ec2`, through the real SDK, against a paper EC2: the SDK's own parser is the
+//! judge of what the wire writes.
+
+mod errors;
+mod life;
+mod lists;
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use xdrive::clock::Clock;
+use xdrive::ec2::{Ec2, Endpoint, LaunchOrder, Market, Tags, VolumeOrder, Zone};
+use xdrive::local::plane::Plane;
+use xdrive::local::{Local, OpenOptions, Preset, Settings};
+
+use crate::line::Line;
+
+/// A paper EC2 in an empty folder, and a client with a line to it.
+struct Scene {
+    _dir: TempDir,
+    local: Local,
+    line: Line,
+    ec2: Ec2,
+}
+
+const DRIVE: &str = "demo";
+const ZONE: &str = "us-east-1b";
+const DEVICE: &str = "/dev/sdf";
+
+impl Scene {
+    async fn new(delays: Preset) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let local = open(&dir, delays);
+        let line = Line::new(local.clone());
+        let ec2 = Ec2::connect_through(Endpoint::Local(local.clone()), line.client())
+            .await
+            .unwrap();
+        Self {
+            _dir: dir,
+            local,
+            line,
+            ec2,
+        }
+    }
+}
+
+/// Polls `look` until it finds something; ten virtual minutes at most.
+async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    for _ in 0..6000 {
+        if let Some(found) = look().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("never: {what}");
+}
+
+fn open(dir: &TempDir, delays: Preset) -> Local {
+    let epoch = "2026-11-21T12:00:00Z".parse().unwrap();
+    let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::tokio(epoch));
+    options.settings = Settings {
+        delays: Some(delays),
+        ..Settings::default()
+    };
+    Local::open(options).unwrap()
+}
+
+fn tags(of: &[(&str, &str)]) -> Tags {
+    let drive = [("xdrive:drive", DRIVE), ("Name", DRIVE)];
+    drive
+        .iter()
+        .chain(of)
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn launch_order(token: &str) -> LaunchOrder {
+    LaunchOrder {
+        client_token: token.to_owned(),
+        image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
+            .to_owned(),
+        instance_type: "t3.medium".to_owned(),
+        zone: Some(Zone(ZONE.to_owned())),
+        market: Market::Spot,
+        user_data: b"#!/bin/sh\necho hello\n".to_vec(),
+        tags: tags(&[("xdrive:session", "s1")]),
+        root_tags: tags(&[("xdrive:root", "yes")]),
+    }
+}
+
+fn volume_order(token: &str) -> VolumeOrder {
+    VolumeOrder {
+        client_token: token.to_owned(),
+        zone: Zone(ZONE.to_owned()),
+        size: 8,
+        snapshot: None,
+        tags: tags(&[("xdrive:blank", "yes")]),
+    }
+}

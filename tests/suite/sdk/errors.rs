@@ -1,0 +1,275 @@
+//! What goes wrong arrives as the kind that a caller can act on, after as many attempts as are
+//! safe.
+
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use xdrive::ec2::{Ec2, Endpoint, InstanceId, Kind, SnapshotId, VolumeId};
+use xdrive::local::wire::InProcess;
+use xdrive::local::{Fault, Preset};
+
+use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
+use crate::line::Trouble;
+
+fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
+    let hex = "0123456789abcdef0";
+    (
+        format!("i-{hex}").parse().unwrap(),
+        format!("vol-{hex}").parse().unwrap(),
+        format!("snap-{hex}").parse().unwrap(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_pool_is_capacity_after_one_attempt() {
+    let scene = Scene::new(Preset::Fast).await;
+    scene
+        .local
+        .plant(Fault::no_capacity("t3.medium", 1))
+        .unwrap();
+    let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Capacity);
+    assert_eq!(error.call, "RunInstances");
+    assert_eq!(error.code, "InsufficientInstanceCapacity");
+    assert!(error.message.contains("sufficient capacity"), "{error}");
+    assert_eq!(scene.line.calls(), ["RunInstances"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
+    let scene = Scene::new(Preset::Fast).await;
+    scene
+        .local
+        .plant(Fault::throttled("RunInstances", 2))
+        .unwrap();
+    scene.ec2.launch(&launch_order("a")).await.unwrap();
+    assert_eq!(scene.line.calls().len(), 3);
+    scene
+        .local
+        .plant(Fault::throttled("RunInstances", 9))
+        .unwrap();
+    let error = scene.ec2.launch(&launch_order("b")).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Throttled);
+    assert_eq!(scene.line.calls().len(), 4, "with an end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_destroys_is_attempted_once_whatever_is_answered() {
+    let scene = Scene::new(Preset::Fast).await;
+    let (instance, volume, snapshot) = nowhere();
+    for (status, code, kind) in [
+        (503, "RequestLimitExceeded", Kind::Throttled),
+        (500, "InternalError", Kind::Server),
+        (403, "UnauthorizedOperation", Kind::Denied),
+    ] {
+        for action in ["TerminateInstances", "DeleteVolume", "DeleteSnapshot"] {
+            scene
+                .local
+                .plant(Fault::new(action, status, code, "no"))
+                .unwrap();
+            let error = match action {
+                "TerminateInstances" => scene.ec2.terminate(&instance).await,
+                "DeleteVolume" => scene.ec2.delete_volume(&volume).await,
+                _ => scene.ec2.delete_snapshot(&snapshot).await,
+            }
+            .unwrap_err();
+            assert_eq!((error.kind, error.code.as_str()), (kind, code));
+            assert_eq!(scene.line.calls(), [action]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
+    let scene = Scene::new(Preset::Fast).await;
+    let (instance, volume, snapshot) = nowhere();
+    scene.ec2.terminate(&instance).await.unwrap();
+    scene.ec2.delete_volume(&volume).await.unwrap();
+    scene.ec2.delete_snapshot(&snapshot).await.unwrap();
+    assert_eq!(scene.ec2.instance(&instance).await.unwrap(), None);
+    assert_eq!(scene.ec2.volume(&volume).await.unwrap(), None);
+    assert_eq!(scene.ec2.snapshot(&snapshot).await.unwrap(), None);
+    for error in [
+        scene
+            .ec2
+            .attach(&volume, &instance, DEVICE)
+            .await
+            .unwrap_err(),
+        scene.ec2.detach(&volume, &instance).await.unwrap_err(),
+        scene
+            .ec2
+            .tag(volume.as_str(), &tags(&[]))
+            .await
+            .unwrap_err(),
+        scene
+            .ec2
+            .create_snapshot(&volume, &tags(&[]))
+            .await
+            .unwrap_err(),
+        scene
+            .ec2
+            .keep_on_termination(&instance, DEVICE)
+            .await
+            .unwrap_err(),
+        scene.ec2.console(&instance).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind, Kind::NotFound, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request() {
+    let scene = Scene::new(Preset::Fast).await;
+    let instance = scene.ec2.launch(&launch_order("a")).await.unwrap().id;
+    let volume = scene
+        .ec2
+        .create_volume(&volume_order("v"))
+        .await
+        .unwrap()
+        .id;
+    let early = scene
+        .ec2
+        .attach(&volume, &instance, DEVICE)
+        .await
+        .unwrap_err();
+    assert_eq!(early.kind, Kind::State, "{early}");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    scene.ec2.attach(&volume, &instance, DEVICE).await.unwrap();
+    let twice = scene
+        .ec2
+        .attach(&volume, &instance, "/dev/sdg")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (twice.kind, twice.code.as_str()),
+        (Kind::State, "VolumeInUse")
+    );
+    let used = scene.ec2.delete_volume(&volume).await.unwrap_err();
+    assert_eq!(used.kind, Kind::State, "{used}");
+    let mut order = launch_order("b");
+    order.image = "no image".to_owned();
+    let wrong = scene.ec2.launch(&order).await.unwrap_err();
+    assert_eq!(wrong.kind, Kind::Invalid, "{wrong}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
+    let scene = Scene::new(Preset::Fast).await;
+    for trouble in [
+        Trouble::AnswerLost,
+        Trouble::SilenceAfter,
+        Trouble::Answered(502, "<html>Bad Gateway</html>"),
+        Trouble::Answered(200, "<html>Log in to this network</html>"),
+        Trouble::Answered(200, "<RunInstancesResponse><instancesSet><item>"),
+        Trouble::Answered(200, "<RunInstancesResponse></RunInstancesResponse>"),
+    ] {
+        let before = scene.ec2.instances(DRIVE).await.unwrap().len();
+        scene.line.calls();
+        scene.line.trouble("RunInstances", trouble.clone());
+        let order = launch_order(&format!("lost-{before}"));
+        let error = scene.ec2.launch(&order).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
+        assert_eq!(error.code, "", "{trouble:?}: {error}");
+        assert!(!error.message.is_empty());
+        assert_eq!(scene.line.calls(), ["RunInstances"], "{trouble:?}");
+        let after = scene.ec2.instances(DRIVE).await.unwrap().len();
+        assert_eq!(after, before + 1, "{trouble:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_arrives_is_ambiguous_too() {
+    let scene = Scene::new(Preset::Fast).await;
+    for trouble in [Trouble::Refused, Trouble::Silence] {
+        scene.line.trouble("RunInstances", trouble.clone());
+        let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
+        assert_eq!(scene.line.calls(), ["RunInstances"]);
+    }
+    assert_eq!(scene.ec2.instances(DRIVE).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_never_attempted_twice() {
+    let scene = Scene::new(Preset::Fast).await;
+    let volume = scene
+        .ec2
+        .create_volume(&volume_order("v"))
+        .await
+        .unwrap()
+        .id;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    scene.line.calls();
+    scene.line.trouble("CreateSnapshot", Trouble::AnswerLost);
+    let error = scene
+        .ec2
+        .create_snapshot(&volume, &tags(&[]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::Ambiguous);
+    assert_eq!(scene.line.calls(), ["CreateSnapshot"]);
+    assert_eq!(scene.ec2.snapshots(DRIVE).await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
+    let scene = Scene::new(Preset::Fast).await;
+    scene.line.trouble("CreateVolume", Trouble::AnswerLost);
+    scene.line.trouble("CreateVolume", Trouble::Silence);
+    scene.ec2.create_volume(&volume_order("v")).await.unwrap();
+    assert_eq!(scene.line.calls(), ["CreateVolume"; 3]);
+    scene.line.trouble("DescribeVolumes", Trouble::Refused);
+    scene
+        .local
+        .plant(Fault::throttled("DescribeVolumes", 1))
+        .unwrap();
+    assert_eq!(scene.ec2.volumes(DRIVE).await.unwrap().len(), 1);
+    assert_eq!(scene.line.calls(), ["DescribeVolumes"; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_failures_do_not_use_up_the_retries_of_others() {
+    // The SDK's own budget is 500 tokens for all clients of a region, and a retry costs five.
+    for _ in 0..60 {
+        let scene = Scene::new(Preset::Fast).await;
+        for _ in 0..2 {
+            scene.line.trouble("DescribeVolumes", Trouble::Refused);
+        }
+        scene.ec2.volumes(DRIVE).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_does_without_the_shutdown_behaviour_where_it_is_refused() {
+    let scene = Scene::new(Preset::Fast).await;
+    let mut fault = Fault::new("RunInstances", 400, "InvalidParameterCombination", "no");
+    fault.matching.insert(
+        "InstanceInitiatedShutdownBehavior".to_owned(),
+        "terminate".to_owned(),
+    );
+    scene.local.plant(fault).unwrap();
+    scene.ec2.launch(&launch_order("a")).await.unwrap();
+    assert_eq!(scene.line.calls(), ["RunInstances"; 2]);
+    assert_eq!(scene.ec2.instances(DRIVE).await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_another_folder_is_a_matter_of_credentials() {
+    let scene = Scene::new(Preset::Fast).await;
+    let dir = tempfile::tempdir().unwrap();
+    let other = InProcess::new(open(&dir, Preset::Fast));
+    let endpoint = Endpoint::Local(scene.local.clone());
+    let stranger = Ec2::connect_through(endpoint, SharedHttpClient::new(other))
+        .await
+        .unwrap();
+    let error = stranger.volumes(DRIVE).await.unwrap_err();
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (Kind::Credentials, "AuthFailure")
+    );
+    let error = stranger.owner().await.unwrap_err();
+    assert_eq!(
+        (error.kind, error.code.as_str()),
+        (Kind::Credentials, "InvalidClientTokenId")
+    );
+}

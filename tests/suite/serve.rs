@@ -1,0 +1,268 @@
+//! The EC2 in a folder on a loopback port: who is answered, who is refused, how it ends.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::Credentials as Identity;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4::SigningParams;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use xdrive::clock::Clock;
+use xdrive::local::plane::Plane;
+use xdrive::local::wire::{EnvironmentError, Server, environment};
+use xdrive::local::{Local, OpenOptions};
+
+const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A paper EC2 that is served until this is dropped.
+struct Served {
+    dir: TempDir,
+    local: Local,
+    address: String,
+    stop: oneshot::Sender<()>,
+    running: JoinHandle<()>,
+}
+
+fn open(dir: &Path) -> Local {
+    Local::open(OpenOptions::new(dir, Plane::Paper, Clock::system())).unwrap()
+}
+
+async fn serve() -> Served {
+    let dir = tempfile::tempdir().unwrap();
+    let local = open(dir.path());
+    let server = Server::bind(local.clone(), 0).await.unwrap();
+    let address = server.url().strip_prefix("http://").unwrap().to_owned();
+    let (stop, stopped) = oneshot::channel();
+    let running = tokio::spawn(server.run(async move {
+        stopped.await.ok();
+    }));
+    Served {
+        dir,
+        local,
+        address,
+        stop,
+        running,
+    }
+}
+
+impl Served {
+    /// Headers of a request signed `ago` seconds before now with `secret`.
+    fn signed(&self, host: &str, secret: &str, ago: u64) -> Vec<(String, String)> {
+        let key = &self.local.credentials().access_key_id;
+        let identity = Identity::from_keys(key, secret, None).into();
+        let params = SigningParams::builder()
+            .identity(&identity)
+            .region(self.local.region())
+            .name("ec2")
+            .time(SystemTime::now() - Duration::from_secs(ago))
+            .settings(SigningSettings::default())
+            .build()
+            .unwrap()
+            .into();
+        let signable = SignableRequest::new(
+            "POST",
+            format!("http://{host}/"),
+            [("content-type", FORM), ("host", host)].into_iter(),
+            SignableBody::Bytes(QUESTION.as_bytes()),
+        )
+        .unwrap();
+        let (instructions, _) = sign(signable, &params).unwrap().into_parts();
+        [("content-type", FORM), ("host", host)]
+            .into_iter()
+            .chain(instructions.headers())
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    fn secret(&self) -> String {
+        self.local.credentials().secret_access_key.clone()
+    }
+
+    fn own(&self) -> Vec<(String, String)> {
+        self.signed(&self.address, &self.secret(), 0)
+    }
+
+    /// The whole response to one request on a connection of its own.
+    async fn ask(&self, headers: Vec<(String, String)>, body: Vec<u8>) -> String {
+        let address = self.address.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut stream = connect(&address);
+            // A server that refuses need not read to the end.
+            let _ = stream.write_all(&head(&headers, body.len()));
+            let _ = stream.write_all(&body);
+            read_all(&mut stream)
+        })
+        .await
+        .unwrap()
+    }
+}
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    stream
+}
+
+fn head(headers: &[(String, String)], length: usize) -> Vec<u8> {
+    let length = length.to_string();
+    let mut head = String::from("POST / HTTP/1.1\r\n");
+    for (name, value) in headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .chain([("connection", "close"), ("content-length", &length)])
+    {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+fn read_all(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_request_is_answered() {
+    let served = serve().await;
+    let answer = served.ask(served.own(), QUESTION.into()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("<DescribeVolumesResponse xmlns="),
+        "{answer}"
+    );
+    let localhost = served.address.replace("127.0.0.1", "localhost");
+    let headers = served.signed(&localhost, &served.secret(), 0);
+    let answer = served.ask(headers, QUESTION.into()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_sign_or_signs_wrongly_or_late_is_refused() {
+    let served = serve().await;
+    let mut unsigned = served.own();
+    unsigned.retain(|(name, _)| name != "authorization");
+    let wrong = served.signed(&served.address, "wrong", 0);
+    let late = served.signed(&served.address, &served.secret(), 16 * 60);
+    for (headers, status, code) in [
+        (unsigned, "403", "MissingAuthenticationToken"),
+        (wrong, "401", "AuthFailure"),
+        (late, "400", "RequestExpired"),
+    ] {
+        let answer = served.ask(headers, QUESTION.into()).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        assert!(answer.contains(&format!("<Code>{code}</Code>")), "{answer}");
+    }
+    let changed = "Action=DeleteVolume&Version=2016-11-15".into();
+    let answer = served.ask(served.own(), changed).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_is_refused_even_if_it_could_sign() {
+    let served = serve().await;
+    let mut page = served.own();
+    page.push(("origin".to_owned(), format!("http://{}", served.address)));
+    let port = served.address.rsplit_once(':').unwrap().1;
+    let rebound = served.signed(&format!("rebound.example:{port}"), &served.secret(), 0);
+    for headers in [page, rebound] {
+        let answer = served.ask(headers, QUESTION.into()).await;
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert!(!answer.contains("access-control"), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_without_end_is_cut_off() {
+    let served = serve().await;
+    let answer = served.ask(served.own(), vec![b'a'; (1 << 20) + 1]).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for() {
+    let served = serve().await;
+    let idle = connect(&served.address);
+    let mut busy = connect(&served.address);
+    let (first, rest) = QUESTION.split_at(10);
+    busy.write_all(&head(&served.own(), QUESTION.len()))
+        .unwrap();
+    busy.write_all(first.as_bytes()).unwrap();
+    // The server has seen the connection once it has answered a later one.
+    served.ask(served.own(), QUESTION.into()).await;
+
+    served.stop.send(()).unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(&served.address).is_ok() {
+        assert!(tokio::time::Instant::now() < deadline, "it still listens");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    busy.write_all(rest.as_bytes()).unwrap();
+    let answer = tokio::task::spawn_blocking(move || read_all(&mut busy))
+        .await
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    tokio::time::timeout(Duration::from_secs(5), served.running)
+        .await
+        .expect("an idle connection does not keep it")
+        .unwrap();
+    drop(idle);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
+    let served = serve().await;
+    let script = environment(&served.local).unwrap();
+    let said = std::process::Command::new("sh")
+        .env_clear()
+        .env("AWS_SESSION_TOKEN", "left over")
+        .arg("-c")
+        .arg(format!(
+            "{script}\necho \"$AWS_ENDPOINT_URL $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY \
+             $AWS_REGION ${{AWS_SESSION_TOKEN-none}}\""
+        ))
+        .output()
+        .unwrap();
+    let key = served.local.credentials();
+    assert_eq!(
+        String::from_utf8(said.stdout).unwrap(),
+        format!(
+            "http://{} {} {} us-east-1 none\n",
+            served.address, key.access_key_id, key.secret_access_key
+        )
+    );
+    // Any other process that opens the folder gets the same.
+    assert_eq!(environment(&open(served.dir.path())).unwrap(), script);
+
+    served.stop.send(()).unwrap();
+    served.running.await.unwrap();
+    let error = environment(&served.local).unwrap_err();
+    assert!(matches!(error, EnvironmentError::NotServed(_)));
+    assert!(
+        error
+            .hint()
+            .is_some_and(|hint| hint.contains("xdrive local serve"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_served_once_and_a_taken_port_is_named() {
+    let served = serve().await;
+    let twice = Server::bind(served.local.clone(), 0).await.unwrap_err();
+    assert!(format!("{twice:#}").contains(&served.address), "{twice:#}");
+    let other = tempfile::tempdir().unwrap();
+    let port = served.address.rsplit_once(':').unwrap().1.parse().unwrap();
+    let taken = Server::bind(open(other.path()), port).await.unwrap_err();
+    assert!(format!("{taken:#}").contains(&served.address), "{taken:#}");
+}
