@@ -15,7 +15,6 @@
 
 mod cgroup;
 mod console;
-mod copies;
 mod disk;
 mod folder;
 mod guest;
@@ -25,6 +24,7 @@ mod metadata;
 mod network;
 mod process;
 mod program;
+mod copies;
 mod supervisor;
 mod sweep;
 

@@ -19,11 +19,12 @@ async fn a_drive_lives_with_the_delays_of_aws() {
 }
 
 async fn a_drive_lives(delays: Preset) {
-    let ec2 = Scene::new(delays).await.ec2;
-    let instance = Box::pin(launched(&ec2)).await;
-    let volume = Box::pin(attached(&ec2, &instance)).await;
-    let snapshot = Box::pin(saved(&ec2, &instance, &volume)).await;
-    Box::pin(restored(&ec2, &snapshot)).await;
+    let scene = Scene::new(delays).await;
+    let ec2 = &scene.ec2;
+    let instance = Box::pin(launched(ec2)).await;
+    let volume = Box::pin(attached(ec2, &instance)).await;
+    let snapshot = Box::pin(saved(ec2, &instance, &volume)).await;
+    Box::pin(restored(ec2, &snapshot)).await;
 }
 
 async fn launched(ec2: &Ec2) -> InstanceId {
