@@ -147,6 +147,12 @@ impl Instance {
         )
     }
 
+    /// The end that it had begun by `at`; the last one, if it was stopped, then terminated.
+    pub(super) fn ending(&self, at: Timestamp) -> Option<Ending> {
+        let begun = |ending: &Ending| ending.since <= at;
+        self.termination.filter(begun).or(self.stop.filter(begun))
+    }
+
     /// Whether a machine still stands behind it.
     pub(super) fn has_machine(&self) -> bool {
         let over = |ending: Option<Ending>| ending.is_some_and(|ending| ending.done.is_some());

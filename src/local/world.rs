@@ -168,7 +168,9 @@ impl World {
     pub(super) fn forget(&mut self, now: Timestamp, delays: &Delays) {
         /// Longer than any limit looks back: a snapshot deleted while pending still counts.
         const KEPT: Duration = Duration::from_mins(2);
-        let horizon = now - delays.stalest();
+        /// A process that opened the folder with staler lists may be reading.
+        const STALEST: Duration = Duration::from_mins(1);
+        let horizon = now - delays.stalest().max(STALEST);
         let past = |stamp: Option<Timestamp>, keep: Duration| {
             stamp.is_some_and(|stamp| stamp + keep <= horizon)
         };

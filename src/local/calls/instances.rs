@@ -258,10 +258,7 @@ fn state_node(name: &'static str, state: InstanceState) -> Xml {
 
 /// `reason`: AWS writes when, but not why, for what the instance did itself.
 fn reason(instance: &Instance, at: Timestamp) -> String {
-    let ending = instance
-        .termination
-        .or(instance.stop)
-        .filter(|ending| ending.since <= at);
+    let ending = instance.ending(at);
     match ending {
         Some(ending) if !ending.by_itself => {
             format!(
@@ -274,10 +271,7 @@ fn reason(instance: &Instance, at: Timestamp) -> String {
 }
 
 fn state_reason(instance: &Instance, at: Timestamp) -> Option<(&'static str, &'static str)> {
-    let ending = instance
-        .termination
-        .or(instance.stop)
-        .filter(|ending| ending.since <= at)?;
+    let ending = instance.ending(at)?;
     Some(if ending.by_itself {
         (
             "Client.InstanceInitiatedShutdown",
