@@ -15,7 +15,7 @@ use crate::drive::{Limits, SessionId};
 use crate::ec2::{Ec2, Endpoint};
 use crate::failure::{Exit, Failure};
 use crate::local::plane::RealPlane;
-use crate::local::{Local, OpenOptions};
+use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
 /// The public parameter of the machine image that instances run; EC2 resolves it at launch (AWS
 /// Systems Manager user guide, *Native parameter support for AMI IDs*).
@@ -77,15 +77,18 @@ impl Cloud {
     }
 }
 
-/// The EC2 in a folder, after making sure that this computer can run one.
+/// The EC2 in a folder, after making sure that this computer can run one (paper runs anywhere).
 pub fn open_local(paths: &Paths) -> Result<Local, Failure> {
-    if !cfg!(target_os = "linux") {
+    let settings =
+        Settings::read(&paths.local_dir).map_err(|error| unusable(&paths.local_dir, error))?;
+    let real = settings.plane.unwrap_or_default() == PlaneKind::Real;
+    if real && !cfg!(target_os = "linux") {
         return Err(Failure::new(
             Exit::Unavailable,
             anyhow!("--local makes its instances out of Linux namespaces, and this is not Linux"),
         ));
     }
-    if !rustix::process::geteuid().is_root() {
+    if real && !rustix::process::geteuid().is_root() {
         return Err(Failure::new(
             Exit::Denied,
             anyhow!("--local makes namespaces, mounts and loop devices, which needs root"),

@@ -1,13 +1,11 @@
-//! boto3 as a client that nobody here wrote.
+//! boto3, a client that nobody here wrote, against `xdrive local serve`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tokio::sync::oneshot;
-use xdrive::clock::Clock;
-use xdrive::local::plane::Plane;
-use xdrive::local::wire::{Server, environment};
-use xdrive::local::{Local, OpenOptions};
+use rustix::process::Signal;
+
+use crate::serving::Serving;
 
 /// A Python with boto3: the one that `XDRIVE_TEST_PYTHON` names, else `python3`.
 fn python() -> PathBuf {
@@ -28,7 +26,8 @@ fn python() -> PathBuf {
 /// else that could point elsewhere.
 fn run(python: &Path, script: &str, environment: &str) -> Output {
     let script = format!("{}/tests/suite/{script}", env!("CARGO_MANIFEST_DIR"));
-    let kept = ["PATH", "HOME", "PYENV_VERSION"]
+    // A Python that a version manager installed finds itself through these.
+    let kept = ["PATH", "HOME", "PYTHONPATH"]
         .into_iter()
         .filter_map(|name| Some((name, std::env::var_os(name)?)));
     Command::new("sh")
@@ -44,27 +43,18 @@ fn run(python: &Path, script: &str, environment: &str) -> Output {
         .unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test]
 #[ignore = "needs python3 with boto3"]
-async fn boto3_lives_a_whole_life() {
+fn boto3_lives_a_whole_life() {
     let python = python();
-    let dir = tempfile::tempdir().unwrap();
-    let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, Clock::system())).unwrap();
-    let server = Server::bind(local.clone(), 0).await.unwrap();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let running = tokio::spawn(server.run(async move {
-        stopped.await.ok();
-    }));
-    let environment = environment(&local).unwrap();
-    let output = tokio::task::spawn_blocking(move || run(&python, "life.py", &environment))
-        .await
-        .unwrap();
-    stop.send(()).unwrap();
-    running.await.unwrap();
+    let mut serving = Serving::start();
+    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    let output = run(&python, "life.py", &environment);
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), "life: lived\n");
+    assert_eq!(serving.end(Signal::TERM).code(), Some(0));
 }

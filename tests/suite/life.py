@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 TAGS = [{"Key": "xdrive:drive", "Value": "demo"}, {"Key": "odd", "Value": "<&> 'ü' \\ 🦀"}]
 IMAGE = "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
 DEVICE = "/dev/sdf"
-SOON = {"Delay": 1, "MaxAttempts": 60}
+SOON = {"Delay": 0.1, "MaxAttempts": 600}
 OURS = [{"Name": "tag:xdrive:drive", "Values": ["demo"]}]
 
 ec2 = boto3.client("ec2")

@@ -11,4 +11,5 @@ mod house;
 mod line;
 mod sdk;
 mod serve;
+mod serving;
 mod ssh;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials as Identity;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4::SigningParams;
+use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -15,6 +16,8 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::Plane;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
 use xdrive::local::{Local, OpenOptions};
+
+use crate::serving::Serving;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -265,4 +268,42 @@ async fn a_folder_is_served_once_and_a_taken_port_is_named() {
     let port = served.address.rsplit_once(':').unwrap().1.parse().unwrap();
     let taken = Server::bind(open(other.path()), port).await.unwrap_err();
     assert!(format!("{taken:#}").contains(&served.address), "{taken:#}");
+}
+
+#[test]
+fn the_program_serves_until_it_is_asked_to_end() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut serving = Serving::start();
+        assert!(
+            serving.url.starts_with("http://127.0.0.1:"),
+            "{}",
+            serving.url
+        );
+        let environment = serving.environment();
+        assert!(environment.status.success(), "{environment:?}");
+        let said = String::from_utf8(environment.stdout).unwrap();
+        assert!(said.contains(&serving.url), "{said}");
+
+        assert_eq!(serving.end(signal).code(), Some(0), "{signal:?}");
+        no_environment(&serving);
+    }
+}
+
+#[test]
+fn a_killed_program_leaves_no_environment_behind() {
+    let mut serving = Serving::start();
+    assert_eq!(serving.end(Signal::KILL).code(), None);
+    no_environment(&serving);
+}
+
+/// `xdrive local env` says what to do instead.
+fn no_environment(serving: &Serving) {
+    let environment = serving.environment();
+    assert_eq!(environment.status.code(), Some(69), "{environment:?}");
+    assert_eq!(environment.stdout, b"");
+    let said = String::from_utf8(environment.stderr).unwrap();
+    assert!(
+        said.contains("hint: ") && said.contains("xdrive local serve"),
+        "{said}"
+    );
 }

@@ -1,0 +1,66 @@
+//! `xdrive local serve`, as a process.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A served paper EC2; killed when dropped, should it still run.
+pub(crate) struct Serving {
+    dir: TempDir,
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl Serving {
+    /// Starts one on an empty folder, and waits until it listens.
+    pub(crate) fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+        let mut child = xdrive(dir.path(), &["local", "serve", "--port", "0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        said.read_line(&mut url).unwrap();
+        Self {
+            dir,
+            child,
+            url: url.trim().to_owned(),
+        }
+    }
+
+    /// What `xdrive local env` says meanwhile, or afterwards.
+    pub(crate) fn environment(&self) -> Output {
+        xdrive(self.dir.path(), &["local", "env"]).output().unwrap()
+    }
+
+    /// Sends it `signal` and waits for its end.
+    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn xdrive(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+    command
+        .env_clear()
+        .env("HOME", dir.join("home"))
+        .arg("--local-dir")
+        .arg(dir)
+        .args(arguments);
+    command
+}
