@@ -1,21 +1,308 @@
-//! What this process remembers.
+//! What this process knows for certain, laid over lists that may be stale.
+//!
+//! Everything here only makes a look sharper: a new process that remembers nothing comes to the
+//! same end, later. It is laid over in the direction of time only: a generation that was read back
+//! is never shown lower, what was told to terminate never as running, what was made is shown until
+//! the lists do.
 
-use super::name::SessionId;
-use super::tags::Identity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// What this process made, was answered, and knows for certain.
+use crate::clock::BootTime;
+use crate::ec2::{
+    Attachment, AttachmentState, Instance, InstanceId, InstanceState, LaunchOrder, Snapshot,
+    SnapshotId, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+};
+
+use super::hosts::Contact;
+use super::name::{DriveName, Generation, SessionId};
+use super::observed::{Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume};
+use super::plan::Source;
+use super::tags::{self, Identity, VolumeTags};
+
+/// What one sweep brought, before anything is known about it.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    pub(super) began: BootTime,
+    pub(super) proven: BootTime,
+    pub(super) instances: Vec<(Instance, Contact)>,
+    pub(super) volumes: Vec<Volume>,
+    pub(super) snapshots: Vec<Snapshot>,
+    /// Ids that were not in the lists, but are known to this process.
+    pub(super) unlisted: BTreeSet<String>,
+}
+
+/// What this process made, was answered, and knows.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
-    who: Identity,
+    pub(super) who: Identity,
+    pub(super) me: Me,
+    first: Option<BootTime>,
+    /// What was made, as it was answered, and when.
+    pub(super) instances: BTreeMap<InstanceId, (Instance, BootTime)>,
+    pub(super) volumes: BTreeMap<VolumeId, (Volume, BootTime)>,
+    pub(super) snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
+    /// Ids that were terminated, deleted or given to a fork.
+    pub(super) gone: BTreeSet<String>,
+    /// Ids that were claimed.
+    pub(super) claimed: BTreeSet<String>,
+    pub(super) generations: BTreeMap<VolumeId, Generation>,
+    pub(super) formatted: BTreeSet<VolumeId>,
+    /// Volumes that outlive their instance by now.
+    pub(super) kept: BTreeSet<VolumeId>,
+    /// Attach and detach calls that the lists may not show yet: from where or to where, and when.
+    pub(super) moves: BTreeMap<VolumeId, (AttachmentState, InstanceId, BootTime)>,
+    /// Orders that were sent and never answered: repeated as they were, they make nothing twice.
+    pub(super) launch: Option<LaunchOrder>,
+    pub(super) order: Option<(Zone, Source, VolumeOrder)>,
+    /// The fork that each line not chosen is kept in.
+    pub(super) forks: BTreeMap<Option<VolumeId>, DriveName>,
+    /// In which state each thing was last seen, and since when.
+    watched: BTreeMap<String, (String, BootTime)>,
 }
 
 impl Memory {
     /// Remembers nothing yet.
     pub(super) fn new(who: Identity) -> Self {
-        Self { who }
+        let me = Me {
+            session: who.session.clone(),
+            announced: None,
+            unsure: None,
+            launches: 0,
+            raised: None,
+            closed: None,
+            closes: BTreeMap::new(),
+            refused: None,
+            rejected: Vec::new(),
+            attempts: Vec::new(),
+        };
+        Self {
+            who,
+            me,
+            first: None,
+            instances: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            claimed: BTreeSet::new(),
+            generations: BTreeMap::new(),
+            formatted: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            moves: BTreeMap::new(),
+            launch: None,
+            order: None,
+            forks: BTreeMap::new(),
+            watched: BTreeMap::new(),
+        }
     }
 
     pub(super) fn session(&self) -> &SessionId {
         &self.who.session
+    }
+
+    /// Reads a sweep and lays what is known over it. `settle` is how stale a list can be.
+    pub(super) fn observe(&mut self, sweep: Sweep, settle: Duration) -> Observed {
+        let Sweep {
+            began,
+            proven,
+            instances,
+            volumes,
+            snapshots,
+            unlisted,
+        } = sweep;
+        let first = *self.first.get_or_insert(began);
+        // What was moved longer ago than any list is old shows by itself.
+        self.moves.retain(|_, (_, _, at)| began < *at + settle);
+        let mut seen = Observed {
+            me: self.me.clone(),
+            first,
+            began,
+            proven,
+            instances: Vec::new(),
+            volumes: Vec::new(),
+            snapshots: Vec::new(),
+            unreadable: Vec::new(),
+        };
+        for snapshot in snapshots {
+            if !self.gone.contains(snapshot.id.as_str()) {
+                match self.snapshot(&snapshot, proven) {
+                    Ok(read) => seen.snapshots.push(read),
+                    Err(problem) => seen.unreadable.push((snapshot.id.to_string(), problem)),
+                }
+            }
+        }
+        for volume in volumes {
+            let listed = !unlisted.contains(volume.id.as_str());
+            match self.volume(&volume, listed, proven, &seen.snapshots) {
+                Ok(Some(read)) => seen.volumes.push(read),
+                Ok(None) => {}
+                Err(problem) => seen.unreadable.push((volume.id.to_string(), problem)),
+            }
+        }
+        for (instance, contact) in instances {
+            let listed = !unlisted.contains(instance.id.as_str());
+            let read = self.instance(instance, contact, listed, began);
+            seen.instances.push(read);
+        }
+        seen
+    }
+
+    fn instance(
+        &mut self,
+        instance: Instance,
+        contact: Contact,
+        listed: bool,
+        now: BootTime,
+    ) -> SeenInstance {
+        let ended = self.gone.contains(instance.id.as_str());
+        let live = matches!(
+            instance.state,
+            InstanceState::Pending | InstanceState::Running
+        );
+        let state = if ended && live {
+            InstanceState::ShuttingDown
+        } else {
+            instance.state
+        };
+        // Not asked and not answering are one state: silence is counted from its beginning.
+        let word = match &contact {
+            Contact::NotAsked | Contact::Unreachable => "silent".to_owned(),
+            Contact::Reached(view) => format!("{view:?}"),
+        };
+        let since = self.since(instance.id.as_str(), format!("{state:?} {word}"), now);
+        let session = if self.claimed.contains(instance.id.as_str()) {
+            self.who.session.clone()
+        } else {
+            tags::session(&instance.tags)
+        };
+        SeenInstance {
+            state,
+            zone: instance.zone,
+            launched: instance.launched,
+            session,
+            owner: tags::owner(&instance.tags).to_owned(),
+            listed,
+            contact,
+            since,
+            id: instance.id,
+        }
+    }
+
+    /// `None` for root disks and for what is not the drive's any more.
+    fn volume(
+        &mut self,
+        volume: &Volume,
+        listed: bool,
+        now: BootTime,
+        snapshots: &[SeenSnapshot],
+    ) -> Result<Option<SeenVolume>, String> {
+        if self.gone.contains(volume.id.as_str()) {
+            return Ok(None);
+        }
+        let gone = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
+        let (base, generation, blank, formatted, session) = match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Root) => return Ok(None),
+            Ok(VolumeTags::Drive {
+                base,
+                generation,
+                blank,
+                formatted,
+                session,
+            }) => (base, generation, blank, formatted, session),
+            Err(_) if gone => return Ok(None),
+            Err(problem) => return Err(problem.to_string()),
+        };
+        // Its snapshots and this process's own reads cannot be ahead of it.
+        let generation = snapshots
+            .iter()
+            .filter(|snapshot| snapshot.volume.as_ref() == Some(&volume.id))
+            .map(|snapshot| snapshot.generation)
+            .chain(self.generations.get(&volume.id).copied())
+            .fold(generation, Generation::max);
+        let attachment = self.attachment(volume);
+        let state = match &attachment {
+            Some(_) if volume.state == VolumeState::Available => VolumeState::InUse,
+            _ => volume.state,
+        };
+        let word = format!("{state:?} {generation} {attachment:?}");
+        let session = if self.claimed.contains(volume.id.as_str()) {
+            self.who.session.clone()
+        } else {
+            session
+        };
+        Ok(Some(SeenVolume {
+            id: volume.id.clone(),
+            state,
+            zone: volume.zone.clone(),
+            size: volume.size,
+            created: volume.created,
+            snapshot: volume.snapshot.clone(),
+            attachment,
+            base,
+            generation,
+            blank,
+            formatted: formatted || self.formatted.contains(&volume.id),
+            session,
+            listed,
+            since: self.since(volume.id.as_str(), word, now),
+        }))
+    }
+
+    fn attachment(&self, volume: &Volume) -> Option<SeenAttachment> {
+        let listed = volume
+            .attachment
+            .as_ref()
+            .map(|attachment: &Attachment| SeenAttachment {
+                instance: attachment.instance.clone(),
+                state: attachment.state,
+                device: attachment.device.clone(),
+                delete_on_termination: attachment.delete_on_termination
+                    && !self.kept.contains(&volume.id),
+            });
+        match (self.moves.get(&volume.id), listed) {
+            (Some((state @ AttachmentState::Attaching, instance, _)), None) => {
+                Some(SeenAttachment {
+                    instance: instance.clone(),
+                    state: *state,
+                    device: super::observed::DEVICE.to_owned(),
+                    delete_on_termination: false,
+                })
+            }
+            (Some((AttachmentState::Detaching, instance, _)), Some(shown))
+                if shown.instance == *instance && shown.state == AttachmentState::Attached =>
+            {
+                Some(SeenAttachment {
+                    state: AttachmentState::Detaching,
+                    ..shown
+                })
+            }
+            (_, shown) => shown,
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot, now: BootTime) -> Result<SeenSnapshot, String> {
+        let read = tags::read_snapshot(&snapshot.tags).map_err(|problem| problem.to_string())?;
+        let word = format!("{:?}", snapshot.state);
+        Ok(SeenSnapshot {
+            id: snapshot.id.clone(),
+            state: snapshot.state,
+            volume: snapshot.volume.clone(),
+            size: snapshot.size,
+            generation: read.generation,
+            kind: read.kind,
+            op: read.op,
+            since: self.since(snapshot.id.as_str(), word, now),
+        })
+    }
+
+    /// Since when this process sees the thing as it is now.
+    fn since(&mut self, id: &str, word: String, now: BootTime) -> BootTime {
+        match self.watched.get(id) {
+            Some((known, since)) if *known == word => *since,
+            _ => {
+                self.watched.insert(id.to_owned(), (word, now));
+                now
+            }
+        }
     }
 }

@@ -8,6 +8,12 @@
 //! while a newer one may exist, choose between two lines of generations, or take a host's silence
 //! for a proof of anything.
 
+mod from;
+mod line;
+mod odd;
+mod ready;
+mod saved;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -205,8 +211,15 @@ pub enum Done {
 /// Decides what to do next about what was `seen`, `now` (boot-time clock).
 #[must_use]
 pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, limits: &Limits) -> Next {
-    let _ = (goal, seen, now, limits);
-    todo!()
+    let view = View { seen, now, limits };
+    if let Some(steps) = odd::keep_volumes(seen) {
+        return Next::Do(steps);
+    }
+    match goal {
+        Goal::Ready { from } => ready::ready(&view, from.as_ref()),
+        Goal::Ended => saved::ended(&view),
+        Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
+    }
 }
 
 /// What the rules look at.

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use crate::clock::BootTime;
 use crate::ec2::{
-    Instance, InstanceId, InstanceState, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId,
-    VolumeState,
+    Instance, InstanceId, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId, VolumeState,
 };
 
 use super::name::Generation;
-use super::observed::{DEVICE, Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
+use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume};
 use super::tags::{self, SnapshotKind, VolumeTags};
 
 /// How long an observation may be acted upon.

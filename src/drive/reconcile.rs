@@ -5,10 +5,18 @@
 //! heard back from would otherwise be found by nobody until the next run. When something fails for
 //! good, what this session made is ended first, and both stories are told.
 
+mod act;
+mod destroy;
+mod make;
+mod run;
+mod sweep;
+
+use std::collections::BTreeMap;
+
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::ec2::{self, Ec2, GibiBytes, Instance, Market, SnapshotId, VolumeId, Zone};
+use crate::ec2::{self, Ec2, GibiBytes, Instance, InstanceId, Market, SnapshotId, VolumeId, Zone};
 
 use super::event::Event;
 use super::hosts::{HostError, Hosts};
@@ -16,7 +24,7 @@ use super::limits::Limits;
 use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
 use super::plan::Goal;
-use super::stuck::{Left, Stuck};
+use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
 
 /// What new things shall be like.
@@ -78,7 +86,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// On which instance.
-    pub instance: ec2::InstanceId,
+    pub instance: InstanceId,
     /// Whose it is: a caller's ARN.
     pub owner: String,
     /// Since when, as the host says; else when it was launched.
@@ -119,6 +127,12 @@ pub enum RunError {
     /// A thing changed under a step, which will be planned anew.
     #[error("{0}")]
     Changed(String),
+    /// Another live xdrive has the drive.
+    #[error("the drive is in use on {} by {}", .0.instance, .0.owner)]
+    Busy(Holder),
+    /// It cannot go on safely.
+    #[error("{0}")]
+    Stuck(Why),
     /// The system has no randomness.
     #[error("no random numbers: {0}")]
     Random(#[from] getrandom::Error),
@@ -133,6 +147,8 @@ pub struct Reconciler<H: Hosts> {
     limits: Limits,
     wanted: Wanted,
     memory: Memory,
+    /// The instances of the last look, for what is asked of hosts.
+    seen_instances: BTreeMap<InstanceId, Instance>,
     events: Box<dyn FnMut(Event)>,
 }
 
@@ -157,6 +173,7 @@ impl<H: Hosts> Reconciler<H> {
             limits,
             wanted,
             memory,
+            seen_instances: BTreeMap::new(),
             events,
         }
     }
@@ -179,7 +196,6 @@ impl<H: Hosts> Reconciler<H> {
     /// first while saving, end the waiting once no instance runs any more, and are answered by
     /// [`Event::CannotStop`] before.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
-        let _ = (goal, interrupts);
-        todo!()
+        run::Run::new(goal).run(self, interrupts).await
     }
 }

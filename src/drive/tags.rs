@@ -138,6 +138,14 @@ impl Settings {
         )
     }
 
+    /// These, and those of `kept` where these say nothing.
+    #[must_use]
+    pub fn over(&self, kept: &Self) -> Self {
+        let mut merged = kept.clone();
+        merged.0.extend(self.0.clone());
+        merged
+    }
+
     /// The container image, if the drive has its own.
     #[must_use]
     pub fn image(&self) -> Option<&str> {

@@ -43,14 +43,18 @@ pub(super) struct Cgroups {
 impl Cgroups {
     /// The cgroups called `name`, there or not.
     pub(super) fn new(name: &str) -> Result<Self, PlaneError> {
-        let mounts = fs::read_to_string("/proc/self/mounts").context("reading /proc/self/mounts")?;
+        let mounts =
+            fs::read_to_string("/proc/self/mounts").context("reading /proc/self/mounts")?;
         let hierarchies = parse_mounts(&mounts);
         if hierarchies.is_empty() {
             return Err(PlaneError::Missing(
                 "no cgroup hierarchy is mounted below /sys/fs/cgroup".to_owned(),
             ));
         }
-        Ok(Self { hierarchies, name: name.to_owned() })
+        Ok(Self {
+            hierarchies,
+            name: name.to_owned(),
+        })
     }
 
     /// Makes them.
@@ -101,7 +105,11 @@ impl Cgroups {
             // Gone in between has no processes.
             let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             // A process of a namespace that is not below ours reads as 0.
-            found.extend(list.lines().filter_map(|line| line.parse().ok()).filter(|pid: &i32| *pid > 0));
+            found.extend(
+                list.lines()
+                    .filter_map(|line| line.parse().ok())
+                    .filter(|pid: &i32| *pid > 0),
+            );
         }
         found
     }
@@ -181,9 +189,10 @@ impl Cgroups {
 fn enable_controllers(mount: &Path) {
     let all = fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default();
     for controller in all.split_ascii_whitespace() {
-        if let Err(error) =
-            fs::write(mount.join("cgroup.subtree_control"), format!("+{controller}"))
-        {
+        if let Err(error) = fs::write(
+            mount.join("cgroup.subtree_control"),
+            format!("+{controller}"),
+        ) {
             tracing::debug!(controller, %error, "instances do without this controller");
         }
     }
@@ -240,9 +249,15 @@ mod tests {
             cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n";
         let found = parse_mounts(mounts);
         assert_eq!(found[0].kind, Kind::Hybrid);
-        assert_eq!(found[1].kind, Kind::Controllers("none,name=systemd".to_owned()));
+        assert_eq!(
+            found[1].kind,
+            Kind::Controllers("none,name=systemd".to_owned())
+        );
         assert_eq!(found[2].kind, Kind::Controllers("cpu,cpuacct".to_owned()));
-        let cgroups = Cgroups { hierarchies: found, name: "xd-1".to_owned() };
+        let cgroups = Cgroups {
+            hierarchies: found,
+            name: "xd-1".to_owned(),
+        };
         assert_eq!(
             cgroups.list(),
             "/sys/fs/cgroup/unified/xd-1=v2-unified \
@@ -256,7 +271,10 @@ mod tests {
         let mounts = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,nsdelegate 0 0\n\
             cgroup /tmp/elsewhere cgroup rw,cpu 0 0\n";
         let found = parse_mounts(mounts);
-        let cgroups = Cgroups { hierarchies: found, name: "xd-1".to_owned() };
+        let cgroups = Cgroups {
+            hierarchies: found,
+            name: "xd-1".to_owned(),
+        };
         assert_eq!(cgroups.list(), "/sys/fs/cgroup/xd-1=v2");
     }
 }

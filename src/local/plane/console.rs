@@ -78,7 +78,11 @@ impl Terminal {
         modes.make_raw();
         tcsetattr(&instance, OptionalActions::Now, &modes)?;
         fcntl_setfl(&host, fcntl_getfl(&host)? | OFlags::NONBLOCK)?;
-        Ok(Self { host, _instance: instance, device })
+        Ok(Self {
+            host,
+            _instance: instance,
+            device,
+        })
     }
 
     /// Copies to `tail` until the other end of `stopped` is closed. A console that cannot be
@@ -86,8 +90,10 @@ impl Terminal {
     fn record(&self, mut tail: Tail, stopped: &OwnedFd) {
         let mut buffer = [0; 8192];
         loop {
-            let mut waiting =
-                [PollFd::new(&self.host, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+            let mut waiting = [
+                PollFd::new(&self.host, PollFlags::IN),
+                PollFd::new(stopped, PollFlags::IN),
+            ];
             // Interrupted or not, reading tells.
             let _ = poll(&mut waiting, None);
             let last = !waiting[1].revents().is_empty();
@@ -119,7 +125,11 @@ impl Tail {
             .open(path)
             .with_context(|| format!("opening {}", path.display()))?;
         let length = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, length })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length,
+        })
     }
 
     fn push(&mut self, bytes: &[u8]) -> anyhow::Result<()> {

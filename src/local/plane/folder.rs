@@ -42,8 +42,13 @@ impl Folder {
     /// The folder of `instance` in the state directory `dir`, there or not.
     pub(super) fn new(dir: &Path, instance: &str) -> Self {
         let digits = instance.strip_prefix("i-").unwrap_or(instance);
-        let last = digits.get(digits.len().saturating_sub(8)..).unwrap_or(digits);
-        Self { path: all(dir).join(instance), name: format!("xd-{last}") }
+        let last = digits
+            .get(digits.len().saturating_sub(8)..)
+            .unwrap_or(digits);
+        Self {
+            path: all(dir).join(instance),
+            name: format!("xd-{last}"),
+        }
     }
 
     /// What the instance's namespace, host interface and cgroups are called: `xd-` and the last
@@ -114,7 +119,9 @@ impl Folder {
 
     /// The instance's process 1; [`PlaneError::Gone`] unless it runs.
     pub(super) fn init(&self) -> Result<Process, PlaneError> {
-        self.read::<Process>("init.json")?.filter(|init| init.is_alive()).ok_or(PlaneError::Gone)
+        self.read::<Process>("init.json")?
+            .filter(|init| init.is_alive())
+            .ok_or(PlaneError::Gone)
     }
 
     /// The lock that says a supervisor is alive, if nobody else has it. It goes with the file
@@ -133,9 +140,9 @@ impl Folder {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => {
-                Err(anyhow::Error::new(error).context(format!("locking {}", path.display())).into())
-            }
+            Err(error) => Err(anyhow::Error::new(error)
+                .context(format!("locking {}", path.display()))
+                .into()),
         }
     }
 
@@ -178,9 +185,9 @@ impl Folder {
                     .with_context(|| format!("reading {}", path.display()))?,
             )),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                Err(anyhow::Error::new(error).context(format!("reading {}", path.display())).into())
-            }
+            Err(error) => Err(anyhow::Error::new(error)
+                .context(format!("reading {}", path.display()))
+                .into()),
         }
     }
 

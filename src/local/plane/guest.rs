@@ -57,8 +57,13 @@ impl Guest {
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| cannot_start("setpriv", error))?;
-        let stdout = child.stdout.take().context("the boot script has no stdout")?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| cannot_start("setpriv", error))?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the boot script has no stdout")?;
         let mut lines = BufReader::new(stdout).lines();
         match tokio::time::timeout(PATIENCE, until_up(&mut lines)).await {
             Ok(Ok(init)) => Ok(Self { child, init }),
@@ -88,7 +93,11 @@ impl Guest {
 /// Reads what the boot script says, until systemd is about to start.
 async fn until_up(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<Process> {
     let mut init = None;
-    while let Some(line) = lines.next_line().await.context("reading from the boot script")? {
+    while let Some(line) = lines
+        .next_line()
+        .await
+        .context("reading from the boot script")?
+    {
         match line.split_once(' ') {
             Some(("pid", pid)) => init = Some(Process::now(pid.parse()?)?),
             _ if line == "up" => return init.context("the boot script did not say its number"),
@@ -110,7 +119,11 @@ pub(super) fn ending(status: ExitStatus) -> String {
 }
 
 /// Puts what is each instance's own into its root file system, before it is mounted.
-pub(super) fn personalize(folder: &Folder, instance: &str, network: &Network) -> anyhow::Result<()> {
+pub(super) fn personalize(
+    folder: &Folder,
+    instance: &str,
+    network: &Network,
+) -> anyhow::Result<()> {
     use sha2::{Digest as _, Sha256};
 
     let host_name = super::metadata::host_name(network);
@@ -118,7 +131,10 @@ pub(super) fn personalize(folder: &Folder, instance: &str, network: &Network) ->
     let etc = folder.path().join("upper/etc");
     let files = [
         ("hostname", format!("{host_name}\n")),
-        ("hosts", format!("127.0.0.1 localhost\n127.0.1.1 {host_name}\n::1 localhost\n")),
+        (
+            "hosts",
+            format!("127.0.0.1 localhost\n127.0.1.1 {host_name}\n::1 localhost\n"),
+        ),
         // Nothing outside is reachable, and a name server that does not answer blocks for long.
         ("resolv.conf", "nameserver 127.0.0.1\n".to_owned()),
         ("machine-id", format!("{}\n", id.get(..32).unwrap_or(&id))),

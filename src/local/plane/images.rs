@@ -39,7 +39,10 @@ pub(super) fn list(cache: &Path) -> Result<Vec<(String, String, Timestamp)>, Pla
         found.push((first, built, format!("ami-{hash}"), label(&entry.path())));
     }
     found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
-    Ok(found.into_iter().map(|(_, built, id, name)| (id, name, built)).collect())
+    Ok(found
+        .into_iter()
+        .map(|(_, built, id, name)| (id, name, built))
+        .collect())
 }
 
 /// The tree of the image `id`.
@@ -60,15 +63,25 @@ pub(super) fn tree(cache: &Path, id: &str) -> Result<PathBuf, PlaneError> {
 fn label(tree: &Path) -> String {
     let release = fs::read_to_string(tree.join("etc/os-release")).unwrap_or_default();
     let field = |key: &str| {
-        let line = release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        let line = release
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         line.unwrap_or("unknown").trim_matches('"').to_owned()
     };
-    format!("xdrive-local-{}-{}-{}", field("ID"), field("VERSION_ID"), std::env::consts::ARCH)
+    format!(
+        "xdrive-local-{}-{}-{}",
+        field("ID"),
+        field("VERSION_ID"),
+        std::env::consts::ARCH
+    )
 }
 
 /// Ids have 17 hexadecimal digits, like EC2's own.
 fn is_hash(text: &str) -> bool {
-    text.len() == 17 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == 17
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -84,12 +97,19 @@ mod tests {
         fs::create_dir(cache.path().join("machine-00000000000000003.half")).unwrap();
         std::os::unix::fs::symlink("machine-00000000000000001", cache.path().join("machine"))
             .unwrap();
-        let ids: Vec<_> = list(cache.path()).unwrap().into_iter().map(|image| image.0).collect();
+        let ids: Vec<_> = list(cache.path())
+            .unwrap()
+            .into_iter()
+            .map(|image| image.0)
+            .collect();
         assert_eq!(ids, ["ami-00000000000000001", "ami-00000000000000002"]);
         assert!(tree(cache.path(), "ami-00000000000000002").is_ok());
         for id in ["ami-00000000000000003", "ami-../../etc", "ami-"] {
             let error = tree(cache.path(), id).unwrap_err();
-            assert!(error.to_string().contains("shell/try.sh builds it"), "{error}");
+            assert!(
+                error.to_string().contains("shell/try.sh builds it"),
+                "{error}"
+            );
         }
     }
 

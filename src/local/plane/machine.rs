@@ -54,9 +54,14 @@ impl RealPlane {
             .stderr(log)
             .spawn()
             .map_err(|error| cannot_start("setsid", error))?;
-        let stdout = child.stdout.take().context("the supervisor has no stdout")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the supervisor has no stdout")?;
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).context("reading from the supervisor")?;
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .context("reading from the supervisor")?;
         // `setsid` itself ended when it had forked.
         child.wait().context("waiting for setsid")?;
         match serde_json::from_str(&line) {
@@ -78,9 +83,16 @@ impl RealPlane {
             .custom_flags(nonblock)
             .open(control)
             .and_then(|mut control| control.write_all(power_off_order(grace).as_bytes()))
-            .map_err(|error| match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-                Some(rustix::io::Errno::NXIO | rustix::io::Errno::NOENT) => PlaneError::Gone,
-                _ => anyhow::Error::new(error).context(format!("powering off {instance}")).into(),
+            .map_err(|error| {
+                match error
+                    .raw_os_error()
+                    .map(rustix::io::Errno::from_raw_os_error)
+                {
+                    Some(rustix::io::Errno::NXIO | rustix::io::Errno::NOENT) => PlaneError::Gone,
+                    _ => anyhow::Error::new(error)
+                        .context(format!("powering off {instance}"))
+                        .into(),
+                }
             })
     }
 
@@ -134,15 +146,25 @@ pub(super) fn root_of(init: Process) -> Result<OwnedFd, PlaneError> {
     match rustix::fs::open(&path, flags, Mode::empty()) {
         Ok(root) => Ok(root),
         Err(rustix::io::Errno::NOENT) => Err(PlaneError::Gone),
-        Err(error) => Err(anyhow::Error::new(error).context(format!("opening {path}")).into()),
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("opening {path}"))
+            .into()),
     }
 }
 
 /// Opens a path below `root`, which belongs to an instance: whatever links it made there, none
 /// leads out of it (openat2(2), `RESOLVE_IN_ROOT`).
-pub(super) fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_inside(
+    root: &OwnedFd,
+    path: &str,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o644) } else { Mode::empty() };
+    let mode = if flags.contains(OFlags::CREATE) {
+        Mode::from_raw_mode(0o644)
+    } else {
+        Mode::empty()
+    };
     openat2(root, path, flags | OFlags::CLOEXEC, mode, resolve)
 }
 
@@ -150,5 +172,9 @@ pub(super) fn open_inside(root: &OwnedFd, path: &str, flags: OFlags) -> rustix::
 fn last_words(folder: &Folder) -> String {
     let log = fs::read_to_string(folder.log()).unwrap_or_default();
     let lines: Vec<&str> = log.lines().rev().take(5).collect();
-    lines.iter().rev().map(|line| format!("\n  {line}")).collect()
+    lines
+        .iter()
+        .rev()
+        .map(|line| format!("\n  {line}"))
+        .collect()
 }

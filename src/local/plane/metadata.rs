@@ -27,7 +27,13 @@ use super::network::Network;
 const ADDRESS: &str = "169.254.169.254:80";
 /// The versions in use that cloud-init and the SDKs ask for; others are not found, as on EC2.
 const VERSIONS: [&str; 7] = [
-    "1.0", "2009-04-04", "2016-09-02", "2018-09-24", "2020-10-27", "2021-03-23", "latest",
+    "1.0",
+    "2009-04-04",
+    "2016-09-02",
+    "2018-09-24",
+    "2020-10-27",
+    "2021-03-23",
+    "latest",
 ];
 const TOKEN: &str = "x-aws-ec2-metadata-token";
 const TOKEN_TTL: &str = "x-aws-ec2-metadata-token-ttl-seconds";
@@ -45,7 +51,11 @@ pub(super) struct Metadata {
 impl Metadata {
     /// Answers from `folder`.
     pub(super) fn new(folder: PathBuf, tokens_required: bool) -> Self {
-        Self { folder, tokens_required, tokens: Mutex::default() }
+        Self {
+            folder,
+            tokens_required,
+            tokens: Mutex::default(),
+        }
     }
 
     /// Serves `listener` until the runtime ends.
@@ -59,12 +69,15 @@ impl Metadata {
             let this = Arc::clone(&this);
             tokio::spawn(async move {
                 let service = hyper::service::service_fn(|request: Request<_>| {
-                    let answer = this.answer(request.method(), request.uri().path(), request.headers());
+                    let answer =
+                        this.answer(request.method(), request.uri().path(), request.headers());
                     std::future::ready(Ok::<_, std::convert::Infallible>(answer))
                 });
                 let connection = hyper::server::conn::http1::Builder::new();
                 // A client that hangs up in the middle is its own affair.
-                let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+                let _ = connection
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
             });
         }
     }
@@ -93,8 +106,14 @@ impl Metadata {
             }
         };
         let headers = response.headers_mut();
-        headers.insert(http::header::SERVER, http::HeaderValue::from_static("EC2ws"));
-        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));
+        headers.insert(
+            http::header::SERVER,
+            http::HeaderValue::from_static("EC2ws"),
+        );
+        headers.insert(
+            http::header::CONTENT_TYPE,
+            http::HeaderValue::from_static("text/plain"),
+        );
         response
     }
 
@@ -126,7 +145,8 @@ impl Metadata {
             None => self.tokens_required.then_some(StatusCode::UNAUTHORIZED),
             Some(token) => {
                 let end = token.to_str().ok().and_then(|token| tokens.get(token));
-                end.is_none_or(|end| *end <= Instant::now()).then_some(StatusCode::UNAUTHORIZED)
+                end.is_none_or(|end| *end <= Instant::now())
+                    .then_some(StatusCode::UNAUTHORIZED)
             }
         }
     }
@@ -148,11 +168,17 @@ impl Metadata {
             }
             at.push(part);
         }
-        let value = if at.is_dir() { list(&at) } else { fs::read(&at) };
-        value.map(|value| (value, None)).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => StatusCode::NOT_FOUND,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        })
+        let value = if at.is_dir() {
+            list(&at)
+        } else {
+            fs::read(&at)
+        };
+        value
+            .map(|value| (value, None))
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => StatusCode::NOT_FOUND,
+                _ => StatusCode::INTERNAL_SERVER_ERROR,
+            })
     }
 }
 
@@ -198,7 +224,9 @@ pub(super) fn describe(
     let address = network.address.to_string();
     let name = host_name(network);
     // A zone is its region and a letter.
-    let region = machine.zone.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let region = machine
+        .zone
+        .trim_end_matches(|c: char| c.is_ascii_lowercase());
     let interface = format!("network/interfaces/macs/{}", network.mac);
     let values = [
         ("ami-id", machine.image.as_str()),
@@ -244,7 +272,10 @@ pub(super) fn describe(
         "region": region,
         "version": "2017-09-30",
     });
-    put(folder.join("dynamic/instance-identity/document"), &format!("{document:#}"))
+    put(
+        folder.join("dynamic/instance-identity/document"),
+        &format!("{document:#}"),
+    )
 }
 
 /// An instance's host name, as EC2 makes it from the address (user guide, *IP name*).
@@ -266,21 +297,32 @@ mod tests {
             tokens_required: true,
             account: "000000000000".to_owned(),
         };
-        let network =
-            Network { address: [10, 99, 3, 4].into(), mac: "02:0a:0a:63:03:04".to_owned() };
+        let network = Network {
+            address: [10, 99, 3, 4].into(),
+            mac: "02:0a:0a:63:03:04".to_owned(),
+        };
         describe(folder, &machine, &network, jiff::Timestamp::UNIX_EPOCH).unwrap();
         Metadata::new(folder.to_owned(), true)
     }
 
-    fn ask(service: &Metadata, method: Method, path: &str, header: &[(&'static str, &str)]) -> (u16, String) {
+    fn ask(
+        service: &Metadata,
+        method: Method,
+        path: &str,
+        header: &[(&'static str, &str)],
+    ) -> (u16, String) {
         let mut headers = HeaderMap::new();
         for (name, value) in header {
             headers.insert(*name, value.parse().unwrap());
         }
         let answer = service.answer(&method, path, &headers);
         let status = answer.status().as_u16();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let body = runtime.block_on(http_body_util::BodyExt::collect(answer.into_body())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let body = runtime
+            .block_on(http_body_util::BodyExt::collect(answer.into_body()))
+            .unwrap();
         (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())
     }
 
@@ -289,27 +331,57 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let service = service(folder.path());
         assert_eq!(ask(&service, Method::GET, "/latest/meta-data/", &[]).0, 401);
-        assert_eq!(ask(&service, Method::GET, "/latest/meta-data/", &[(TOKEN, "made-up")]).0, 401);
+        assert_eq!(
+            ask(
+                &service,
+                Method::GET,
+                "/latest/meta-data/",
+                &[(TOKEN, "made-up")]
+            )
+            .0,
+            401
+        );
         for ttl in ["0", "21601", "soon"] {
-            let answer = ask(&service, Method::PUT, "/latest/api/token", &[(TOKEN_TTL, ttl)]);
+            let answer = ask(
+                &service,
+                Method::PUT,
+                "/latest/api/token",
+                &[(TOKEN_TTL, ttl)],
+            );
             assert_eq!(answer.0, 400);
         }
         assert_eq!(ask(&service, Method::PUT, "/latest/api/token", &[]).0, 400);
         let proxied = [(TOKEN_TTL, "60"), ("x-forwarded-for", "192.0.2.1")];
-        assert_eq!(ask(&service, Method::PUT, "/latest/api/token", &proxied).0, 403);
+        assert_eq!(
+            ask(&service, Method::PUT, "/latest/api/token", &proxied).0,
+            403
+        );
     }
 
     #[test]
     fn a_token_opens_values_and_lists_and_a_notice_shows_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let service = service(folder.path());
-        let (status, token) =
-            ask(&service, Method::PUT, "/latest/api/token", &[(TOKEN_TTL, "21600")]);
+        let (status, token) = ask(
+            &service,
+            Method::PUT,
+            "/latest/api/token",
+            &[(TOKEN_TTL, "21600")],
+        );
         assert_eq!(status, 200);
         let get = |path: &str| ask(&service, Method::GET, path, &[(TOKEN, &token)]);
-        assert_eq!(get("/latest/meta-data/instance-id"), (200, "i-0123456789abcdef0".to_owned()));
-        assert_eq!(get("/2021-03-23/meta-data/placement/"), (200, "availability-zone\nregion".to_owned()));
-        assert_eq!(get("/latest/meta-data/placement/region"), (200, "eu-central-1".to_owned()));
+        assert_eq!(
+            get("/latest/meta-data/instance-id"),
+            (200, "i-0123456789abcdef0".to_owned())
+        );
+        assert_eq!(
+            get("/2021-03-23/meta-data/placement/"),
+            (200, "availability-zone\nregion".to_owned())
+        );
+        assert_eq!(
+            get("/latest/meta-data/placement/region"),
+            (200, "eu-central-1".to_owned())
+        );
         assert_eq!(get("/latest"), (200, "dynamic/\nmeta-data/".to_owned()));
         assert_eq!(get("/latest/user-data").0, 404);
         assert_eq!(get("/2099-01-01/meta-data/").0, 404);
@@ -318,7 +390,10 @@ mod tests {
 
         fs::create_dir(folder.path().join("meta-data/spot")).unwrap();
         fs::write(folder.path().join("meta-data/spot/instance-action"), "{}").unwrap();
-        assert_eq!(get("/latest/meta-data/spot/instance-action"), (200, "{}".to_owned()));
+        assert_eq!(
+            get("/latest/meta-data/spot/instance-action"),
+            (200, "{}".to_owned())
+        );
         assert_eq!(get("/latest/meta-data/instance-id/more").0, 404);
     }
 }

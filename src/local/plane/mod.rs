@@ -15,6 +15,7 @@
 
 mod cgroup;
 mod console;
+mod copies;
 mod disk;
 mod folder;
 mod guest;
@@ -24,7 +25,6 @@ mod metadata;
 mod network;
 mod process;
 mod program;
-mod copies;
 mod supervisor;
 mod sweep;
 

@@ -26,7 +26,10 @@ impl Process {
 
     /// The supervisor of a machine that is up.
     pub(super) fn of(up: &Up) -> Self {
-        Self { pid: up.supervisor, started: up.started }
+        Self {
+            pid: up.supervisor,
+            started: up.started,
+        }
     }
 
     /// Whether it still runs; one that only waits to be reaped does not.
@@ -72,6 +75,12 @@ mod tests {
     fn the_same_number_with_another_start_is_another_process() {
         let me = Process::now(std::process::id()).unwrap();
         assert!(me.is_alive());
-        assert!(!Process { started: me.started + 1, ..me }.is_alive());
+        assert!(
+            !Process {
+                started: me.started + 1,
+                ..me
+            }
+            .is_alive()
+        );
     }
 }

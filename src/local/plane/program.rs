@@ -39,7 +39,9 @@ pub(super) fn feed(command: &mut Command, input: &str) -> Result<String, PlaneEr
         // A program that ends without reading says why on stderr.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().with_context(|| format!("waiting for {name}"))?;
+    let output = child
+        .wait_with_output()
+        .with_context(|| format!("waiting for {name}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(anyhow!("{name}: {} ({})", words.trim(), output.status).into());
@@ -54,6 +56,8 @@ pub(super) fn cannot_start(name: &str, error: std::io::Error) -> PlaneError {
             "the program {name} is not installed (shell/try.sh installs what is needed)"
         ))
     } else {
-        anyhow::Error::new(error).context(format!("starting {name}")).into()
+        anyhow::Error::new(error)
+            .context(format!("starting {name}"))
+            .into()
     }
 }

@@ -98,7 +98,12 @@ async fn live(
     let cgroups = Cgroups::new(folder.name())?;
     cgroups.create()?;
     let network = network::up(folder.name())?;
-    metadata::describe(&folder.metadata(), machine, &network, jiff::Timestamp::now())?;
+    metadata::describe(
+        &folder.metadata(),
+        machine,
+        &network,
+        jiff::Timestamp::now(),
+    )?;
     guest::personalize(folder, &machine.instance, &network)?;
     std::os::unix::fs::symlink(tree, folder.path().join("lower"))
         .context("linking the machine tree")?;
@@ -160,7 +165,10 @@ pub(super) fn power_off_order(grace: Duration) -> String {
 
 /// How long the instance has to power off; nothing if that is not what was asked.
 fn parse_order(line: &str) -> Option<Duration> {
-    line.strip_prefix("power-off ")?.parse().ok().map(Duration::from_millis)
+    line.strip_prefix("power-off ")?
+        .parse()
+        .ok()
+        .map(Duration::from_millis)
 }
 
 #[cfg(test)]

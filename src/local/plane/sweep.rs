@@ -36,7 +36,9 @@ pub(super) fn clear(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
             supervisor.kill();
         }
         if Instant::now() > deadline {
-            return Err(anyhow!("the supervisor in {} does not end", folder.path().display()).into());
+            return Err(
+                anyhow!("the supervisor in {} does not end", folder.path().display()).into(),
+            );
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -77,8 +79,11 @@ impl RealPlane {
                 continue;
             };
             self.clear(instance)?;
-            let written = fs::metadata(entry.path().join("console")).and_then(|file| file.modified());
-            let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+            let written =
+                fs::metadata(entry.path().join("console")).and_then(|file| file.modified());
+            let age = written
+                .ok()
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
             if age.is_none_or(|age| age > CONSOLES) {
                 fs::remove_dir_all(entry.path())
                     .with_context(|| format!("removing {}", entry.path().display()))?;

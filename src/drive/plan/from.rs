@@ -1,0 +1,139 @@
+//! The way out of two lines: `--from` chooses one, the others are kept as forks.
+
+use crate::ec2::{SnapshotState, VolumeId};
+
+use super::super::hosts::Client;
+use super::super::name::Generation;
+use super::super::observed::{SeenSnapshot, SeenVolume};
+use super::super::stuck::{Head, Why};
+use super::{Next, Step, View, Waiting, line};
+
+/// What has to be done before `head` is the newest state; `None` if it is, or if somebody else is
+/// using the drive, who goes first.
+pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
+    let seen = view.seen;
+    let in_use = |client: Option<&Client>| matches!(client, Some(Client::Other { .. }));
+    if seen
+        .instances
+        .iter()
+        .any(|instance| in_use(instance.client()))
+    {
+        return None;
+    }
+    let (generation, line) = match head {
+        Head::Volume(id) => match seen.volume(id).filter(|volume| volume.exists()) {
+            Some(volume) => (volume.generation, Some(&volume.id)),
+            None => return Some(missing(view, head)),
+        },
+        Head::Snapshot(id) => {
+            let Some(snapshot) = seen.snapshots.iter().find(|snapshot| snapshot.id == *id) else {
+                return Some(missing(view, head));
+            };
+            match snapshot.state {
+                SnapshotState::Completed => (snapshot.generation, snapshot.volume.as_ref()),
+                SnapshotState::Pending => return Some(view.wait(Waiting::Copy(id.clone()))),
+                SnapshotState::Error => {
+                    return Some(view.stuck(Why::From(head.clone(), "this snapshot failed")));
+                }
+            }
+        }
+    };
+    if !view.has_looked() {
+        return Some(view.settle());
+    }
+    let mut forks = unreadable(view);
+    let choice = Choice {
+        head,
+        generation,
+        line,
+    };
+    for volume in &seen.volumes {
+        if !choice.conflicts_with_volume(view, volume) {
+            continue;
+        }
+        if volume.holder().is_some() {
+            let held = volume.holder().and_then(|id| seen.instance(id));
+            return Some(match held {
+                Some(host) if host.is_live() => {
+                    let problem = "another line is mounted on a running instance; save it first \
+                                   (xdrive stop)";
+                    view.stuck(Why::From(head.clone(), problem))
+                }
+                _ => super::odd::release(view, volume)?,
+            });
+        }
+        forks.push((
+            volume.generation,
+            Step::Fork {
+                head: Head::Volume(volume.id.clone()),
+                line: Some(volume.id.clone()),
+            },
+        ));
+    }
+    for snapshot in seen
+        .snapshots
+        .iter()
+        .filter(|snapshot| choice.conflicts_with(snapshot))
+    {
+        forks.push((
+            snapshot.generation,
+            Step::Fork {
+                head: Head::Snapshot(snapshot.id.clone()),
+                line: snapshot.volume.clone(),
+            },
+        ));
+    }
+    // The oldest first: killed half way, the newest is still what it was.
+    forks.sort_by_key(|(generation, _)| *generation);
+    let steps: Vec<Step> = forks.into_iter().map(|(_, step)| step).collect();
+    (!steps.is_empty()).then_some(Next::Do(steps))
+}
+
+struct Choice<'a> {
+    head: &'a Head,
+    generation: Generation,
+    line: Option<&'a VolumeId>,
+}
+
+impl Choice<'_> {
+    fn conflicts_with(&self, snapshot: &SeenSnapshot) -> bool {
+        if matches!(self.head, Head::Snapshot(id) if *id == snapshot.id) {
+            return false;
+        }
+        let same_line = snapshot.volume.as_ref() == self.line;
+        // A checkpoint is part of its generation, and a final snapshot has more than it.
+        snapshot.generation > self.generation
+            || (snapshot.generation == self.generation && !same_line)
+    }
+
+    fn conflicts_with_volume(&self, view: &View, volume: &SeenVolume) -> bool {
+        let chosen = matches!(self.head, Head::Volume(id) if *id == volume.id);
+        let mine = volume.session == view.seen.me.session;
+        if chosen || mine || !line::is_used(view.seen, volume) {
+            return false;
+        }
+        !line::is_saved(view.seen, volume) || volume.generation > self.generation
+    }
+}
+
+fn missing(view: &View, head: &Head) -> Next {
+    view.stuck(Why::From(
+        head.clone(),
+        "this drive has no such volume or snapshot",
+    ))
+}
+
+/// What cannot be read was not chosen either.
+fn unreadable(view: &View) -> Vec<(Generation, Step)> {
+    let head = |id: &str| match (id.parse(), id.parse()) {
+        (Ok(volume), _) => Some(Head::Volume(volume)),
+        (_, Ok(snapshot)) => Some(Head::Snapshot(snapshot)),
+        _ => None,
+    };
+    view.seen
+        .unreadable
+        .iter()
+        .filter_map(|(id, _)| head(id))
+        .map(|head| (Generation::EMPTY, Step::Fork { head, line: None }))
+        .collect()
+}

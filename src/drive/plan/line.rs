@@ -1,0 +1,178 @@
+//! Which state of the drive is the newest, and whether there is only one.
+//!
+//! Newest is the highest generation, never the latest time: a copied snapshot has a new one. A
+//! volume that is used up to its generation and a final snapshot of it are one line; anything else
+//! of that generation is another.
+
+use crate::ec2::{SnapshotId, SnapshotState, VolumeId, VolumeState};
+
+use super::super::name::Generation;
+use super::super::observed::{Observed, SeenSnapshot, SeenVolume};
+use super::super::proof::saves;
+use super::super::stuck::Head;
+
+/// The volume id that AWS gives to a copied snapshot (EBS user guide, *Copy an EBS snapshot*).
+const COPIED: &str = "vol-ffffffff";
+
+/// The newest state of a drive.
+#[derive(Debug)]
+pub(super) enum Newest<'a> {
+    /// There is no drive.
+    Nothing,
+    /// A volume that was attached at least once.
+    Volume(&'a SeenVolume),
+    /// A completed snapshot.
+    Snapshot(&'a SeenSnapshot),
+    /// A snapshot that is not whole yet, and its volume is gone.
+    Pending(&'a SeenSnapshot),
+    /// A snapshot that failed, and its volume is gone.
+    Failed(&'a SeenSnapshot),
+    /// More than one line.
+    Forked(Vec<(Head, Generation)>),
+}
+
+/// Whether nobody can have put anything on the volume although it was attached: the first format
+/// was never recorded.
+pub(super) fn is_stillborn(seen: &Observed, volume: &SeenVolume) -> bool {
+    volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none()
+}
+
+/// Whether the volume may hold something of its own. (One that is attached although its
+/// generation was never raised was attached by somebody else: it may.)
+pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
+    volume.exists()
+        && (!volume.is_unused() || volume.holder().is_some())
+        && !is_stillborn(seen, volume)
+}
+
+/// Whether all that the volume holds is in a snapshot that is whole or may still become so.
+pub(super) fn is_being_saved(seen: &Observed, volume: &SeenVolume) -> bool {
+    seen.snapshots_of(&volume.id)
+        .any(|snapshot| saves(snapshot, volume) && snapshot.state != SnapshotState::Error)
+}
+
+/// Whether all that the volume holds is in a completed snapshot.
+pub(super) fn is_saved(seen: &Observed, volume: &SeenVolume) -> bool {
+    seen.snapshots_of(&volume.id)
+        .any(|snapshot| saves(snapshot, volume) && snapshot.state == SnapshotState::Completed)
+}
+
+/// The newest state.
+pub(super) fn newest(seen: &Observed) -> Newest<'_> {
+    let volumes: Vec<&SeenVolume> = seen
+        .volumes
+        .iter()
+        .filter(|volume| is_used(seen, volume))
+        // One that failed and is saved is its snapshot now.
+        .filter(|volume| volume.state != VolumeState::Error || !is_saved(seen, volume))
+        .collect();
+    let generations = volumes
+        .iter()
+        .map(|volume| volume.generation)
+        .chain(seen.snapshots.iter().map(|snapshot| snapshot.generation));
+    let Some(top) = generations.max() else {
+        return Newest::Nothing;
+    };
+    let snapshots: Vec<&SeenSnapshot> = seen
+        .snapshots
+        .iter()
+        .filter(|snapshot| snapshot.generation == top)
+        .collect();
+    let forks = forks(seen, &volumes, &snapshots, top);
+    if forks.len() > 1 {
+        return Newest::Forked(forks);
+    }
+    match volumes.iter().find(|volume| volume.generation == top) {
+        Some(volume) => Newest::Volume(volume),
+        None => best(&snapshots),
+    }
+}
+
+/// The best completed snapshot older than `failed`.
+pub(super) fn older(seen: &Observed, failed: &SeenSnapshot) -> Option<SnapshotId> {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+        .filter(|snapshot| snapshot.generation <= failed.generation)
+        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind))
+        .map(|snapshot| snapshot.id.clone())
+}
+
+/// The newest completed snapshot.
+pub(super) fn last_saved(seen: &Observed) -> Option<(SnapshotId, Generation)> {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind))
+        .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
+}
+
+/// One head for each line that is at `top`, and each volume below it that holds what is in no
+/// snapshot.
+fn forks(
+    seen: &Observed,
+    volumes: &[&SeenVolume],
+    snapshots: &[&SeenSnapshot],
+    top: Generation,
+) -> Vec<(Head, Generation)> {
+    let mut lines: Vec<Option<&VolumeId>> = Vec::new();
+    let mut heads = Vec::new();
+    for volume in volumes {
+        if volume.generation == top || !is_being_saved(seen, volume) {
+            lines.push(Some(&volume.id));
+            heads.push((Head::Volume(volume.id.clone()), volume.generation));
+        }
+    }
+    let mut best_first = snapshots.to_vec();
+    best_first.sort_by_key(|snapshot| {
+        let completed = snapshot.state == SnapshotState::Completed;
+        (std::cmp::Reverse((completed, snapshot.kind)), &snapshot.id)
+    });
+    for snapshot in best_first {
+        let line = line(seen, snapshot);
+        if !lines.contains(&line) {
+            lines.push(line);
+            heads.push((Head::Snapshot(snapshot.id.clone()), snapshot.generation));
+        }
+    }
+    heads
+}
+
+/// What tells a snapshot's line apart: its volume; for a copy, the original's, found by the
+/// attempt that both carry.
+fn line<'a>(seen: &'a Observed, snapshot: &'a SeenSnapshot) -> Option<&'a VolumeId> {
+    let is_copy = |volume: &VolumeId| volume.as_str() == COPIED;
+    seen.snapshots
+        .iter()
+        .filter(|other| other.op == snapshot.op)
+        .filter_map(|other| other.volume.as_ref())
+        .find(|volume| !is_copy(volume))
+        .or(snapshot.volume.as_ref())
+}
+
+/// The state that the newest snapshots of one line, whose volume is gone, stand for. A checkpoint
+/// counts only if nothing says that more was to come: never silently the older one.
+fn best<'a>(snapshots: &[&'a SeenSnapshot]) -> Newest<'a> {
+    let by = |state, is_final| {
+        snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state == state && snapshot.is_final() == is_final)
+            .max_by_key(|snapshot| (snapshot.kind, &snapshot.id))
+            .copied()
+    };
+    if let Some(snapshot) = by(SnapshotState::Completed, true) {
+        Newest::Snapshot(snapshot)
+    } else if let Some(snapshot) = by(SnapshotState::Pending, true) {
+        Newest::Pending(snapshot)
+    } else if let Some(snapshot) = by(SnapshotState::Error, true) {
+        Newest::Failed(snapshot)
+    } else if let Some(snapshot) = by(SnapshotState::Completed, false) {
+        Newest::Snapshot(snapshot)
+    } else if let Some(snapshot) = by(SnapshotState::Pending, false) {
+        Newest::Pending(snapshot)
+    } else if let Some(snapshot) = by(SnapshotState::Error, false) {
+        Newest::Failed(snapshot)
+    } else {
+        Newest::Nothing
+    }
+}

@@ -1,0 +1,97 @@
+//! Odd states of instances and volumes, and the step out of each.
+
+use crate::ec2::{AttachmentState, InstanceState};
+
+use super::super::observed::{Observed, SeenInstance, SeenVolume};
+use super::super::proof::Quiet;
+use super::super::stuck::Why;
+use super::{Next, Step, View, Waiting};
+
+/// Volumes that would be deleted with their instance: that is changed before anything else.
+pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
+    let steps: Vec<Step> = seen
+        .volumes
+        .iter()
+        .filter(|volume| volume.exists())
+        .filter_map(|volume| volume.attachment.as_ref())
+        .filter(|attachment| {
+            attachment.delete_on_termination && attachment.state == AttachmentState::Attached
+        })
+        .filter(|attachment| {
+            let instance = seen.instance(&attachment.instance);
+            instance.is_some_and(|instance| {
+                instance.is_live() || instance.state == InstanceState::Stopped
+            })
+        })
+        .map(|attachment| Step::KeepOnTermination {
+            instance: attachment.instance.clone(),
+            device: attachment.device.clone(),
+        })
+        .collect();
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// A volume that is held by an instance which is not live, or is on its way in or out: what to do
+/// until it is free or attached. `None` if it is free or properly attached to a live instance.
+pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
+    let Some(attachment) = &volume.attachment else {
+        return (!volume.is_free()).then(|| view.wait(Waiting::Volume(volume.id.clone())));
+    };
+    let detach = |reject| {
+        Next::Do(vec![Step::Detach {
+            volume: volume.id.clone(),
+            instance: attachment.instance.clone(),
+            reject,
+        }])
+    };
+    let waiting = Waiting::Release(volume.id.clone());
+    let holder = view.seen.instance(&attachment.instance);
+    let state = holder.map_or(InstanceState::Terminated, |holder| holder.state);
+    match (state, attachment.state) {
+        (_, AttachmentState::Detached) => (!volume.is_free()).then(|| view.wait(waiting)),
+        (InstanceState::Stopped, AttachmentState::Attached) => Some(detach(false)),
+        (InstanceState::Pending | InstanceState::Running, AttachmentState::Attached) => None,
+        (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching) => {
+            let attaching = Waiting::Attaching(volume.id.clone());
+            let patience = view.patience(attaching, volume.since, view.limits.attaching);
+            Some(patience.unwrap_or_else(|| detach(true)))
+        }
+        (_, attached) => {
+            // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
+            // its time to do so unasked.
+            let overdue = view.now.since(volume.since) >= view.limits.attaching;
+            let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
+            if overdue && is_closed && attached == AttachmentState::Attached {
+                return Some(detach(false));
+            }
+            let patience = view.patience(waiting, volume.since, view.limits.shutting_down);
+            Some(
+                patience.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))),
+            )
+        }
+    }
+}
+
+/// An instance that does not answer: wait; then replace it if the drive is certainly not mounted
+/// there; else its silence proves nothing.
+pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
+    if let Some(wait) = view.patience(waiting, instance.since, view.limits.no_ssh) {
+        return wait;
+    }
+    match Quiet::prove(view.seen, instance) {
+        Some(quiet) => Next::Do(vec![
+            Step::ShowConsole(instance.id.clone()),
+            Step::Terminate(quiet),
+        ]),
+        None => view.stuck(Why::Unreachable(instance.id.clone())),
+    }
+}
+
+/// Stopped instances that hold nothing any more.
+pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
+    seen.instances
+        .iter()
+        .filter(|instance| instance.state == InstanceState::Stopped)
+        .filter_map(|instance| Quiet::prove(seen, instance))
+        .map(Step::Terminate)
+}

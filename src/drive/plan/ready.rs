@@ -1,0 +1,449 @@
+//! The way to a mounted drive: live instance, surviving volume, pending snapshot, newest
+//! completed one, an empty volume; in this order.
+
+use crate::ec2::{AttachmentState, Zone};
+
+use super::super::hosts::{Client, MountOrder, Mounted};
+use super::super::name::Generation;
+use super::super::observed::{Refusal, SeenInstance, SeenVolume};
+use super::super::proof::{Quiet, Spent};
+use super::super::stuck::{Head, Why};
+use super::line::{self, Newest};
+use super::{Done, Next, Source, Step, View, Waiting, from, odd};
+
+/// Plans towards a mounted drive.
+pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
+    let seen = view.seen;
+    let host = match choose_host(view) {
+        Ok(host) => host,
+        Err(next) => return next,
+    };
+    let losers: Vec<Step> = losers(view, host).collect();
+    if !losers.is_empty() {
+        return Next::Do(losers);
+    }
+    let approach = host.map(|host| approach(view, host));
+    if let Some(Approach::Not(next @ Next::Busy(_))) = approach {
+        return next;
+    }
+    if let Some(next) = from.and_then(|head| from::choose(view, head)) {
+        return next;
+    }
+    if !seen.unreadable.is_empty() {
+        return view.stuck(Why::Unreadable(seen.unreadable.clone()));
+    }
+    let newest = line::newest(seen);
+    if let Newest::Forked(heads) = newest {
+        return view.stuck(Why::Forked(heads));
+    }
+    let is_held = match approach {
+        Some(Approach::Held) => true,
+        Some(Approach::Booting) => false,
+        Some(Approach::Not(next)) => return next,
+        None => return launch(view, &newest),
+    };
+    let Some(host) = host else {
+        return launch(view, &newest);
+    };
+    let next = Place {
+        view,
+        host,
+        is_held,
+    }
+    .plan(&newest);
+    with_leftovers(view, &newest, host, next)
+}
+
+/// The one live instance that goes on: the one that holds the drive, else the earliest.
+fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
+    let seen = view.seen;
+    let usable =
+        |instance: &&SeenInstance| instance.is_live() && !seen.me.rejected.contains(&instance.id);
+    let holders: Vec<&SeenInstance> = seen
+        .instances
+        .iter()
+        .filter(|instance| instance.is_live() && seen.held_by(&instance.id).next().is_some())
+        .collect();
+    if holders.len() > 1 {
+        let heads = holders
+            .iter()
+            .flat_map(|holder| seen.held_by(&holder.id))
+            .map(|volume| (Head::Volume(volume.id.clone()), volume.generation))
+            .collect();
+        return Err(view.stuck(Why::Forked(heads)));
+    }
+    let earliest = || {
+        seen.instances
+            .iter()
+            .filter(usable)
+            .min_by_key(|instance| (instance.launched, &instance.id))
+    };
+    Ok(holders.first().copied().or_else(earliest))
+}
+
+/// My instances that are not the one that goes on, and my volumes that were for them.
+fn losers<'a>(
+    view: &View<'a>,
+    host: Option<&'a SeenInstance>,
+) -> impl Iterator<Item = Step> + use<'a> {
+    let seen = view.seen;
+    let instances = seen
+        .instances
+        .iter()
+        .filter(move |instance| {
+            instance.is_live() && host.is_none_or(|host| host.id != instance.id)
+        })
+        .filter(|instance| seen.is_mine(instance))
+        .filter_map(|instance| Quiet::prove(seen, instance))
+        .map(Step::Terminate);
+    let lost = host.is_some_and(|host| !seen.is_mine(host));
+    let volumes = seen
+        .volumes
+        .iter()
+        .filter(move |volume| lost && volume.session == seen.me.session)
+        .filter(|volume| volume.is_unused())
+        .filter_map(|volume| Spent::prove(seen, volume))
+        .map(Step::DeleteVolume);
+    instances.chain(volumes)
+}
+
+enum Approach {
+    /// It is mine and answers, and this process holds its lock.
+    Held,
+    /// It is mine and does not answer yet.
+    Booting,
+    /// Not to be used as it is.
+    Not(Next),
+}
+
+fn approach(view: &View, host: &SeenInstance) -> Approach {
+    let seen = view.seen;
+    let is_mine = seen.is_mine(host);
+    let Some(answer) = host.view() else {
+        let waiting = if is_mine {
+            Waiting::Host(host.id.clone())
+        } else {
+            Waiting::OtherStarting(host.id.clone())
+        };
+        return match odd::silent(view, host, waiting) {
+            Next::Wait(..) if is_mine => Approach::Booting,
+            next => Approach::Not(next),
+        };
+    };
+    let closing = || view.wait(Waiting::Closing(host.id.clone()));
+    let is_closed = seen.is_closed(host);
+    Approach::Not(match answer.client {
+        Client::Other { .. } if answer.closing => closing(),
+        Client::Other { .. } => Next::Busy(host.id.clone()),
+        // A host that has begun to close is never mounted on again.
+        Client::Nobody | Client::Me if is_closed => match Quiet::prove(seen, host) {
+            Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
+            None => closing(),
+        },
+        Client::Nobody | Client::Me if answer.closing => Next::Do(vec![Step::Close {
+            instance: host.id.clone(),
+            volume: seen
+                .held_by(&host.id)
+                .next()
+                .map(|volume| (volume.id.clone(), volume.generation)),
+        }]),
+        Client::Me => return Approach::Held,
+        Client::Nobody => {
+            let claim = || Next::Do(vec![Step::Claim(host.id.clone())]);
+            if is_mine || answer.mounted != Mounted::Nothing {
+                claim()
+            } else {
+                // Whoever launched it may be about to log in.
+                let starting = Waiting::OtherStarting(host.id.clone());
+                view.patience(starting, host.since, view.limits.patience)
+                    .unwrap_or_else(claim)
+            }
+        }
+    })
+}
+
+/// No host: launch one, where the drive is.
+fn launch(view: &View, newest: &Newest) -> Next {
+    let zone = match newest {
+        Newest::Volume(volume) => match volume_problem(view, volume) {
+            Some(next) => return next,
+            None => Some(volume.zone.clone()),
+        },
+        Newest::Snapshot(_) | Newest::Nothing => {
+            spare(view, newest, None).map(|volume| volume.zone.clone())
+        }
+        other => return impossible(view, other),
+    };
+    if view.seen.me.launches >= view.limits.launches {
+        return view.stuck(Why::NoHost(view.seen.me.launches));
+    }
+    let mut steps: Vec<Step> = odd::stopped(view.seen).collect();
+    steps.push(Step::Launch { zone });
+    Next::Do(steps)
+}
+
+/// States that nothing can be mounted from.
+fn impossible(view: &View, newest: &Newest) -> Next {
+    match newest {
+        Newest::Pending(snapshot) => view.wait(Waiting::Copy(snapshot.id.clone())),
+        Newest::Failed(snapshot) => view.stuck(Why::NewestFailed {
+            failed: snapshot.id.clone(),
+            older: line::older(view.seen, snapshot),
+        }),
+        Newest::Forked(heads) => view.stuck(Why::Forked(heads.clone())),
+        Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) => view.settle(),
+    }
+}
+
+/// Why a volume cannot be attached now; `None` if it can.
+fn volume_problem(view: &View, volume: &SeenVolume) -> Option<Next> {
+    if volume.state == crate::ec2::VolumeState::Error {
+        return Some(view.stuck(Why::VolumeError(volume.id.clone())));
+    }
+    odd::release(view, volume)
+}
+
+/// A never-attached volume made from exactly the newest state; the earliest, if there are several.
+fn spare<'a>(view: &View<'a>, newest: &Newest, zone: Option<&Zone>) -> Option<&'a SeenVolume> {
+    let fits = |volume: &&SeenVolume| match newest {
+        Newest::Snapshot(snapshot) => {
+            volume.snapshot.as_ref() == Some(&snapshot.id) && volume.base == snapshot.generation
+        }
+        Newest::Nothing => volume.blank && volume.base == Generation::EMPTY,
+        _ => false,
+    };
+    // A new drive's first volume still counts after its announcement, if it was mine.
+    let is_announced = |volume: &SeenVolume| {
+        let announced = view.seen.me.raised.as_ref();
+        announced
+            .is_some_and(|(id, generation)| *id == volume.id && *generation == volume.generation)
+    };
+    view.seen
+        .volumes
+        .iter()
+        .filter(|volume| volume.exists() && volume.holder().is_none())
+        .filter(|volume| volume.is_unused() || is_announced(volume))
+        .filter(|volume| volume.state != crate::ec2::VolumeState::Error)
+        .filter(fits)
+        .filter(|volume| zone.is_none_or(|zone| volume.zone == *zone))
+        .min_by_key(|volume| (volume.created, &volume.id))
+}
+
+/// My host, and how far it is.
+struct Place<'a> {
+    view: &'a View<'a>,
+    host: &'a SeenInstance,
+    /// Whether this process holds its lock.
+    is_held: bool,
+}
+
+impl Place<'_> {
+    fn plan(&self, newest: &Newest) -> Next {
+        let view = self.view;
+        let held = view
+            .seen
+            .held_by(&self.host.id)
+            .find(|volume| volume.exists());
+        if let Newest::Volume(volume) = newest {
+            return match held {
+                Some(held) if held.id == volume.id => self.mount(volume),
+                Some(other) => self.put_away(other),
+                None => volume_problem(view, volume).unwrap_or_else(|| self.attach(volume)),
+            };
+        }
+        if let Some(held) = held {
+            let is_new_drive =
+                matches!(newest, Newest::Nothing) && line::is_stillborn(view.seen, held);
+            return if is_new_drive {
+                self.mount(held)
+            } else {
+                self.put_away(held)
+            };
+        }
+        let from = match newest {
+            Newest::Nothing => Source::Empty,
+            Newest::Snapshot(snapshot) => {
+                Source::Snapshot(snapshot.id.clone(), snapshot.generation)
+            }
+            other => return impossible(view, other),
+        };
+        match spare(view, newest, Some(&self.host.zone)) {
+            Some(volume) => volume_problem(view, volume).unwrap_or_else(|| self.attach(volume)),
+            // A new drive is made only when certainly nothing of this name exists.
+            None if from == Source::Empty && !view.is_settled() => view.settle(),
+            None => Next::Do(vec![Step::CreateVolume {
+                zone: self.host.zone.clone(),
+                from,
+            }]),
+        }
+    }
+
+    /// A free volume: announce, then attach.
+    fn attach(&self, volume: &SeenVolume) -> Next {
+        let view = self.view;
+        if volume.zone != self.host.zone {
+            return match Quiet::prove(view.seen, self.host) {
+                Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
+                None => view.wait(Waiting::Host(self.host.id.clone())),
+            };
+        }
+        if !self.is_held {
+            return view.wait(Waiting::Host(self.host.id.clone()));
+        }
+        if !view.is_settled() {
+            return view.settle();
+        }
+        let announced = (volume.id.clone(), volume.generation);
+        if view.seen.me.raised == Some(announced) && self.is_newest(volume) {
+            return Next::Do(vec![Step::Attach {
+                volume: volume.id.clone(),
+                instance: self.host.id.clone(),
+                generation: volume.generation,
+            }]);
+        }
+        self.raise(volume)
+    }
+
+    /// Whether no final snapshot is as new as the volume: what is written now gets a generation
+    /// that no snapshot has.
+    fn is_newest(&self, volume: &SeenVolume) -> bool {
+        !volume.is_unused()
+            && self
+                .view
+                .seen
+                .snapshots
+                .iter()
+                .filter(|snapshot| snapshot.is_final())
+                .all(|snapshot| snapshot.generation < volume.generation)
+    }
+
+    fn raise(&self, volume: &SeenVolume) -> Next {
+        Next::Do(vec![Step::Raise {
+            volume: volume.id.clone(),
+            to: volume.generation.next(),
+        }])
+    }
+
+    /// An attached volume: mount it, and record its format before anybody uses it.
+    fn mount(&self, volume: &SeenVolume) -> Next {
+        let view = self.view;
+        if let Some(next) = odd::release(view, volume) {
+            return next;
+        }
+        let attached = volume
+            .attachment
+            .as_ref()
+            .is_some_and(|attachment| attachment.state == AttachmentState::Attached);
+        let Some(answer) = self.host.view().filter(|_| self.is_held && attached) else {
+            return view.wait(Waiting::Host(self.host.id.clone()));
+        };
+        if !self.is_newest(volume) {
+            return self.raise(volume);
+        }
+        match &answer.mounted {
+            Mounted::Volume(mounted) if *mounted == volume.id => {
+                if line::is_stillborn(view.seen, volume) {
+                    return Next::Do(vec![Step::MarkFormatted {
+                        volume: volume.id.clone(),
+                        generation: volume.generation,
+                    }]);
+                }
+                Next::Done(Done::Ready {
+                    instance: self.host.id.clone(),
+                    volume: volume.id.clone(),
+                    generation: volume.generation,
+                })
+            }
+            Mounted::Volume(_) | Mounted::Frozen(_) => self.put_away(volume),
+            Mounted::Nothing => match &view.seen.me.refused {
+                Some((refused, why)) if *refused == volume.id => self.refused(volume, why),
+                _ => Next::Do(vec![Step::Mount {
+                    instance: self.host.id.clone(),
+                    order: MountOrder {
+                        volume: volume.id.clone(),
+                        generation: volume.generation,
+                        format: line::is_stillborn(view.seen, volume),
+                    },
+                }]),
+            },
+        }
+    }
+
+    /// A mount that was refused. Half a format of a new drive is thrown away and made anew.
+    fn refused(&self, volume: &SeenVolume, why: &Refusal) -> Next {
+        let problem = match why {
+            Refusal::Garbled if line::is_stillborn(self.view.seen, volume) => {
+                return self.detach(volume);
+            }
+            Refusal::Garbled => "it holds no file system",
+            Refusal::Damaged(problem) => problem,
+        };
+        self.view
+            .stuck(Why::Damaged(volume.id.clone(), problem.to_owned()))
+    }
+
+    /// A volume on my host that is not the one to be mounted there.
+    fn put_away(&self, volume: &SeenVolume) -> Next {
+        if let Some(next) = odd::release(self.view, volume) {
+            return next;
+        }
+        let mounted = self.host.view().map(|answer| &answer.mounted);
+        match mounted {
+            Some(Mounted::Nothing) if self.is_held => self.detach(volume),
+            Some(_) if self.is_held => Next::Do(vec![Step::Close {
+                instance: self.host.id.clone(),
+                volume: Some((volume.id.clone(), volume.generation)),
+            }]),
+            _ => self.view.wait(Waiting::Host(self.host.id.clone())),
+        }
+    }
+
+    fn detach(&self, volume: &SeenVolume) -> Next {
+        Next::Do(vec![Step::Detach {
+            volume: volume.id.clone(),
+            instance: self.host.id.clone(),
+            reject: false,
+        }])
+    }
+}
+
+/// Adds what can be thrown away on the side: never-attached volumes that are not to be used,
+/// saved ones that are behind, stopped instances.
+fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next) -> Next {
+    if !matches!(next, Next::Do(_) | Next::Wait(..)) {
+        return next;
+    }
+    let seen = view.seen;
+    let used = spare(view, newest, Some(&host.zone)).map(|volume| &volume.id);
+    let head = match newest {
+        Newest::Volume(volume) => Some(&volume.id),
+        _ => None,
+    };
+    let steps: Vec<Step> = seen
+        .volumes
+        .iter()
+        .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
+        .filter(|volume| may_discard(view, volume))
+        .filter_map(|volume| Spent::prove(seen, volume))
+        .map(Step::DeleteVolume)
+        .chain(odd::stopped(seen))
+        .collect();
+    match next {
+        _ if steps.is_empty() => next,
+        Next::Do(mut planned) => {
+            planned.extend(steps);
+            Next::Do(planned)
+        }
+        _ => Next::Do(steps),
+    }
+}
+
+/// Whether a volume that can be proved spent is nobody else's business: it is mine, or this
+/// process has looked long enough and its session has no live instance.
+pub(super) fn may_discard(view: &View, volume: &SeenVolume) -> bool {
+    let seen = view.seen;
+    let has_owner = seen.instances.iter().any(|instance| {
+        instance.is_live() && instance.session == volume.session && !seen.is_mine(instance)
+    });
+    volume.session == seen.me.session || (view.has_looked() && !has_owner)
+}

@@ -1,0 +1,372 @@
+//! The way out: close the host, snapshot, terminate at once, wait for the snapshot, delete the
+//! volume. With a volume that was never attached it is the way back: delete it, terminate.
+
+use crate::ec2::{InstanceState, SnapshotState, VolumeState};
+
+use super::super::hosts::Client;
+use super::super::observed::{SeenInstance, SeenSnapshot, SeenVolume};
+use super::super::proof::{Failed, Quiet, Spent, saves};
+use super::super::stuck::Why;
+use super::super::tags::SnapshotKind;
+use super::line::{self, Newest};
+use super::ready::may_discard;
+use super::{Done, Next, Step, View, Waiting, odd};
+
+/// Plans the end of this session's own things; nothing else is touched.
+pub(super) fn ended(view: &View) -> Next {
+    Ending::new(view, Scope::Mine).plan()
+}
+
+/// Plans the saving of the whole drive.
+pub(super) fn saved(view: &View, even_if_used: bool) -> Next {
+    let seen = view.seen;
+    if !seen.unreadable.is_empty() {
+        return Ending::stuck_after_mine(view, Why::Unreadable(seen.unreadable.clone()));
+    }
+    match line::newest(seen) {
+        Newest::Forked(heads) => Ending::stuck_after_mine(view, Why::Forked(heads)),
+        Newest::Failed(snapshot) => Ending::stuck_after_mine(
+            view,
+            Why::NewestFailed {
+                failed: snapshot.id.clone(),
+                older: line::older(seen, snapshot),
+            },
+        ),
+        Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) | Newest::Pending(_) => {
+            Ending::new(view, Scope::Whole { even_if_used }).plan()
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Mine,
+    Whole { even_if_used: bool },
+}
+
+/// What is found to do, in the order in which it counts: steps are done before anything is waited
+/// for, and a verdict is given only when nothing else is left.
+struct Ending<'a> {
+    view: &'a View<'a>,
+    scope: Scope,
+    steps: Vec<Step>,
+    wait: Option<Next>,
+    stuck: Option<Why>,
+    busy: Option<Next>,
+}
+
+impl<'a> Ending<'a> {
+    fn new(view: &'a View<'a>, scope: Scope) -> Self {
+        Self {
+            view,
+            scope,
+            steps: Vec::new(),
+            wait: None,
+            stuck: None,
+            busy: None,
+        }
+    }
+
+    /// What is mine is saved first, whatever else is wrong.
+    fn stuck_after_mine(view: &'a View<'a>, why: Why) -> Next {
+        let mut ending = Self::new(view, Scope::Mine);
+        ending.stuck = Some(why);
+        ending.plan()
+    }
+
+    fn plan(mut self) -> Next {
+        let seen = self.view.seen;
+        for volume in seen.volumes.iter().filter(|volume| volume.exists()) {
+            if self.covers_volume(volume) {
+                self.volume(volume);
+            }
+        }
+        for instance in &seen.instances {
+            if self.covers(instance) {
+                self.instance(instance);
+            }
+        }
+        if self.scope != Scope::Mine {
+            self.steps.extend(odd::stopped(seen));
+            self.pending();
+        }
+        self.verdict()
+    }
+
+    fn verdict(self) -> Next {
+        if !self.steps.is_empty() {
+            return Next::Do(self.steps);
+        }
+        if let Some(wait) = self.wait {
+            return wait;
+        }
+        if let Some(why) = self.stuck {
+            return self.view.stuck(why);
+        }
+        if let Some(busy) = self.busy {
+            return busy;
+        }
+        let unsure = self.view.seen.me.unsure;
+        let is_sure = unsure.is_none_or(|moment| self.view.shows(moment));
+        if !is_sure || (self.scope != Scope::Mine && !self.view.has_looked()) {
+            return self.view.settle();
+        }
+        Next::Done(Done::Saved(line::last_saved(self.view.seen)))
+    }
+
+    fn take(&mut self, next: Next) {
+        match next {
+            Next::Do(steps) => self.steps.extend(steps),
+            Next::Wait(..) => self.wait = self.wait.take().or(Some(next)),
+            Next::Busy(_) => self.busy = self.busy.take().or(Some(next)),
+            Next::Stuck(stuck) => self.stuck = self.stuck.take().or(Some(stuck.why)),
+            Next::Done(_) => {}
+        }
+    }
+
+    fn covers(&self, instance: &SeenInstance) -> bool {
+        self.scope != Scope::Mine || self.view.seen.is_mine(instance)
+    }
+
+    fn covers_volume(&self, volume: &SeenVolume) -> bool {
+        let seen = self.view.seen;
+        let holder = volume.holder().and_then(|id| seen.instance(id));
+        match (self.scope, holder) {
+            (Scope::Whole { .. }, _) => true,
+            (Scope::Mine, Some(holder)) if holder.is_live() => seen.is_mine(holder),
+            (Scope::Mine, _) => volume.session == seen.me.session,
+        }
+    }
+
+    /// What becomes of a volume.
+    fn volume(&mut self, volume: &SeenVolume) {
+        let seen = self.view.seen;
+        if !line::is_used(seen, volume) && volume.holder().is_none() {
+            // Never attached, or never handed to anybody: this is the way back.
+            if !may_discard(self.view, volume) {
+                return self.wait_for_look();
+            }
+            return match Spent::prove(seen, volume) {
+                Some(spent) => self.steps.push(Step::DeleteVolume(spent)),
+                None => self.take(self.view.wait(Waiting::Volume(volume.id.clone()))),
+            };
+        }
+        let holder = volume.holder().and_then(|id| seen.instance(id));
+        if let Some(host) = holder
+            && host.is_live()
+            && !seen.is_closed(host)
+        {
+            return match odd::release(self.view, volume) {
+                Some(next) => self.take(next),
+                None => self.close(host, volume),
+            };
+        }
+        let is_closed = holder.is_some_and(|host| seen.is_closed(host));
+        if line::is_stillborn(seen, volume) {
+            // It is deleted once its instance has let go of it.
+            if let Some(next) = odd::release(self.view, volume) {
+                self.take(next);
+            }
+            return;
+        }
+        if is_closed || volume.is_free() {
+            return self.snapshot(volume, is_closed);
+        }
+        if let Some(next) = odd::release(self.view, volume) {
+            self.take(next);
+        }
+    }
+
+    /// A foreign thing that may be in use: look for as long as it takes to know.
+    fn wait_for_look(&mut self) {
+        if !self.view.has_looked() {
+            self.take(self.view.settle());
+        }
+    }
+
+    /// The drive is attached to a live host that has not closed: close it.
+    fn close(&mut self, host: &SeenInstance, volume: &SeenVolume) {
+        let close = Next::Do(vec![Step::Close {
+            instance: host.id.clone(),
+            volume: Some((volume.id.clone(), volume.generation)),
+        }]);
+        let forced = self.scope == Scope::Whole { even_if_used: true };
+        let next = match host.view() {
+            None => odd::silent(self.view, host, Waiting::Host(host.id.clone())),
+            Some(answer) => match answer.client {
+                Client::Other { .. } if answer.closing => {
+                    self.view.wait(Waiting::Closing(host.id.clone()))
+                }
+                Client::Other { .. } if !forced => Next::Busy(host.id.clone()),
+                Client::Nobody => Next::Do(vec![Step::Claim(host.id.clone())]),
+                Client::Me | Client::Other { .. } => close,
+            },
+        };
+        self.take(next);
+    }
+
+    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is.
+    fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool) {
+        let seen = self.view.seen;
+        if let Some(spent) = Spent::prove(seen, volume) {
+            return self.steps.push(Step::DeleteVolume(spent));
+        }
+        let saving: Vec<&SeenSnapshot> = seen
+            .snapshots_of(&volume.id)
+            .filter(|snapshot| saves(snapshot, volume))
+            .collect();
+        let by = |state| saving.iter().find(|snapshot| snapshot.state == state);
+        if by(SnapshotState::Completed).is_some() {
+            // Saved: what is left to wait for is that its instance lets go.
+            if let Some(next) = odd::release(self.view, volume) {
+                self.take(next);
+            }
+            return;
+        }
+        if let Some(snapshot) = by(SnapshotState::Pending) {
+            return self.take(self.view.wait(Waiting::Copy(snapshot.id.clone())));
+        }
+        if volume.state == VolumeState::Error {
+            self.stuck = Some(Why::VolumeError(volume.id.clone()));
+            return;
+        }
+        let known = Some((volume.id.clone(), volume.generation));
+        let is_known = is_closed || seen.me.closed == known || seen.me.raised == known;
+        if !is_known && !self.is_abandoned(volume) {
+            return self.wait_for_abandonment(volume);
+        }
+        let kind = if is_known {
+            SnapshotKind::Clean
+        } else {
+            SnapshotKind::Crashed
+        };
+        self.attempt(volume, &saving, kind);
+    }
+
+    /// Whether nobody can be about to mount a free volume at the generation it shows: no other
+    /// instance is live, and whoever raised it had launched one that would be in this list by now.
+    fn is_abandoned(&self, volume: &SeenVolume) -> bool {
+        let seen = self.view.seen;
+        let quiet = |instance: &SeenInstance| !instance.is_live() || seen.is_closed(instance);
+        seen.instances.iter().all(quiet) && self.view.shows(volume.since)
+    }
+
+    fn wait_for_abandonment(&mut self, volume: &SeenVolume) {
+        if !self.view.shows(volume.since) {
+            self.take(self.view.settle());
+        } else if self.scope == Scope::Mine {
+            // Somebody else's instance is live and may mount it: it is theirs to save.
+            let other = self
+                .view
+                .seen
+                .instances
+                .iter()
+                .find(|instance| instance.is_live());
+            self.busy = other.map(|instance| Next::Busy(instance.id.clone()));
+        }
+        // Otherwise the live instances are dealt with first, each by its own rule.
+    }
+
+    /// Snapshots the volume, unless an earlier attempt may still turn up or failed just now.
+    fn attempt(&mut self, volume: &SeenVolume, failed: &[&SeenSnapshot], kind: SnapshotKind) {
+        let seen = self.view.seen;
+        let limits = self.view.limits;
+        let attempts: Vec<_> = seen
+            .me
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.volume == volume.id)
+            .collect();
+        let last = attempts.last().map(|attempt| attempt.at);
+        let is_lost = |op: &str| !seen.snapshots.iter().any(|snapshot| snapshot.op == op);
+        let unseen = attempts
+            .iter()
+            .any(|attempt| is_lost(&attempt.op) && !self.view.shows(attempt.at));
+        if unseen {
+            return self.take(self.view.settle());
+        }
+        let tried = u32::try_from(attempts.len().max(failed.len())).unwrap_or(u32::MAX);
+        if tried >= limits.snapshot_tries {
+            self.stuck = Some(Why::SnapshotsFail(volume.id.clone()));
+            return;
+        }
+        let since = last.or_else(|| failed.iter().map(|snapshot| snapshot.since).max());
+        let gap = Waiting::SnapshotGap(volume.id.clone());
+        let wait = since.and_then(|since| self.view.patience(gap, since, limits.snapshot_gap));
+        if let Some(wait) = wait {
+            return self.take(wait);
+        }
+        let useless = failed
+            .iter()
+            .filter_map(|snapshot| Failed::prove(seen, snapshot));
+        self.steps.extend(useless.map(Step::DeleteSnapshot));
+        self.steps.push(Step::Snapshot {
+            volume: volume.id.clone(),
+            generation: volume.generation,
+            kind,
+        });
+    }
+
+    /// What becomes of an instance.
+    fn instance(&mut self, instance: &SeenInstance) {
+        let seen = self.view.seen;
+        if instance.state == InstanceState::Stopping {
+            let stopping = Waiting::Termination(instance.id.clone());
+            let limit = self.view.limits.shutting_down;
+            let next = self.view.patience(stopping, instance.since, limit);
+            self.take(next.unwrap_or_else(|| self.view.stuck(Why::NeverEnds(instance.id.clone()))));
+            return;
+        }
+        if !instance.is_live() {
+            return;
+        }
+        if seen.held_by(&instance.id).any(|volume| volume.exists()) {
+            // Once the snapshot is taken the bill stops; until then `volume` goes on with it.
+            let taken = seen.held_by(&instance.id).all(|volume| {
+                line::is_stillborn(seen, volume) || line::is_being_saved(seen, volume)
+            });
+            if taken && seen.is_closed(instance) {
+                self.steps
+                    .extend(Quiet::prove(seen, instance).map(Step::Terminate));
+            }
+            return;
+        }
+        if seen.is_mine(instance) {
+            self.steps
+                .extend(Quiet::prove(seen, instance).map(Step::Terminate));
+            return;
+        }
+        let next = self.foreign(instance);
+        self.take(next);
+    }
+
+    /// An instance of another session that holds nothing: in use, about to be, or abandoned.
+    fn foreign(&self, instance: &SeenInstance) -> Next {
+        let view = self.view;
+        let starting = || Waiting::OtherStarting(instance.id.clone());
+        let Some(answer) = instance.view() else {
+            return odd::silent(view, instance, starting());
+        };
+        match answer.client {
+            Client::Other { .. } if answer.closing => {
+                view.wait(Waiting::Closing(instance.id.clone()))
+            }
+            Client::Other { .. } => Next::Busy(instance.id.clone()),
+            Client::Nobody | Client::Me => view
+                .patience(starting(), instance.since, view.limits.patience)
+                .unwrap_or_else(|| Next::Do(vec![Step::Claim(instance.id.clone())])),
+        }
+    }
+
+    /// Snapshots on their way are waited for: the drive is saved when they are whole.
+    fn pending(&mut self) {
+        let seen = self.view.seen;
+        let pending = seen
+            .snapshots
+            .iter()
+            .find(|snapshot| snapshot.state == SnapshotState::Pending && snapshot.is_final());
+        if let Some(snapshot) = pending {
+            self.take(self.view.wait(Waiting::Copy(snapshot.id.clone())));
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Carrying out one step. Every call is awaited to its end, and its answer remembered.
+
+use std::time::Duration;
+
+use crate::ec2::{AttachmentState, Error, Instance, InstanceId, Kind, Volume, VolumeId};
+
+use super::super::event::Event;
+use super::super::hosts::{HostError, Hosts, MountOrder};
+use super::super::name::{Generation, random_id};
+use super::super::observed::{Attempt, DEVICE, Observed, Refusal};
+use super::super::plan::Step;
+use super::super::stuck::Head;
+use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags};
+use super::{Reconciler, RunError};
+
+impl<H: Hosts> Reconciler<H> {
+    /// Carries out `step`, planned on what was `seen`; the answer is the id of what it made.
+    pub(super) async fn act(
+        &mut self,
+        step: &Step,
+        seen: &Observed,
+    ) -> Result<Option<String>, RunError> {
+        match step {
+            Step::Launch { zone } => return self.launch(zone.as_ref()).await.map(Some),
+            Step::CreateVolume { zone, from } => {
+                return self.create_volume(zone, from).await.map(Some);
+            }
+            Step::Snapshot {
+                volume,
+                generation,
+                kind,
+            } => {
+                return self.snapshot(volume, *generation, *kind).await.map(Some);
+            }
+            Step::Claim(instance) => self.claim(instance, seen).await?,
+            Step::Raise { volume, to } => self.raise(volume, *to).await?,
+            Step::Attach {
+                volume,
+                instance,
+                generation,
+            } => {
+                self.attach(volume, instance, *generation).await?;
+            }
+            Step::Mount { instance, order } => self.mount(instance, order).await?,
+            Step::MarkFormatted { volume, generation } => {
+                self.mark_formatted(volume, *generation).await?;
+            }
+            Step::KeepOnTermination { instance, device } => {
+                self.ec2.keep_on_termination(instance, device).await?;
+                let held = seen.held_by(instance).map(|volume| volume.id.clone());
+                self.memory.kept.extend(held);
+            }
+            Step::Close { instance, volume } => {
+                let host = self.host(instance)?;
+                let closed = self.hosts.close(&host).await?;
+                self.memory.me.closes.insert(instance.clone(), closed);
+                self.memory.me.closed.clone_from(volume);
+            }
+            Step::Detach {
+                volume,
+                instance,
+                reject,
+            } => {
+                if *reject {
+                    self.memory.me.rejected.push(instance.clone());
+                }
+                self.ec2.detach(volume, instance).await?;
+                self.moved(volume, AttachmentState::Detaching, instance);
+            }
+            Step::ShowConsole(instance) => {
+                let text = match self.ec2.console(instance).await {
+                    Ok(text) => text,
+                    Err(error) => format!("(the console cannot be read: {error})"),
+                };
+                (self.events)(Event::Console {
+                    instance: instance.clone(),
+                    text,
+                });
+            }
+            Step::Fork { head, line } => self.fork(head, line.as_ref()).await?,
+            Step::Terminate(_) | Step::DeleteVolume(_) | Step::DeleteSnapshot(_) => {
+                self.destroy(step, seen).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The instance as last seen.
+    pub(super) fn host(&self, id: &InstanceId) -> Result<Instance, RunError> {
+        self.seen_instances
+            .get(id)
+            .cloned()
+            .ok_or_else(|| RunError::Changed(format!("{id} is gone")))
+    }
+
+    /// Takes the host's lock, then says so in its tags and its volume's.
+    async fn claim(&mut self, id: &InstanceId, seen: &Observed) -> Result<(), RunError> {
+        let host = self.host(id)?;
+        let who = self.memory.who.clone();
+        self.hosts.claim(&host, &who.session, &who.owner).await?;
+        let is_known = seen
+            .instance(id)
+            .is_some_and(|instance| instance.session == who.session);
+        if is_known {
+            return Ok(());
+        }
+        let claim = tags::claim(&who);
+        self.ec2.tag(id.as_str(), &claim).await?;
+        self.memory.claimed.insert(id.to_string());
+        for volume in seen.held_by(id) {
+            self.ec2.tag(volume.id.as_str(), &claim).await?;
+            self.memory.claimed.insert(volume.id.to_string());
+        }
+        self.memory.me.announced = Some(self.clock.boot());
+        Ok(())
+    }
+
+    /// Raises the generation by one and reads it back. It is never lowered: what is there now is
+    /// read first.
+    async fn raise(&mut self, id: &VolumeId, to: Generation) -> Result<(), RunError> {
+        let there = self.generation(id).await?;
+        if there >= to {
+            self.memory.generations.insert(id.clone(), there);
+            return Err(RunError::Changed(format!(
+                "{id} is at generation {there} already"
+            )));
+        }
+        self.ec2
+            .tag(id.as_str(), &tags::raised(&self.memory.who, to))
+            .await?;
+        self.memory.generations.insert(id.clone(), to);
+        self.memory.claimed.insert(id.to_string());
+        self.read_back(id, |tags| match tags {
+            VolumeTags::Drive { generation, .. } => *generation == to,
+            VolumeTags::Root => false,
+        })
+        .await?;
+        self.memory.me.raised = Some((id.clone(), to));
+        Ok(())
+    }
+
+    /// The one way in: what was raised is read again right before, and belongs to this session.
+    async fn attach(
+        &mut self,
+        id: &VolumeId,
+        instance: &InstanceId,
+        raised: Generation,
+    ) -> Result<(), RunError> {
+        // Whatever comes of it, the next attachment needs a raise of its own.
+        self.memory.me.raised = None;
+        let session = self.memory.session().clone();
+        let volume = self.volume(id).await?;
+        let as_raised = matches!(
+            tags::read_volume(&volume.tags),
+            Ok(VolumeTags::Drive { generation, session: by, .. })
+                if generation == raised && by == session
+        );
+        if !as_raised {
+            return Err(RunError::Changed(format!(
+                "another xdrive has raised the generation of {id}"
+            )));
+        }
+        let answer = self.ec2.attach(id, instance, DEVICE).await;
+        if answer.as_ref().err().is_none_or(may_have_happened) {
+            self.moved(id, AttachmentState::Attaching, instance);
+        }
+        Ok(answer?)
+    }
+
+    async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
+        let host = self.host(id)?;
+        let refusal = match self.hosts.mount(&host, order).await {
+            Ok(()) => None,
+            Err(HostError::Garbled(_)) => Some(Refusal::Garbled),
+            Err(HostError::Damaged(problem)) => Some(Refusal::Damaged(problem)),
+            Err(error) => return Err(error.into()),
+        };
+        self.memory.me.refused = refusal.map(|why| (order.volume.clone(), why));
+        Ok(())
+    }
+
+    /// Nobody is handed the drive before this can be read.
+    async fn mark_formatted(&mut self, id: &VolumeId, at: Generation) -> Result<(), RunError> {
+        self.ec2.tag(id.as_str(), &tags::formatted(at)).await?;
+        self.read_back(id, |tags| {
+            matches!(
+                tags,
+                VolumeTags::Drive {
+                    formatted: true,
+                    ..
+                }
+            )
+        })
+        .await?;
+        self.memory.formatted.insert(id.clone());
+        Ok(())
+    }
+
+    /// Takes a snapshot, marked so that it is found if the answer gets lost.
+    async fn snapshot(
+        &mut self,
+        id: &VolumeId,
+        generation: Generation,
+        kind: SnapshotKind,
+    ) -> Result<String, RunError> {
+        let there = self.generation(id).await?;
+        if there != generation {
+            self.memory.generations.insert(id.clone(), there);
+            return Err(RunError::Changed(format!(
+                "{id} is at generation {there} now"
+            )));
+        }
+        let volume = self.volume(id).await?;
+        let own = SnapshotTags {
+            generation,
+            kind,
+            op: random_id()?,
+        };
+        let settings = Settings::read(&volume.tags);
+        let tags = tags::snapshot(&self.drive, &self.memory.who, &own, &settings);
+        self.memory.me.attempts.push(Attempt {
+            volume: id.clone(),
+            op: own.op.clone(),
+            at: self.clock.boot(),
+        });
+        match self.ec2.create_snapshot(id, &tags).await {
+            Ok(mut snapshot) => {
+                let made = snapshot.id.to_string();
+                if snapshot.tags.is_empty() {
+                    snapshot.tags = tags;
+                }
+                let at = self.clock.boot();
+                self.memory
+                    .snapshots
+                    .insert(snapshot.id.clone(), (snapshot, at));
+                Ok(made)
+            }
+            Err(error) => {
+                if !may_have_happened(&error) {
+                    self.memory.me.attempts.pop();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Keeps a line that was not chosen under the first free fork's name, one for each line.
+    async fn fork(&mut self, head: &Head, line: Option<&VolumeId>) -> Result<(), RunError> {
+        let line = line.cloned();
+        let name = match self.memory.forks.get(&line) {
+            Some(name) => name.clone(),
+            None => {
+                let mut number = 1;
+                loop {
+                    let name = self.drive.fork(number);
+                    let is_taken = self.memory.forks.values().any(|taken| *taken == name)
+                        || !self.ec2.volumes(name.as_str()).await?.is_empty()
+                        || !self.ec2.snapshots(name.as_str()).await?.is_empty();
+                    if !is_taken {
+                        break name;
+                    }
+                    number += 1;
+                }
+            }
+        };
+        self.memory.forks.insert(line, name.clone());
+        self.ec2
+            .tag(&head.to_string(), &tags::renamed(&name))
+            .await?;
+        self.memory.gone.insert(head.to_string());
+        Ok(())
+    }
+
+    /// Remembers an attachment or detachment that the lists may not show yet.
+    fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
+        let moved = (how, instance.clone(), self.clock.boot());
+        self.memory.moves.insert(volume.clone(), moved);
+    }
+
+    /// The volume, read by id.
+    async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
+        self.ec2
+            .volume(id)
+            .await?
+            .ok_or_else(|| RunError::Changed(format!("{id} is gone, or not to be seen yet")))
+    }
+
+    /// The volume's generation, read by id, and not before what this process knows of it.
+    async fn generation(&self, id: &VolumeId) -> Result<Generation, RunError> {
+        let volume = self.volume(id).await?;
+        let known = self.memory.generations.get(id).copied().unwrap_or_default();
+        match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Drive { generation, .. }) => Ok(generation.max(known)),
+            Ok(VolumeTags::Root) => Err(RunError::Changed(format!("{id} is a root disk"))),
+            Err(problem) => Err(RunError::Changed(format!("{id}: {problem}"))),
+        }
+    }
+
+    /// Reads the volume's tags by id until they show what was written.
+    async fn read_back(
+        &self,
+        id: &VolumeId,
+        is_written: impl Fn(&VolumeTags) -> bool,
+    ) -> Result<(), RunError> {
+        let began = self.clock.boot();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let volume = self.volume(id).await?;
+            if tags::read_volume(&volume.tags).is_ok_and(|tags| is_written(&tags)) {
+                return Ok(());
+            }
+            if self.clock.boot().since(began) > self.limits.settle {
+                return Err(RunError::Changed(format!(
+                    "{id} does not show the tag that was written"
+                )));
+            }
+            tokio::time::sleep(pause.min(self.limits.poll)).await;
+            pause *= 2;
+        }
+    }
+}
+
+/// Whether a call that failed so may have been carried out.
+pub(super) fn may_have_happened(error: &Error) -> bool {
+    matches!(error.kind, Kind::Ambiguous | Kind::Server)
+}

@@ -1,0 +1,360 @@
+//! One run of the loop: the goal as it stands, what failed, who is waiting.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::clock::BootTime;
+use crate::ec2::{InstanceId, Kind};
+
+use super::super::event::Event;
+use super::super::hosts::{Client, Hosts};
+use super::super::observed::Observed;
+use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
+use super::super::stuck::{Left, Stuck};
+use super::{Failure, Holder, Outcome, Reconciler, RunError};
+
+/// A run towards one goal.
+pub(super) struct Run {
+    goal: Goal,
+    /// What the run will have come to, once this session's own things are ended.
+    verdict: Option<Verdict>,
+    /// How many interrupts were heard.
+    heard: u32,
+    /// Somebody waits for the end and would rather not.
+    impatient: bool,
+    /// Whether that was answered by "cannot stop here".
+    told: bool,
+    looks_failed: u32,
+    steps_failed: u32,
+    waiting: Option<(Waiting, BootTime)>,
+    last: Option<Observed>,
+}
+
+enum Verdict {
+    Busy(Holder),
+    Stuck(Stuck),
+    Failed(RunError),
+}
+
+impl Run {
+    pub(super) fn new(goal: Goal) -> Self {
+        Self {
+            goal,
+            verdict: None,
+            heard: 0,
+            impatient: false,
+            told: false,
+            looks_failed: 0,
+            steps_failed: 0,
+            waiting: None,
+            last: None,
+        }
+    }
+
+    /// Looks, plans and acts until there is an outcome.
+    pub(super) async fn run<H: Hosts>(
+        mut self,
+        with: &mut Reconciler<H>,
+        interrupts: &mut watch::Receiver<u32>,
+    ) -> Outcome {
+        loop {
+            self.listen(with, interrupts);
+            let seen = match with.sweep().await {
+                Ok(seen) => seen,
+                Err(error) => {
+                    self.looks_failed += 1;
+                    let error = RunError::from(error);
+                    if is_final(&error) || self.looks_failed >= with.limits.failures {
+                        // Blind, it can neither go on nor tidy up.
+                        return self.fail(error);
+                    }
+                    rest(pause(with, self.looks_failed), interrupts).await;
+                    continue;
+                }
+            };
+            self.looks_failed = 0;
+            let next = plan(&self.goal, &seen, with.clock.boot(), &with.limits);
+            let outcome = self.follow(next, &seen, with, interrupts).await;
+            self.last = Some(seen);
+            if let Some(outcome) = outcome {
+                return outcome;
+            }
+        }
+    }
+
+    /// Does what `next` says; an outcome ends the run.
+    async fn follow<H: Hosts>(
+        &mut self,
+        next: Next,
+        seen: &Observed,
+        with: &mut Reconciler<H>,
+        interrupts: &mut watch::Receiver<u32>,
+    ) -> Option<Outcome> {
+        if self.impatient {
+            let is_running = seen
+                .instances
+                .iter()
+                .any(|instance| instance.is_live() && seen.is_mine(instance));
+            if matches!(next, Next::Wait(..)) && !is_running {
+                self.waited(None, with);
+                return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
+            }
+            if !self.told {
+                self.told = true;
+                (with.events)(Event::CannotStop);
+            }
+        }
+        match next {
+            Next::Wait(what, at_most) => {
+                self.waited(Some(what), with);
+                rest(at_most.min(with.limits.poll), interrupts).await;
+                None
+            }
+            Next::Do(steps) => {
+                self.waited(None, with);
+                self.act(steps, seen, with, interrupts).await
+            }
+            Next::Done(done) => {
+                self.waited(None, with);
+                self.done(done, seen, with)
+            }
+            Next::Busy(instance) => {
+                self.waited(None, with);
+                self.end(Verdict::Busy(holder(seen, &instance)))
+            }
+            Next::Stuck(stuck) => {
+                self.waited(None, with);
+                self.end(Verdict::Stuck(stuck))
+            }
+        }
+    }
+
+    /// Carries out steps, one after the other, until one fails or somebody interrupts getting
+    /// ready.
+    async fn act<H: Hosts>(
+        &mut self,
+        steps: Vec<Step>,
+        seen: &Observed,
+        with: &mut Reconciler<H>,
+        interrupts: &mut watch::Receiver<u32>,
+    ) -> Option<Outcome> {
+        for step in steps {
+            let getting_ready = matches!(self.goal, Goal::Ready { .. });
+            if getting_ready && *interrupts.borrow() > self.heard {
+                return None;
+            }
+            let began = with.clock.boot();
+            (with.events)(Event::Started(step.clone()));
+            match with.act(&step, seen).await {
+                Ok(made) => {
+                    self.steps_failed = 0;
+                    let took = with.clock.boot().since(began);
+                    (with.events)(Event::Finished { step, made, took });
+                }
+                Err(error) => {
+                    (with.events)(Event::Failed {
+                        step,
+                        error: error.to_string(),
+                    });
+                    self.steps_failed += 1;
+                    if is_final(&error) || self.steps_failed >= with.limits.failures {
+                        return self.end(Verdict::Failed(error));
+                    }
+                    // What was asked of the cloud has come to its end, one way or the other: look.
+                    rest(pause(with, self.steps_failed), interrupts).await;
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Hears what a person did since the last look.
+    fn listen<H: Hosts>(
+        &mut self,
+        with: &mut Reconciler<H>,
+        interrupts: &mut watch::Receiver<u32>,
+    ) {
+        let count = *interrupts.borrow_and_update();
+        if count <= self.heard {
+            return;
+        }
+        if let Goal::Ready { .. } = self.goal {
+            self.goal = Goal::Ended;
+            self.heard += 1;
+            (with.events)(Event::Ending);
+        }
+        if count > self.heard {
+            self.heard = count;
+            self.impatient = true;
+            self.told = false;
+        }
+    }
+
+    /// Tells when what is waited for changes.
+    fn waited<H: Hosts>(&mut self, what: Option<Waiting>, with: &mut Reconciler<H>) {
+        let now = with.clock.boot();
+        if self.waiting.as_ref().map(|(known, _)| known) == what.as_ref() {
+            return;
+        }
+        if let Some((known, since)) = self.waiting.take() {
+            (with.events)(Event::Waited {
+                what: known,
+                took: now.since(since),
+            });
+        }
+        if let Some(what) = what {
+            (with.events)(Event::Waiting(what.clone()));
+            self.waiting = Some((what, now));
+        }
+    }
+
+    fn done<H: Hosts>(
+        &mut self,
+        done: Done,
+        seen: &Observed,
+        with: &Reconciler<H>,
+    ) -> Option<Outcome> {
+        match done {
+            Done::Ready {
+                instance,
+                volume,
+                generation,
+            } => {
+                let instance = with.host(&instance).ok()?;
+                Some(Outcome::Ready {
+                    instance: Box::new(instance),
+                    volume,
+                    generation,
+                })
+            }
+            Done::Saved(snapshot) => {
+                // A session that took no snapshot had nothing to save.
+                let unwound = self.goal == Goal::Ended && with.memory.snapshots.is_empty();
+                Some(self.conclude(if unwound {
+                    Outcome::Unwound
+                } else {
+                    Outcome::Saved {
+                        snapshot,
+                        left: Left::of(seen),
+                    }
+                }))
+            }
+        }
+    }
+
+    /// A verdict: on the way to a mounted drive this session's own things are ended first.
+    fn end(&mut self, verdict: Verdict) -> Option<Outcome> {
+        if let Goal::Ready { .. } = self.goal {
+            self.goal = Goal::Ended;
+            self.verdict = Some(verdict);
+            self.steps_failed = 0;
+            return None;
+        }
+        let outcome = match verdict {
+            Verdict::Busy(holder) => Outcome::Busy(holder),
+            Verdict::Stuck(stuck) => Outcome::Stuck(stuck),
+            Verdict::Failed(error) => Outcome::Failed(Failure {
+                error,
+                also: None,
+                left: self.left(),
+            }),
+        };
+        Some(self.conclude(outcome))
+    }
+
+    fn fail(&mut self, error: RunError) -> Outcome {
+        let left = self.left();
+        self.conclude(Outcome::Failed(Failure {
+            error,
+            also: None,
+            left,
+        }))
+    }
+
+    /// The first verdict, with what came of ending things after it.
+    fn conclude(&mut self, ended: Outcome) -> Outcome {
+        let is_clean = matches!(ended, Outcome::Unwound | Outcome::Saved { .. });
+        let left = self.left();
+        let error = match self.verdict.take() {
+            None => return ended,
+            Some(Verdict::Busy(holder)) if is_clean => return Outcome::Busy(holder),
+            Some(Verdict::Stuck(stuck)) if is_clean => {
+                return Outcome::Stuck(Stuck {
+                    why: stuck.why,
+                    left,
+                });
+            }
+            Some(Verdict::Busy(holder)) => RunError::Busy(holder),
+            Some(Verdict::Stuck(stuck)) => RunError::Stuck(stuck.why),
+            Some(Verdict::Failed(error)) => error,
+        };
+        Outcome::Failed(Failure {
+            error,
+            also: Some(Box::new(ended)),
+            left,
+        })
+    }
+
+    fn left(&self) -> Left {
+        self.last.as_ref().map(Left::of).unwrap_or_default()
+    }
+}
+
+/// Who has the drive, in the words of the host, else of its tags.
+fn holder(seen: &Observed, id: &InstanceId) -> Holder {
+    let instance = seen.instance(id);
+    let (owner, since) = match instance.and_then(|instance| instance.client()) {
+        Some(Client::Other { owner, since }) => (owner.clone(), since.clone()),
+        _ => instance.map_or_else(Default::default, |instance| {
+            (instance.owner.clone(), instance.launched.to_string())
+        }),
+    };
+    Holder {
+        instance: id.clone(),
+        owner,
+        since,
+    }
+}
+
+/// Whether trying again cannot help.
+fn is_final(error: &RunError) -> bool {
+    match error {
+        RunError::Ec2(error) => matches!(
+            error.kind,
+            Kind::Denied | Kind::Credentials | Kind::Invalid | Kind::Quota | Kind::DryRun
+        ),
+        RunError::Host(_) | RunError::Changed(_) => false,
+        RunError::NoCapacity { .. }
+        | RunError::Invalid(_)
+        | RunError::Random(_)
+        | RunError::Busy(_)
+        | RunError::Stuck(_) => true,
+    }
+}
+
+/// How long to pause after so many failures in a row.
+fn pause<H: Hosts>(with: &Reconciler<H>, failures: u32) -> Duration {
+    let doubled = 1_u32
+        .checked_shl(failures.saturating_sub(1))
+        .unwrap_or(u32::MAX);
+    with.limits
+        .first_pause
+        .saturating_mul(doubled)
+        .min(with.limits.longest_pause)
+}
+
+/// Sleeps, or until somebody interrupts.
+async fn rest(span: Duration, interrupts: &mut watch::Receiver<u32>) {
+    let interrupted = async {
+        if interrupts.changed().await.is_err() {
+            // Nobody is left who could interrupt.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = tokio::time::sleep(span) => {}
+        () = interrupted => {}
+    }
+}
