@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::plane::{Plane, PlaneError, Up};
+use super::plane::{Plane, PlaneError};
 use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
@@ -44,6 +44,16 @@ impl Change<'_> {
             .map_err(anyhow::Error::from)?;
         effect(&self.local.0.plane)
     }
+
+    /// Tells the machine to shut down. One that is off already is found so by the next call.
+    /// Telling it twice is harmless, so a death right after it leaves nothing half done.
+    pub(super) fn power_off(&self, instance: &str) -> Result<(), PlaneError> {
+        let inner = &self.local.0;
+        match inner.plane.power_off(instance, inner.delays.shutdown_grace) {
+            Err(PlaneError::Gone) => Ok(()),
+            outcome => outcome,
+        }
+    }
 }
 
 impl Local {
@@ -56,8 +66,8 @@ impl Local {
         let inner: &Arc<Inner> = &self.0;
         let lock = inner.store.lock()?;
         let mut world = inner.read()?;
-        let now = inner.clock.now();
-        recover(inner, &lock, &mut world, now)?;
+        let now = world.advance(inner.clock.now());
+        recover(inner, &lock, &mut world)?;
         catch_up(inner, &lock, &mut world, now)?;
         let mut change = Change {
             local: self,
@@ -75,7 +85,7 @@ impl Local {
             Err(error) => {
                 if change.world.unfinished.is_some() {
                     let mut world = inner.read()?;
-                    recover(inner, &change.lock, &mut world, now)?;
+                    recover(inner, &change.lock, &mut world)?;
                 }
                 Err(error)
             }
@@ -86,7 +96,7 @@ impl Local {
     /// first: an instance that went off, or a killed call.
     pub(super) fn look(&self) -> Result<World, ApiError> {
         let world = self.0.read()?;
-        let now = self.0.clock.now();
+        let now = world.now(self.0.clock.now());
         if world.unfinished.is_none()
             && over(&self.0, &world, now).is_empty()
             && releasing(&world).is_empty()
@@ -111,23 +121,16 @@ impl Inner {
 }
 
 /// Completes or undoes what a killed process left half done.
-pub(super) fn recover(
-    inner: &Inner,
-    lock: &Lock,
-    world: &mut World,
-    now: Timestamp,
-) -> Result<(), ApiError> {
+pub(super) fn recover(inner: &Inner, lock: &Lock, world: &mut World) -> Result<(), ApiError> {
+    let now = world.now(inner.clock.now());
     let Some(intent) = &world.unfinished else {
         return Ok(());
     };
     tracing::info!(?intent, "cleaning up after a call that did not end");
-    let unplug = |volume: &str, instance: &str| match &inner.plane {
-        Plane::Paper => Ok(true),
-        plane @ Plane::Real(_) => match plane.detach(volume, instance) {
-            Ok(()) | Err(PlaneError::Gone) => Ok(true),
-            Err(PlaneError::Busy) => Ok(false),
-            Err(error) => Err(ApiError::from(error)),
-        },
+    let unplug = |volume: &str, instance: &str| match inner.plane.detach(volume, instance) {
+        Ok(()) | Err(PlaneError::Gone) => Ok(true),
+        Err(PlaneError::Busy) => Ok(false),
+        Err(error) => Err(ApiError::from(error)),
     };
     match intent.clone() {
         Intent::Sweep => {}
@@ -187,7 +190,7 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<(String, Timestamp)
             let done = match &inner.plane {
                 Plane::Paper => earliest?,
                 plane @ Plane::Real(_) => {
-                    if plane.is_up(&Up::from(&instance.machine)) {
+                    if plane.is_up(&instance.machine) {
                         return None;
                     }
                     earliest.unwrap_or(now).max(now)

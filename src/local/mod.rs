@@ -28,7 +28,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 
 pub use delays::{Delays, Preset};
 pub use faults::Fault;
@@ -143,7 +142,7 @@ impl Local {
             region,
             credentials,
         };
-        change::recover(&inner, &lock, &mut world, inner.clock.now())
+        change::recover(&inner, &lock, &mut world)
             .and_then(|()| change::sweep(&inner, &world))
             .with_context(|| format!("cannot clean up {}", dir.display()))?;
         drop(lock);
@@ -247,16 +246,9 @@ impl Local {
             if change.world.instance(id, now, &self.0.delays).is_none() {
                 return Err(calls::no_such_id(id));
             }
-            if let plane @ Plane::Real(_) = &self.0.plane {
-                plane.power_off(id, self.0.delays.shutdown_grace)?;
-            }
+            change.power_off(id)?;
             change.world.begin_end(id, now, true);
             Ok(())
         })
-    }
-
-    /// Now, on its clock.
-    fn now(&self) -> Timestamp {
-        self.0.clock.now()
     }
 }

@@ -7,7 +7,6 @@
 //! Nothing here reads a clock, a parameter or the disk.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -58,34 +57,6 @@ pub(super) struct Ending {
     pub(super) by_itself: bool,
 }
 
-/// Where a machine is reached, and the process that supervises it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Machine {
-    pub(super) address: Ipv4Addr,
-    pub(super) supervisor: u32,
-    pub(super) started: u64,
-}
-
-impl From<&Machine> for Up {
-    fn from(machine: &Machine) -> Self {
-        Self {
-            address: machine.address,
-            supervisor: machine.supervisor,
-            started: machine.started,
-        }
-    }
-}
-
-impl From<Up> for Machine {
-    fn from(up: Up) -> Self {
-        Self {
-            address: up.address,
-            supervisor: up.supervisor,
-            started: up.started,
-        }
-    }
-}
-
 /// The one-time spot request behind a spot instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spot {
@@ -109,7 +80,8 @@ pub(super) struct Instance {
     pub(super) hop_limit: u32,
     /// Switching itself off terminates it (else it is then stopped).
     pub(super) terminates_itself: bool,
-    pub(super) machine: Machine,
+    /// The machine behind it, while it has one.
+    pub(super) machine: Up,
     pub(super) launched: Timestamp,
     pub(super) running: Timestamp,
     pub(super) stop: Option<Ending>,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::catalog;
@@ -40,6 +40,10 @@ pub(super) struct World {
     /// Whether machines and disks stand behind the records.
     pub(super) real: bool,
     pub(super) region: String,
+    /// The last moment at which something was changed.
+    last: Timestamp,
+    /// How far this world's time is ahead of a clock that was set back, in milliseconds.
+    ahead: i64,
     /// How many instances were ever launched.
     pub(super) launches: u32,
     pub(super) instances: BTreeMap<String, Instance>,
@@ -73,6 +77,8 @@ impl World {
             version: VERSION,
             real,
             region: region.to_owned(),
+            last: now,
+            ahead: 0,
             launches: 0,
             instances: BTreeMap::new(),
             volumes: BTreeMap::new(),
@@ -81,6 +87,27 @@ impl World {
             faults: Vec::new(),
             unfinished: None,
         }
+    }
+
+    /// This world's time, given the clock's. It does not run backwards: where the clock was set
+    /// back, what was made before would else not be there yet, for as long as that.
+    pub(super) fn now(&self, clock: Timestamp) -> Timestamp {
+        if self.last <= clock {
+            return clock;
+        }
+        (clock + SignedDuration::from_millis(self.ahead)).max(self.last)
+    }
+
+    /// As [`World::now`], at the beginning of a change: from there on time passes as the clock's.
+    pub(super) fn advance(&mut self, clock: Timestamp) -> Timestamp {
+        let now = self.now(clock);
+        self.ahead = now
+            .duration_since(clock)
+            .as_millis()
+            .try_into()
+            .unwrap_or(0);
+        self.last = now;
+        now
     }
 
     /// The instance `id` as of `at`, with its state, while it is listed.

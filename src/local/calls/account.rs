@@ -3,7 +3,6 @@
 use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::catalog;
-use crate::local::plane::Plane;
 use crate::local::records::InstanceState;
 use crate::local::wire::{ApiError, Xml};
 
@@ -57,9 +56,7 @@ pub(super) fn send_ssh_key(reading: &Reading<'_>) -> Answer {
             format!("Instance {id} is in the {} state", state.name()),
         ));
     }
-    if let plane @ Plane::Real(_) = &reading.inner.plane {
-        plane.send_ssh_key(id, user, key.trim())?;
-    }
+    reading.inner.plane.send_ssh_key(id, user, key.trim())?;
     Ok(vec![Xml::text("Success", true)])
 }
 

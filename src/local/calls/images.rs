@@ -15,22 +15,20 @@ use crate::local::wire::{ApiError, Xml};
 /// An image: id, name, when it was built.
 type Image = (String, String, Timestamp);
 
-/// The images there are, oldest first. On paper there is one.
+/// The images there are, the one that parameters stand for first. On paper there is one.
 fn images(plane: &Plane) -> Result<Vec<Image>, ApiError> {
-    let mut images = match plane {
-        Plane::Paper => vec![(
+    match plane {
+        Plane::Paper => Ok(vec![(
             catalog::PAPER_IMAGE.to_owned(),
             "xdrive-local-paper".to_owned(),
             Timestamp::UNIX_EPOCH,
-        )],
-        plane @ Plane::Real(_) => plane.images()?,
-    };
-    images.sort_by_key(|(_, _, built)| *built);
-    Ok(images)
+        )]),
+        plane @ Plane::Real(_) => Ok(plane.images()?),
+    }
 }
 
 /// The image that `asked` means: an id, or `resolve:ssm:` and one of AWS's public parameters,
-/// which all stand for the newest image of their architecture here.
+/// which all stand for the first image here, if it has their architecture.
 pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
     let images = images(&local.0.plane)?;
     let Some(parameter) = asked.strip_prefix("resolve:ssm:") else {
@@ -47,16 +45,12 @@ pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
             ),
         ));
     }
-    images
-        .into_iter()
-        .next_back()
-        .map(|(id, ..)| id)
-        .ok_or_else(|| {
-            ApiError::client(
-                "InvalidAMIID.NotFound",
-                "No image has been built in this directory yet",
-            )
-        })
+    images.into_iter().next().map(|(id, ..)| id).ok_or_else(|| {
+        ApiError::client(
+            "InvalidAMIID.NotFound",
+            "No image has been built in this directory yet",
+        )
+    })
 }
 
 /// The snapshot that an image's root disks are made from, by name only.

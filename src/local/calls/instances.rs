@@ -11,7 +11,6 @@ use super::{Answer, Reading, tags};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
-use crate::local::plane::Plane;
 use crate::local::records::{Instance, InstanceState};
 use crate::local::wire::{ApiError, Xml, blob};
 use crate::local::world::World;
@@ -190,27 +189,28 @@ pub(super) fn item(
     if matches!(state, InstanceState::Running) {
         item.push(Xml::text("ipAddress", instance.machine.address));
     }
-    let disks = world.attached_to(id, at).filter_map(|(volume, record)| {
-        let attachment = record.attachment(at)?;
-        Some(vec![
+    let mut disks: Vec<_> = world
+        .attached_to(id, at)
+        .filter_map(|(volume, record)| Some((record.attachment(at)?, volume)))
+        .collect();
+    // The root disk first, as EC2 has it.
+    disks.sort_by_key(|(attachment, _)| attachment.attaching);
+    let disks = disks.into_iter().map(|(attachment, volume)| {
+        let status = match attachment.status(at, delays.detached) {
+            // Seen from the instance, a volume that is held on to is detaching.
+            "busy" => "detaching",
+            status => status,
+        };
+        let ebs = [
+            Xml::text("volumeId", volume),
+            Xml::text("status", status),
+            Xml::text("attachTime", stamp(attachment.attaching)),
+            Xml::text("deleteOnTermination", attachment.deletes(at)),
+        ];
+        vec![
             Xml::text("deviceName", &attachment.device),
-            Xml::node(
-                "ebs",
-                [
-                    Xml::text("volumeId", volume),
-                    Xml::text(
-                        "status",
-                        match attachment.status(at, delays.detached) {
-                            // Seen from the instance, a volume that is held on to is detaching.
-                            "busy" => "detaching",
-                            status => status,
-                        },
-                    ),
-                    Xml::text("attachTime", stamp(attachment.attaching)),
-                    Xml::text("deleteOnTermination", attachment.deletes(at)),
-                ],
-            ),
-        ])
+            Xml::node("ebs", ebs),
+        ]
     });
     item.push(Xml::list("blockDeviceMapping", disks));
     if let Some(token) = &instance.token {
@@ -303,16 +303,14 @@ pub(super) fn terminate(request: Request<'_>, change: &mut Change<'_>) -> Answer
     }
     let mut items = Vec::new();
     for (id, before) in states {
-        let has_machine = change
+        let lives = change
             .world
             .instances
             .get(id)
             .is_some_and(|instance| instance.termination.is_none());
-        if has_machine {
-            let machine = !matches!(before, InstanceState::Stopped);
-            if let (plane @ Plane::Real(_), true) = (&change.local.0.plane, machine) {
-                // Asking twice is harmless, so a death right after it leaves nothing half done.
-                plane.power_off(id, delays.shutdown_grace)?;
+        if lives {
+            if !matches!(before, InstanceState::Stopped) {
+                change.power_off(id)?;
             }
             change.world.begin_end(id, now, false);
         }
@@ -414,10 +412,7 @@ pub(super) fn console(reading: &Reading<'_>) -> Answer {
     {
         return Err(no_such("i-", id));
     }
-    let output = match &reading.inner.plane {
-        Plane::Paper => Vec::new(),
-        plane @ Plane::Real(_) => plane.console(id)?,
-    };
+    let output = reading.inner.plane.console(id)?;
     Ok(vec![
         Xml::text("instanceId", id),
         Xml::text("timestamp", stamp(reading.now)),

@@ -10,7 +10,7 @@ use super::request::{Request, new_id, repeats};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::plane;
-use crate::local::records::{Attachment, Instance, Machine, Spot, Tags, Volume};
+use crate::local::records::{Attachment, Instance, Spot, Tags, Volume};
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 
@@ -95,16 +95,13 @@ fn launch_one(
     let launches = change.world.launches;
     change.world.launches = launches.wrapping_add(1);
     // On paper: an address that no machine has (RFC 2544, benchmarking).
-    let machine = up.map_or_else(
-        || Machine {
-            address: Ipv4Addr::from_bits(
-                Ipv4Addr::new(198, 18, 0, 0).to_bits() | (launches & 0x1_ffff),
-            ),
-            supervisor: 0,
-            started: 0,
-        },
-        Machine::from,
-    );
+    let machine = up.unwrap_or_else(|| plane::Up {
+        address: Ipv4Addr::from_bits(
+            Ipv4Addr::new(198, 18, 0, 0).to_bits() | (launches & 0x1_ffff),
+        ),
+        supervisor: 0,
+        started: 0,
+    });
     let delays = change.local.delays();
     let now = change.now;
     let tags = |kind: &str| {

@@ -449,7 +449,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             if let Some((error, _)) = lost {
                 return Err(error);
             }
-            let now = local.now();
+            let now = world.now(local.clock().now());
             let delays = local.delays();
             let children = read(&Reading {
                 request,

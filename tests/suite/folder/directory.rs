@@ -1,6 +1,8 @@
 //! The state directory: shared, damaged, left behind by the killed.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 
 use super::{Folder, call, launch_params, pass, text, texts};
 
@@ -8,14 +10,7 @@ use super::{Folder, call, launch_params, pass, text, texts};
 fn two_handles_share_one_world() {
     // The machine's own clock: threads, not tokio's one.
     let folder = tempfile::tempdir().unwrap();
-    let open = || {
-        xdrive::local::Local::open(xdrive::local::OpenOptions::new(
-            folder.path(),
-            xdrive::local::plane::Plane::Paper,
-            xdrive::clock::Clock::system(),
-        ))
-        .unwrap()
-    };
+    let open = || system(folder.path());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -154,4 +149,130 @@ async fn a_directory_stays_what_it_was_made_as() {
     );
     options.settings.region = Some("mars-1".into());
     assert!(xdrive::local::Local::open(options).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_hides_and_stops_nothing() {
+    let folder = Folder::aws();
+    let id = folder.launch();
+    pass(2.0).await;
+    let hour = jiff::SignedDuration::from_hours(1);
+    let mut options = xdrive::local::OpenOptions::new(
+        &folder.path(""),
+        xdrive::local::plane::Plane::Paper,
+        xdrive::clock::Clock::tokio(folder.clock.now() - hour),
+    );
+    options.settings = folder.settings.clone();
+    let set_back = xdrive::local::Local::open(options).unwrap();
+    let state = || {
+        let seen = call(&set_back, "DescribeInstances", &[("InstanceId.1", &id)]).unwrap();
+        text(super::find(&seen, "instanceState").unwrap(), "name")
+    };
+    assert_eq!(state(), "pending");
+    call(
+        &set_back,
+        "CreateVolume",
+        &[("AvailabilityZone", "us-east-1a"), ("Size", "1")],
+    )
+    .unwrap();
+    pass(20.0).await;
+    assert_eq!(state(), "running");
+    assert_eq!(folder.instance_state(&id), "running");
+}
+
+/// Not a test: what `a_killed_writer_loses_nothing_that_was_answered` runs and kills.
+#[test]
+#[ignore = "the other process of a_killed_writer_loses_nothing_that_was_answered"]
+fn writer() {
+    let Some(dir) = std::env::var_os("XDRIVE_TEST_WRITER") else {
+        return;
+    };
+    let local = system(std::path::Path::new(&dir));
+    let mut out = std::io::stdout();
+    loop {
+        let params = [("AvailabilityZone", "us-east-1a"), ("Size", "1")];
+        let made = call(&local, "CreateVolume", &params).unwrap();
+        writeln!(out, "made {}", text(&made, "volumeId")).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_writer_loses_nothing_that_was_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut answered = Vec::new();
+    for _ in 0..5 {
+        let mut writers: Vec<_> = (0..2)
+            .map(|_| {
+                Command::new(std::env::current_exe().unwrap())
+                    .args([
+                        "folder::directory::writer",
+                        "--exact",
+                        "--ignored",
+                        "--nocapture",
+                    ])
+                    .env("XDRIVE_TEST_WRITER", dir.path())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let mut outputs: Vec<_> = writers
+            .iter_mut()
+            .map(|writer| BufReader::new(writer.stdout.take().unwrap()).lines())
+            .collect();
+        // Both are in full swing when they are killed.
+        for output in &mut outputs {
+            answered.extend(
+                output
+                    .by_ref()
+                    .map(Result::unwrap)
+                    .filter(|line| made(line))
+                    .take(8),
+            );
+        }
+        for writer in &mut writers {
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+        }
+        for output in outputs {
+            answered.extend(output.map(Result::unwrap).filter(|line| made(line)));
+        }
+    }
+    let local = system(dir.path());
+    let all = texts(&call(&local, "DescribeVolumes", &[]).unwrap(), "volumeId");
+    // The last line may be cut off by the kill.
+    for line in answered
+        .iter()
+        .filter(|line| line.len() == "made vol-".len() + 17)
+    {
+        assert!(
+            all.iter().any(|id| line.ends_with(id)),
+            "{line} was answered and is not there"
+        );
+    }
+    // At most one call for each killed process was carried out and not answered.
+    assert!(
+        all.len() <= answered.len() + 10,
+        "{} {}",
+        all.len(),
+        answered.len()
+    );
+    let names = std::fs::read_dir(dir.path()).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["credentials.json", "lock", "state.json"]);
+}
+
+fn made(line: &str) -> bool {
+    line.starts_with("made vol-")
+}
+
+/// The EC2 in `dir` on the machine's own clock: for threads and processes.
+fn system(dir: &std::path::Path) -> xdrive::local::Local {
+    xdrive::local::Local::open(xdrive::local::OpenOptions::new(
+        dir,
+        xdrive::local::plane::Plane::Paper,
+        xdrive::clock::Clock::system(),
+    ))
+    .unwrap()
 }

@@ -71,232 +71,235 @@ impl Cast {
     }
 }
 
+/// Calls that are refused, by the names of the cast, and the codes of the refusals.
+const REFUSALS: &[(&str, &str)] = &[
+    ("StopInstances InstanceId.1=RUNNING", "InvalidAction"),
+    ("DescribeVolumes Verbose=true", "UnknownParameter"),
+    ("DeleteVolume", "MissingParameter"),
+    (
+        "DeleteVolume VolumeId=vol-00000000000000009",
+        "InvalidVolume.NotFound",
+    ),
+    ("DeleteVolume VolumeId=HELD", "VolumeInUse"),
+    ("DeleteVolume VolumeId=CREATING", "IncorrectState"),
+    ("DeleteVolume VolumeId=FREE DryRun=true", "DryRunOperation"),
+    (
+        "DescribeVolumes VolumeId.1=vol-00000000000000009",
+        "InvalidVolume.NotFound",
+    ),
+    (
+        "DescribeVolumes VolumeId.1=nonsense",
+        "InvalidParameterValue",
+    ),
+    (
+        "DescribeVolumes Filter.1.Name=colour Filter.1.Value.1=red",
+        "InvalidParameterValue",
+    ),
+    (
+        "DescribeVolumes Filter.1.Name=status",
+        "InvalidParameterValue",
+    ),
+    ("DescribeVolumes MaxResults=2", "InvalidParameterValue"),
+    (
+        "DescribeVolumes MaxResults=9 VolumeId.1=FREE",
+        "InvalidParameterCombination",
+    ),
+    ("DescribeVolumes NextToken=00", "InvalidParameterValue"),
+    (
+        "DescribeInstances InstanceId.1=i-00000000000000009",
+        "InvalidInstanceID.NotFound",
+    ),
+    (
+        "DescribeInstances InstanceId.1=i-9",
+        "InvalidInstanceID.Malformed",
+    ),
+    (
+        "DescribeInstances InstanceId.1=FREE",
+        "InvalidInstanceID.Malformed",
+    ),
+    (
+        "DescribeSnapshots SnapshotId.1=snap-00000000000000009",
+        "InvalidSnapshot.NotFound",
+    ),
+    (
+        "TerminateInstances InstanceId.1=i-00000000000000009",
+        "InvalidInstanceID.NotFound",
+    ),
+    ("TerminateInstances", "MissingParameter"),
+    (
+        "AttachVolume VolumeId=FREE InstanceId=RUNNING",
+        "MissingParameter",
+    ),
+    (
+        "AttachVolume VolumeId=FREE InstanceId=PENDING Device=/dev/sdg",
+        "IncorrectState",
+    ),
+    (
+        "AttachVolume VolumeId=FREE InstanceId=TERMINATED Device=/dev/sdg",
+        "IncorrectState",
+    ),
+    (
+        "AttachVolume VolumeId=CREATING InstanceId=RUNNING Device=/dev/sdg",
+        "IncorrectState",
+    ),
+    (
+        "AttachVolume VolumeId=HELD InstanceId=RUNNING Device=/dev/sdg",
+        "VolumeInUse",
+    ),
+    (
+        "AttachVolume VolumeId=FREE InstanceId=RUNNING Device=/dev/sdf",
+        "InvalidParameterValue",
+    ),
+    (
+        "AttachVolume VolumeId=FREE InstanceId=RUNNING Device=/dev/vda",
+        "InvalidParameterValue",
+    ),
+    (
+        "AttachVolume VolumeId=AWAY InstanceId=RUNNING Device=/dev/sdg",
+        "InvalidVolume.ZoneMismatch",
+    ),
+    ("DetachVolume VolumeId=FREE", "IncorrectState"),
+    ("DetachVolume VolumeId=HELD Force=true", "UnknownParameter"),
+    (
+        "DetachVolume VolumeId=HELD InstanceId=PENDING",
+        "InvalidAttachment.NotFound",
+    ),
+    (
+        "DetachVolume VolumeId=HELD Device=/dev/sdz",
+        "InvalidAttachment.NotFound",
+    ),
+    ("CreateVolume Size=8", "MissingParameter"),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a",
+        "MissingParameter",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1x Size=8",
+        "InvalidParameterValue",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a Size=0",
+        "InvalidParameterValue",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a Size=many",
+        "InvalidParameterValue",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a Size=8 Encrypted=maybe",
+        "InvalidParameterValue",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a SnapshotId=COPYING",
+        "IncorrectState",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a SnapshotId=snap-00000000000000009",
+        "InvalidSnapshot.NotFound",
+    ),
+    (
+        "CreateVolume AvailabilityZone=us-east-1a Size=8 TagSpecification.1.ResourceType=snapshot",
+        "InvalidParameterValue",
+    ),
+    ("CreateSnapshot VolumeId=CREATING", "IncorrectState"),
+    (
+        "CreateSnapshot VolumeId=FREE",
+        "SnapshotCreationPerVolumeRateExceeded",
+    ),
+    (
+        "DeleteSnapshot SnapshotId=snap-00000000000000009",
+        "InvalidSnapshot.NotFound",
+    ),
+    ("CreateTags ResourceId.1=FREE", "MissingParameter"),
+    (
+        "CreateTags ResourceId.1=FREE Tag.1.Key=aws:x Tag.1.Value=y",
+        "InvalidParameterValue",
+    ),
+    (
+        "CreateTags ResourceId.1=nonsense Tag.1.Key=x Tag.1.Value=y",
+        "InvalidID",
+    ),
+    (
+        "CreateTags ResourceId.1=vol-00000000000000009 Tag.1.Key=x",
+        "InvalidVolume.NotFound",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=0",
+        "InvalidParameterValue",
+    ),
+    (
+        "RunInstances ImageId=ami-00000000000000009 MinCount=1 MaxCount=1",
+        "InvalidAMIID.NotFound",
+    ),
+    (
+        "RunInstances ImageId=resolve:ssm:/no/such MinCount=1 MaxCount=1",
+        "InvalidParameterValue",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t3.huge",
+        "InvalidParameterValue",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t4g.micro",
+        "InvalidParameterValue",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 KeyName=mine",
+        "InvalidKeyPair.NotFound",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 UserData=!",
+        "InvalidUserData.Malformed",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 SubnetId=subnet-00000000000000009",
+        "InvalidSubnetID.NotFound",
+    ),
+    (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 SecurityGroupId.1=sg-00000000000000009",
+        "InvalidGroup.NotFound",
+    ),
+    (
+        "ModifyInstanceAttribute InstanceId=RUNNING",
+        "InvalidParameterCombination",
+    ),
+    (
+        "ModifyInstanceAttribute InstanceId=TERMINATED InstanceInitiatedShutdownBehavior.Value=stop",
+        "IncorrectInstanceState",
+    ),
+    (
+        "ModifyInstanceAttribute InstanceId=RUNNING BlockDeviceMapping.1.DeviceName=/dev/sdz BlockDeviceMapping.1.Ebs.DeleteOnTermination=true",
+        "InvalidInstanceAttributeValue",
+    ),
+    (
+        "CreateSecurityGroup GroupName=default GroupDescription=x",
+        "InvalidGroup.Duplicate",
+    ),
+    ("DeleteSecurityGroup GroupName=default", "CannotDelete"),
+    (
+        "DeleteSecurityGroup GroupName=nobody",
+        "InvalidGroup.NotFound",
+    ),
+    (
+        "DescribeInstanceTypes InstanceType.1=t3.huge",
+        "InvalidInstanceType",
+    ),
+    (
+        "SendSSHPublicKey InstanceId=RUNNING InstanceOSUser=ec2-user SSHPublicKey=nonsense",
+        "InvalidArgsException",
+    ),
+    (
+        "SendSSHPublicKey InstanceId=RUNNING InstanceOSUser=../root SSHPublicKey=ssh-ed25519",
+        "InvalidArgsException",
+    ),
+];
+
 #[tokio::test(start_paused = true)]
 async fn refusals_have_ec2s_codes() {
     let cast = Cast::on_stage().await;
-    for (line, code) in [
-        ("StopInstances InstanceId.1=RUNNING", "InvalidAction"),
-        ("DescribeVolumes Verbose=true", "UnknownParameter"),
-        ("DeleteVolume", "MissingParameter"),
-        (
-            "DeleteVolume VolumeId=vol-00000000000000009",
-            "InvalidVolume.NotFound",
-        ),
-        ("DeleteVolume VolumeId=HELD", "VolumeInUse"),
-        ("DeleteVolume VolumeId=CREATING", "IncorrectState"),
-        ("DeleteVolume VolumeId=FREE DryRun=true", "DryRunOperation"),
-        (
-            "DescribeVolumes VolumeId.1=vol-00000000000000009",
-            "InvalidVolume.NotFound",
-        ),
-        (
-            "DescribeVolumes VolumeId.1=nonsense",
-            "InvalidParameterValue",
-        ),
-        (
-            "DescribeVolumes Filter.1.Name=colour Filter.1.Value.1=red",
-            "InvalidParameterValue",
-        ),
-        (
-            "DescribeVolumes Filter.1.Name=status",
-            "InvalidParameterValue",
-        ),
-        ("DescribeVolumes MaxResults=2", "InvalidParameterValue"),
-        (
-            "DescribeVolumes MaxResults=9 VolumeId.1=FREE",
-            "InvalidParameterCombination",
-        ),
-        ("DescribeVolumes NextToken=00", "InvalidParameterValue"),
-        (
-            "DescribeInstances InstanceId.1=i-00000000000000009",
-            "InvalidInstanceID.NotFound",
-        ),
-        (
-            "DescribeInstances InstanceId.1=i-9",
-            "InvalidInstanceID.Malformed",
-        ),
-        (
-            "DescribeInstances InstanceId.1=FREE",
-            "InvalidInstanceID.Malformed",
-        ),
-        (
-            "DescribeSnapshots SnapshotId.1=snap-00000000000000009",
-            "InvalidSnapshot.NotFound",
-        ),
-        (
-            "TerminateInstances InstanceId.1=i-00000000000000009",
-            "InvalidInstanceID.NotFound",
-        ),
-        ("TerminateInstances", "MissingParameter"),
-        (
-            "AttachVolume VolumeId=FREE InstanceId=RUNNING",
-            "MissingParameter",
-        ),
-        (
-            "AttachVolume VolumeId=FREE InstanceId=PENDING Device=/dev/sdg",
-            "IncorrectState",
-        ),
-        (
-            "AttachVolume VolumeId=FREE InstanceId=TERMINATED Device=/dev/sdg",
-            "IncorrectState",
-        ),
-        (
-            "AttachVolume VolumeId=CREATING InstanceId=RUNNING Device=/dev/sdg",
-            "IncorrectState",
-        ),
-        (
-            "AttachVolume VolumeId=HELD InstanceId=RUNNING Device=/dev/sdg",
-            "VolumeInUse",
-        ),
-        (
-            "AttachVolume VolumeId=FREE InstanceId=RUNNING Device=/dev/sdf",
-            "InvalidParameterValue",
-        ),
-        (
-            "AttachVolume VolumeId=FREE InstanceId=RUNNING Device=/dev/vda",
-            "InvalidParameterValue",
-        ),
-        (
-            "AttachVolume VolumeId=AWAY InstanceId=RUNNING Device=/dev/sdg",
-            "InvalidVolume.ZoneMismatch",
-        ),
-        ("DetachVolume VolumeId=FREE", "IncorrectState"),
-        ("DetachVolume VolumeId=HELD Force=true", "UnknownParameter"),
-        (
-            "DetachVolume VolumeId=HELD InstanceId=PENDING",
-            "InvalidAttachment.NotFound",
-        ),
-        (
-            "DetachVolume VolumeId=HELD Device=/dev/sdz",
-            "InvalidAttachment.NotFound",
-        ),
-        ("CreateVolume Size=8", "MissingParameter"),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a",
-            "MissingParameter",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1x Size=8",
-            "InvalidParameterValue",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a Size=0",
-            "InvalidParameterValue",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a Size=many",
-            "InvalidParameterValue",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a Size=8 Encrypted=maybe",
-            "InvalidParameterValue",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a SnapshotId=COPYING",
-            "IncorrectState",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a SnapshotId=snap-00000000000000009",
-            "InvalidSnapshot.NotFound",
-        ),
-        (
-            "CreateVolume AvailabilityZone=us-east-1a Size=8 TagSpecification.1.ResourceType=snapshot",
-            "InvalidParameterValue",
-        ),
-        ("CreateSnapshot VolumeId=CREATING", "IncorrectState"),
-        (
-            "CreateSnapshot VolumeId=FREE",
-            "SnapshotCreationPerVolumeRateExceeded",
-        ),
-        (
-            "DeleteSnapshot SnapshotId=snap-00000000000000009",
-            "InvalidSnapshot.NotFound",
-        ),
-        ("CreateTags ResourceId.1=FREE", "MissingParameter"),
-        (
-            "CreateTags ResourceId.1=FREE Tag.1.Key=aws:x Tag.1.Value=y",
-            "InvalidParameterValue",
-        ),
-        (
-            "CreateTags ResourceId.1=nonsense Tag.1.Key=x Tag.1.Value=y",
-            "InvalidID",
-        ),
-        (
-            "CreateTags ResourceId.1=vol-00000000000000009 Tag.1.Key=x",
-            "InvalidVolume.NotFound",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=0",
-            "InvalidParameterValue",
-        ),
-        (
-            "RunInstances ImageId=ami-00000000000000009 MinCount=1 MaxCount=1",
-            "InvalidAMIID.NotFound",
-        ),
-        (
-            "RunInstances ImageId=resolve:ssm:/no/such MinCount=1 MaxCount=1",
-            "InvalidParameterValue",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t3.huge",
-            "InvalidParameterValue",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t4g.micro",
-            "InvalidParameterValue",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 KeyName=mine",
-            "InvalidKeyPair.NotFound",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 UserData=!",
-            "InvalidUserData.Malformed",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 SubnetId=subnet-00000000000000009",
-            "InvalidSubnetID.NotFound",
-        ),
-        (
-            "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 SecurityGroupId.1=sg-00000000000000009",
-            "InvalidGroup.NotFound",
-        ),
-        (
-            "ModifyInstanceAttribute InstanceId=RUNNING",
-            "InvalidParameterCombination",
-        ),
-        (
-            "ModifyInstanceAttribute InstanceId=TERMINATED InstanceInitiatedShutdownBehavior.Value=stop",
-            "IncorrectInstanceState",
-        ),
-        (
-            "ModifyInstanceAttribute InstanceId=RUNNING BlockDeviceMapping.1.DeviceName=/dev/sdz BlockDeviceMapping.1.Ebs.DeleteOnTermination=true",
-            "InvalidInstanceAttributeValue",
-        ),
-        (
-            "CreateSecurityGroup GroupName=default GroupDescription=x",
-            "InvalidGroup.Duplicate",
-        ),
-        ("DeleteSecurityGroup GroupName=default", "CannotDelete"),
-        (
-            "DeleteSecurityGroup GroupName=nobody",
-            "InvalidGroup.NotFound",
-        ),
-        (
-            "DescribeInstanceTypes InstanceType.1=t3.huge",
-            "InvalidInstanceType",
-        ),
-        (
-            "SendSSHPublicKey InstanceId=RUNNING InstanceOSUser=ec2-user SSHPublicKey=nonsense",
-            "InvalidArgsException",
-        ),
-        (
-            "SendSSHPublicKey InstanceId=RUNNING InstanceOSUser=../root SSHPublicKey=ssh-ed25519",
-            "InvalidArgsException",
-        ),
-    ] {
+    for (line, code) in REFUSALS {
         let (given, message) = cast.refused(line);
-        assert_eq!(given, code, "{line}: {message}");
+        assert_eq!(given, *code, "{line}: {message}");
         assert!(!message.is_empty(), "{line}");
     }
 }
