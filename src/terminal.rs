@@ -12,8 +12,8 @@ use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::SIGSTOP;
 
 mod screen;
 
@@ -124,8 +124,9 @@ pub fn suspend() -> io::Result<()> {
     if let Some(before) = &*saved {
         set(before);
     }
-    // SIGTSTP itself is caught; a caught one could not stop us.
-    kill_process(getpid(), Signal::STOP)?;
+    // Not SIGTSTP, which is caught. Raised in this thread, so that it stops before the next line:
+    // a `kill` of the whole process may be taken by another thread, while this one goes on.
+    signal_hook::low_level::raise(SIGSTOP)?;
     match &*saved {
         Some(before) => set_raw(before),
         None => Ok(()),

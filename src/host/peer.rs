@@ -103,7 +103,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
         limits: russh::Limits {
             rekey_write_limit: 1 << 36,
             rekey_read_limit: 1 << 36,
-            rekey_time_limit: Duration::from_secs(7 * 24 * 60 * 60),
+            rekey_time_limit: Duration::from_hours(7 * 24),
         },
         window_size: if gated { LINE_WINDOW } else { WINDOW },
         preferred: Preferred {

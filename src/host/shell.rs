@@ -56,7 +56,7 @@ pub enum Exit {
         /// The signal's number on Linux; 0 if it has no number here.
         number: u32,
     },
-    /// The user typed `~.`.
+    /// The user typed `~.`, or closed the terminal.
     Escaped,
     /// The connection ended first; why.
     Lost(String),
@@ -290,7 +290,11 @@ async fn pump(
             () = backlog.shrunk.notified(), if !room => {}
             chunk = ends.input.next(), if room && queue.is_some() => {
                 let Some(chunk) = chunk else {
-                    // The end of input is sent after the last of it.
+                    // A terminal in raw mode has no end of input but its own.
+                    if screen.is_some() {
+                        break Exit::Escaped;
+                    }
+                    // Sent after the last of the input.
                     queue = None;
                     continue;
                 };

@@ -85,7 +85,7 @@ async fn echo(stream: &mut TcpStream, line: &[u8]) {
 }
 
 async fn eight_streams_through(sshd: &Sshd) {
-    const LENGTH: usize = 16 << 20;
+    const LENGTH: usize = 8 << 20;
     let server = server(Arc::default()).await;
     let forward = Forward::open(&sshd.connect().await, 0, server.address).await;
     let forward = forward.unwrap();

@@ -1,8 +1,12 @@
 //! SSH against a real sshd on a loopback address of its own.
 
+mod client;
 mod command;
 mod forward;
+mod piped;
+mod pty;
 mod sshd;
+mod terminal;
 
 /// How long anything that should happen may take on a busy machine.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(20);

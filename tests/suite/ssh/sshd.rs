@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use xdrive::host::{HostKey, Line, Ssh, Target, UserKey};
+use xdrive::host::{HostKey, Ssh, Target, UserKey};
 
 use super::eventually;
 
@@ -115,10 +115,6 @@ impl Sshd {
             Ok(ssh) => ssh,
             Err(error) => panic!("{error}; {}", self.log()),
         }
-    }
-
-    pub(super) async fn line(&self) -> Line {
-        Line::open(&self.connect().await).await.unwrap()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {

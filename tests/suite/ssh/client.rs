@@ -1,0 +1,120 @@
+//! A client of its own process, as small as a session can be: connect, attach, pass signals on.
+//!
+//! What is attached to standard input and output cannot be tested inside the test's own process. So
+//! this test binary runs itself anew, with the one test [`attached_to_standard_streams`] selected
+//! and a task in the environment, between pipes or in a pseudo-terminal.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use xdrive::host::{Line, Shell, Ssh, Target};
+use xdrive::signals::{Signal, Signals};
+
+use super::sshd::Sshd;
+
+const TASK: &str = "XDRIVE_TEST_TASK";
+const SELF: &str = "ssh::client::attached_to_standard_streams";
+
+/// What a client does.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) address: std::net::SocketAddr,
+    user: String,
+    host_key: String,
+    user_key: String,
+    pub(super) command: String,
+    /// In a terminal, or between pipes.
+    pub(super) terminal: bool,
+    /// Whether an interrupt is a panic.
+    pub(super) fragile: bool,
+    /// Where to write how it ended: standard output is the command's.
+    report: PathBuf,
+}
+
+impl Task {
+    pub(super) fn new(sshd: &Sshd, command: &str) -> Self {
+        let target = sshd.target("tester");
+        Self {
+            address: target.address,
+            user: target.user,
+            host_key: target.host_key,
+            user_key: sshd.user_key.private().to_owned(),
+            command: command.to_owned(),
+            terminal: false,
+            fragile: false,
+            report: sshd.path("report"),
+        }
+    }
+
+    /// The program, its arguments and its environment.
+    pub(super) fn call(&self) -> (PathBuf, [&'static str; 5], (&'static str, String)) {
+        let arguments = ["--exact", SELF, "--ignored", "--nocapture", "--quiet"];
+        let task = serde_json::to_string(self).unwrap();
+        (std::env::current_exe().unwrap(), arguments, (TASK, task))
+    }
+
+    /// A command between pipes that runs this task.
+    pub(super) fn piped(&self) -> Command {
+        let (program, arguments, (name, value)) = self.call();
+        let mut command = Command::new(program);
+        command.args(arguments).env(name, value);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// How a client says that it ended.
+pub(super) fn report(sshd: &Sshd) -> String {
+    std::fs::read_to_string(sshd.path("report")).unwrap_or_default()
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn attached_to_standard_streams() {
+    if let Ok(task) = std::env::var(TASK) {
+        return attach(serde_json::from_str(&task).unwrap()).await;
+    }
+    // Selected like any other test: it attaches itself to something.
+    let sshd = Sshd::start();
+    let mut client = Task::new(&sshd, "exit 3").piped();
+    let output = client.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(report(&sshd), "Status(3) 3", "{output:?}");
+}
+
+async fn attach(task: Task) {
+    let mut signals = Signals::install().unwrap();
+    let target = Target {
+        address: task.address,
+        user: task.user,
+        host_key: task.host_key,
+    };
+    let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
+    let line = Line::open(&ssh).await.unwrap();
+    let mut shell = if task.terminal {
+        Shell::terminal(line, &task.command).await.unwrap()
+    } else {
+        Shell::piped(line, &task.command).await.unwrap()
+    };
+    let end = loop {
+        tokio::select! {
+            exit = shell.ended() => break format!("{exit:?} {}", exit.code()),
+            reason = ssh.ended() => break format!("lost: {reason}"),
+            signal = signals.next() => match signal {
+                Signal::Resize => shell.resize(),
+                Signal::Suspend => shell.suspend().unwrap(),
+                Signal::Continue => shell.resume().unwrap(),
+                Signal::Interrupt { .. } => {
+                    assert!(!task.fragile, "as asked");
+                    shell.kill(rustix::process::Signal::INT);
+                }
+                signal => break format!("{signal:?}"),
+            },
+        }
+    };
+    drop(shell);
+    std::fs::write(&task.report, end).unwrap();
+}

@@ -1,0 +1,290 @@
+//! A shell in a terminal, and the terminal after it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::client::{Task, report};
+use super::eventually;
+use super::pty::Pty;
+use super::sshd::Sshd;
+
+/// A shell whose prompt is computed, so that it cannot be taken for its own echo.
+const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
+
+fn task(sshd: &Sshd) -> Task {
+    let mut task = Task::new(sshd, SHELL);
+    task.terminal = true;
+    task
+}
+
+fn at_prompt(sshd: &Sshd) -> Pty {
+    let pty = Pty::start(&task(sshd));
+    pty.see("42>");
+    assert!(!pty.modes_are_as_before(), "raw mode is on");
+    pty
+}
+
+fn ended_well(mut pty: Pty, sshd: &Sshd, expected: &str) {
+    pty.wait();
+    assert_eq!(report(sshd), expected);
+    assert!(pty.modes_are_as_before(), "the terminal's modes are back");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_shell_runs_in_a_terminal_of_the_same_kind_and_size() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    pty.type_in("echo $TERM $(stty size) $((40+4))\r");
+    pty.see("xterm 24 80 44");
+    pty.resize(30, 100);
+    // The size travels beside what is typed.
+    pty.type_in("until [ \"$(stty size)\" = '30 100' ]; do :; done; echo grown$((1+1))\r");
+    pty.see("grown2");
+    pty.type_in("exit 37\r");
+    ended_well(pty, &sshd, "Status(37) 37");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn the_remote_terminal_has_the_local_ones_keys() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    pty.type_in(
+        "stty -a | tr ' ' '\\n' | grep -c -e '^-\\?iutf8' -e icrnl; stty -a | grep erase\r",
+    );
+    pty.see("erase = ^?");
+    pty.type_in("exit\r");
+    ended_well(pty, &sshd, "Status(0) 0");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn ctrl_c_and_ctrl_z_belong_to_the_remote() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    pty.type_in("echo wait$((1+1)); sleep 1000\r");
+    pty.see("wait2");
+    pty.type_in("\x03");
+    pty.type_in("echo over$((1+1))\r");
+    pty.see("over2");
+    pty.type_in("\x1a");
+    pty.type_in("exit 5\r");
+    ended_well(pty, &sshd, "Status(5) 5");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn ctrl_c_ends_a_flood_soon() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    pty.type_in("yes\r");
+    pty.see("y\ny\ny");
+    pty.type_in("\x03");
+    pty.type_in("clear; echo calm$((1+1))\r");
+    pty.see("calm2");
+    pty.type_in("exit 0\r");
+    ended_well(pty, &sshd, "Status(0) 0");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn escapes_list_themselves_and_end_the_session() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    pty.type_in("\r~?");
+    pty.see("end the session and save");
+    pty.type_in("\r~.");
+    pty.wait();
+    pty.see("~.");
+    ended_well(pty, &sshd, "Escaped 255");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn what_is_left_on_in_the_terminal_is_switched_off() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    let on = r"printf '\033[?1049h\033[?1000h\033[?2004h\033[?25lfull%s' screen";
+    pty.type_in(&format!("{on}\r"));
+    pty.see("fullscreen");
+    assert!(pty.screen(vt100::Screen::alternate_screen));
+    pty.type_in("\r~.");
+    pty.wait();
+    eventually("a usable screen", || {
+        pty.screen(|screen| {
+            !screen.alternate_screen()
+                && !screen.hide_cursor()
+                && !screen.bracketed_paste()
+                && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        })
+    });
+    ended_well(pty, &sshd, "Escaped 255");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn signals_that_end_the_session_give_the_terminal_back() {
+    let expected = [
+        (Signal::TERM, "Terminate"),
+        (Signal::HUP, "Hangup"),
+        (Signal::QUIT, "Terminate"),
+    ];
+    for (signal, word) in expected {
+        let sshd = Sshd::start();
+        let pty = at_prompt(&sshd);
+        pty.signal(signal);
+        ended_well(pty, &sshd, word);
+    }
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_panic_gives_the_terminal_back_before_it_speaks() {
+    let sshd = Sshd::start();
+    let mut fragile = task(&sshd);
+    fragile.fragile = true;
+    let mut pty = Pty::start(&fragile);
+    pty.see("42>");
+    pty.signal(Signal::INT);
+    pty.wait();
+    pty.see("as asked");
+    // In raw mode its lines would be staircases.
+    let start = pty.screen(|screen| {
+        screen
+            .rows(0, 80)
+            .any(|row| row.trim_end() == "as asked" || row.starts_with("as asked"))
+    });
+    assert!(start, "{}", pty.contents());
+    ended_well(pty, &sshd, "");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_closed_terminal_is_a_hang_up() {
+    let sshd = Sshd::start();
+    let (program, arguments, (name, value)) = task(&sshd).call();
+    let call = format!("exec {} {}", program.display(), arguments.join(" "));
+    // A terminal emulator without a window, that can be closed without saying good-bye.
+    let mut emulator = Command::new("script")
+        .args(["--quiet", "--flush", "--command", &call, "/dev/null"])
+        .env(name, value)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = emulator.stdout.take().unwrap();
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("42>") {
+        let mut some = [0; 100];
+        let length = output.read(&mut some).unwrap();
+        assert!(length > 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&some[..length]);
+    }
+    emulator.kill().unwrap();
+    emulator.wait().unwrap();
+    // It gets a signal and reads the end of its input, in either order.
+    eventually("the client notices", || {
+        ["Hangup", "Escaped 255"].contains(&report(&sshd).as_str())
+    });
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn suspending_leaves_raw_mode_and_continuing_enters_it_again() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    for by_escape in [true, false] {
+        if by_escape {
+            pty.type_in("\r~\x1a");
+        } else {
+            pty.signal(Signal::TSTP);
+        }
+        eventually("it stops", || pty.state() == 'T');
+        assert!(pty.modes_are_as_before(), "while it is stopped");
+        pty.resize(33, 99);
+        pty.signal(Signal::CONT);
+        eventually("raw mode again", || !pty.modes_are_as_before());
+        pty.type_in("\recho back$((1+1)) $(stty size)\r");
+        pty.see("back2 33 99");
+        pty.type_in("clear\r");
+        eventually("a clear screen", || !pty.contents().contains("back2"));
+    }
+    pty.type_in("exit 8\r");
+    ended_well(pty, &sshd, "Status(8) 8");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_host_that_dies_gives_the_terminal_back() {
+    let mut sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    sshd.kill();
+    pty.wait();
+    assert!(pty.modes_are_as_before());
+    let report = report(&sshd);
+    assert!(report.to_lowercase().starts_with("lost"), "{report}");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn the_escape_works_on_a_dead_link() {
+    let sshd = Sshd::start();
+    let link = Link::to(sshd.address);
+    let mut through = task(&sshd);
+    through.address = link.address;
+    let mut pty = Pty::start(&through);
+    pty.see("42>");
+    link.dead.store(true, Ordering::Relaxed);
+    pty.type_in(&"what nobody takes\r".repeat(1000));
+    pty.type_in("~.");
+    ended_well(pty, &sshd, "Escaped 255");
+}
+
+/// A way to sshd that carries nothing any more when it is dead, and says nothing either.
+struct Link {
+    address: SocketAddr,
+    dead: Arc<AtomicBool>,
+}
+
+impl Link {
+    fn to(sshd: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let dead = Arc::new(AtomicBool::new(false));
+        let is_dead = Arc::clone(&dead);
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (near, far) = (near.unwrap(), TcpStream::connect(sshd).unwrap());
+                let ends = [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap()),
+                    (far, near),
+                ];
+                for (from, to) in ends {
+                    let dead = Arc::clone(&is_dead);
+                    std::thread::spawn(move || carry(from, to, &dead));
+                }
+            }
+        });
+        Self { address, dead }
+    }
+}
+
+/// Until either end is closed; while `dead`, everything is swallowed.
+fn carry(mut from: TcpStream, mut to: TcpStream, dead: &AtomicBool) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        while dead.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if to.write_all(&buffer[..length]).is_err() {
+            return;
+        }
+    }
+}
