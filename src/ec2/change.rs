@@ -71,7 +71,14 @@ impl Ec2 {
             let request = request.client_token(format!("{}-2", order.client_token));
             answer = unless_throttled(CALL, || request.clone().send()).await;
         }
-        let answer = answer?;
+        let answer = answer.map_err(|error| match error.kind {
+            // What is not there is an image or a subnet that the order names: no new id that lags.
+            Kind::NotFound => Error {
+                kind: Kind::Invalid,
+                ..error
+            },
+            _ => error,
+        })?;
         let launched = answer
             .instances()
             .first()

@@ -24,9 +24,10 @@ use crate::clock::Clock;
 use crate::local::Local;
 use crate::local::wire::InProcess;
 
-/// How long one attempt of a call may take. `RunInstances` answers within a few seconds; a lost
-/// packet on a bad line must not look like a hang for minutes.
-const ATTEMPT: Duration = Duration::from_secs(30);
+/// How long one attempt of a call may take. No line to the EC2 in a folder can go silent, but a
+/// call may wait for a slow disk to take what an instance wrote: the limit is only there so that
+/// nothing hangs for ever.
+const ATTEMPT: Duration = Duration::from_mins(5);
 
 /// Pauses before repeating a call that EC2 turned away unread (`RequestLimitExceeded`): its token
 /// buckets refill every second.

@@ -147,7 +147,8 @@ fn kind(code: &str, status: u16) -> Kind {
         | "InsufficientFreeAddressesInSubnet"
         | "SpotMaxPriceTooLow"
         | "UnfulfillableCapacity"
-        | "Unsupported" => Kind::Capacity,
+        | "Unsupported"
+        | "VolumeTypeNotAvailableInZone" => Kind::Capacity,
         "MaxSpotInstanceCountExceeded" | "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => {
             Kind::SpotUnavailable
         }

@@ -146,10 +146,12 @@ async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request()
     );
     let used = scene.ec2.delete_volume(&volume).await.unwrap_err();
     assert_eq!(used.kind, Kind::State, "{used}");
-    let mut order = launch_order("b");
-    order.image = "no image".to_owned();
-    let wrong = scene.ec2.launch(&order).await.unwrap_err();
-    assert_eq!(wrong.kind, Kind::Invalid, "{wrong}");
+    for image in ["no image", "ami-0123456789abcdef0"] {
+        let mut order = launch_order("b");
+        order.image = image.to_owned();
+        let wrong = scene.ec2.launch(&order).await.unwrap_err();
+        assert_eq!(wrong.kind, Kind::Invalid, "{wrong}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,8 @@ use aws_sigv4::sign::v4::SigningParams;
 
 use super::*;
 
+type Request = http::Request<Bytes>;
+
 fn key() -> Credentials {
     Credentials {
         access_key_id: "AKIDEXAMPLE".to_owned(),
@@ -18,6 +20,18 @@ fn now() -> Timestamp {
 }
 
 fn request(service: &str, headers: &[(&'static str, &'static str)], body: &str) -> Request {
+    let mut request = http::Request::post("http://localhost/")
+        .body(Bytes::copy_from_slice(body.as_bytes()))
+        .unwrap();
+    for (name, value) in headers {
+        request
+            .headers_mut()
+            .insert(*name, HeaderValue::from_static(value));
+    }
+    signed(service, headers, request)
+}
+
+fn signed(service: &str, headers: &[(&str, &str)], mut request: Request) -> Request {
     let key = key();
     let identity = Identity::from_keys(&key.access_key_id, &key.secret_access_key, None).into();
     let params = SigningParams::builder()
@@ -29,27 +43,17 @@ fn request(service: &str, headers: &[(&'static str, &'static str)], body: &str) 
         .build()
         .unwrap()
         .into();
-    let mut request = http::Request::post("http://localhost/")
-        .body(Bytes::copy_from_slice(body.as_bytes()))
-        .unwrap();
-    for (name, value) in headers {
-        request
-            .headers_mut()
-            .insert(*name, HeaderValue::from_static(value));
-    }
     let signable = SignableRequest::new(
-        "POST",
-        "http://localhost/",
+        request.method().as_str(),
+        request.uri().to_string(),
         headers.iter().copied(),
-        SignableBody::Bytes(body.as_bytes()),
+        SignableBody::Bytes(request.body()),
     )
     .unwrap();
     let (instructions, _) = sign(signable, &params).unwrap().into_parts();
     instructions.apply_to_request_http1x(&mut request);
     request
 }
-
-type Request = http::Request<Bytes>;
 
 /// Answers `DescribeThings`, and echoes the parameters of everything else's names in an error.
 fn table(action: &str, params: &Params) -> Result<Xml, ApiError> {
@@ -111,6 +115,15 @@ fn ec2_answers_in_its_namespace_with_the_request_id() {
              <item><id>&amp;</id></item></thingSet></DescribeThingsResponse>"
         )
     );
+}
+
+#[test]
+fn a_question_may_stand_in_the_address_as_well() {
+    let address = "http://localhost/?Version=2016-11-15&Action=DescribeThings&Id.1=a%20%C3%A4";
+    let request = http::Request::get(address).body(Bytes::new()).unwrap();
+    let (status, _, body) = answer(&signed("ec2", &[], request));
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("<id>a ä</id>"), "{body}");
 }
 
 #[test]
