@@ -65,7 +65,7 @@ impl Local {
     ) -> Result<T, ApiError> {
         let inner: &Arc<Inner> = &self.0;
         let lock = inner.store.lock()?;
-        let mut world = inner.read()?;
+        let mut world = World::clone(&*inner.read()?);
         let now = world.advance(inner.clock.now());
         recover(inner, &lock, &mut world)?;
         catch_up(inner, &lock, &mut world, now)?;
@@ -84,7 +84,7 @@ impl Local {
             }
             Err(error) => {
                 if change.world.unfinished.is_some() {
-                    let mut world = inner.read()?;
+                    let mut world = World::clone(&*inner.read()?);
                     recover(inner, &change.lock, &mut world)?;
                 }
                 Err(error)
@@ -94,7 +94,7 @@ impl Local {
 
     /// The world as of now, for reading. Takes the lock only if something must be written down
     /// first: an instance that went off, or a killed call.
-    pub(super) fn look(&self) -> Result<World, ApiError> {
+    pub(super) fn look(&self) -> Result<Arc<World>, ApiError> {
         let world = self.0.read()?;
         let now = world.now(self.0.clock.now());
         if world.unfinished.is_none()
@@ -103,16 +103,15 @@ impl Local {
         {
             return Ok(world);
         }
-        self.change(|change| Ok(change.world.clone()))
+        self.change(|change| Ok(Arc::new(change.world.clone())))
     }
 }
 
 impl Inner {
-    fn read(&self) -> Result<World, StoreError> {
-        Ok(self
-            .store
-            .read()?
-            .unwrap_or_else(|| World::new(self.real(), &self.region, self.clock.now())))
+    fn read(&self) -> Result<Arc<World>, StoreError> {
+        let known = self.store.read()?;
+        Ok(known
+            .unwrap_or_else(|| Arc::new(World::new(self.real(), &self.region, self.clock.now()))))
     }
 
     pub(super) fn real(&self) -> bool {

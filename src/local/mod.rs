@@ -119,7 +119,7 @@ impl Local {
         };
         catalog::check_region(&region)?;
         let mut world = if let Some(world) = known {
-            world
+            Arc::unwrap_or_clone(world)
         } else {
             let world = world::World::new(real, &region, clock.now());
             store.write(&lock, &world)?;

@@ -13,6 +13,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,15 @@ pub(super) struct Store {
     dir: PathBuf,
     /// Whether a change must survive a power cut: not where nothing real stands behind it.
     durable: bool,
+    /// What was read or written last: parsing it again would cost more than all else in a call.
+    known: Mutex<Option<Known>>,
+}
+
+/// A state file's bytes, and what they mean.
+#[derive(Debug)]
+struct Known {
+    bytes: Vec<u8>,
+    world: Arc<World>,
 }
 
 /// The right to change the state; given back when dropped.
@@ -108,6 +118,7 @@ impl Store {
         Ok(Self {
             dir: dir.to_owned(),
             durable,
+            known: Mutex::new(None),
         })
     }
 
@@ -159,7 +170,7 @@ impl Store {
     }
 
     /// The world as it stands; `None` in a directory never used.
-    pub(super) fn read(&self) -> Result<Option<World>, StoreError> {
+    pub(super) fn read(&self) -> Result<Option<Arc<World>>, StoreError> {
         #[derive(Deserialize)]
         struct Format {
             version: u32,
@@ -186,8 +197,19 @@ impl Store {
             path: path.clone(),
             cause,
         };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.bytes == bytes) {
+            return Ok(Some(Arc::clone(&known.world)));
+        }
         match serde_json::from_slice::<World>(&bytes) {
-            Ok(world) if world.version == VERSION => Ok(Some(world)),
+            Ok(world) if world.version == VERSION => {
+                let world = Arc::new(world);
+                *known = Some(Known {
+                    bytes,
+                    world: Arc::clone(&world),
+                });
+                Ok(Some(world))
+            }
             // A newer format need not be readable as this one: its number is.
             outcome => match (serde_json::from_slice::<Format>(&bytes), outcome) {
                 (Ok(format), _) if format.version > VERSION => Err(StoreError::Newer {
@@ -210,7 +232,12 @@ impl Store {
             path: path.clone(),
             cause,
         })?;
-        self.replace(&path, &bytes, 0o644)
+        self.replace(&path, &bytes, 0o644)?;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Known {
+            bytes,
+            world: Arc::new(world.clone()),
+        });
+        Ok(())
     }
 
     /// The credentials of this directory, made on first use.
