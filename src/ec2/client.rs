@@ -55,14 +55,11 @@ pub struct Ec2 {
 
 impl Ec2 {
     /// Connects to `endpoint`; no call is made yet.
-    #[expect(
-        clippy::unused_async,
-        reason = "credentials of a real account are looked up asynchronously"
-    )]
     pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        let Endpoint::Local(local) = endpoint;
-        let http = SharedHttpClient::new(InProcess::new(local.clone()));
-        Ok(Self::local(&local, http))
+        let http = match &endpoint {
+            Endpoint::Local(local) => SharedHttpClient::new(InProcess::new(local.clone())),
+        };
+        Self::connect_through(endpoint, http).await
     }
 
     /// As [`Ec2::connect`], with every request going through `http`: a test's way to lose answers.
@@ -74,8 +71,9 @@ impl Ec2 {
         endpoint: Endpoint,
         http: SharedHttpClient,
     ) -> Result<Self, Error> {
-        let Endpoint::Local(local) = endpoint;
-        Ok(Self::local(&local, http))
+        match endpoint {
+            Endpoint::Local(local) => Ok(Self::local(&local, http)),
+        }
     }
 
     /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason

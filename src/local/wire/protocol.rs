@@ -16,6 +16,9 @@ const TARGET: &str = "x-amz-target";
 /// The only STS call, and the parameter that tells an STS request from one for EC2.
 const CALLER: &str = "GetCallerIdentity";
 
+/// The only call of EC2 Instance Connect.
+const SEND_KEY: &str = "SendSSHPublicKey";
+
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
@@ -124,8 +127,8 @@ impl Service {
         Ok(Question { action, params })
     }
 
-    /// Writes an answer to `action`.
-    pub(super) fn write(self, action: &str, answer: Xml, request_id: &str) -> Answer {
+    /// Writes an answer.
+    pub(super) fn write(self, answer: Xml, request_id: &str) -> Answer {
         let body = match self {
             Self::InstanceConnect => write_json(&answer, request_id),
             Self::Ec2 => {
@@ -134,7 +137,6 @@ impl Service {
                 root.document(Some(&self.xmlns()))
             }
             Self::Sts => {
-                debug_assert_eq!(action, CALLER);
                 let result = Xml::node("GetCallerIdentityResult", answer.children);
                 let metadata = Xml::node("ResponseMetadata", [Xml::text("RequestId", request_id)]);
                 Xml::node("GetCallerIdentityResponse", [result, metadata])
@@ -287,9 +289,6 @@ fn pairs(request: &http::Request<Bytes>) -> impl Iterator<Item = (String, String
         .chain(form_urlencoded::parse(request.body()))
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
-
-/// The only call of EC2 Instance Connect.
-const SEND_KEY: &str = "SendSSHPublicKey";
 
 fn read_json(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
     let unknown = || ApiError::client("UnknownOperationException", "");

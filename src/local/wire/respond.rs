@@ -41,7 +41,7 @@ impl Desk<'_> {
             .admit(service, request)
             .and_then(|question| {
                 let answer = call(&question.action, &question.params)?;
-                Ok(service.write(&question.action, answer, &id))
+                Ok(service.write(answer, &id))
             })
             .unwrap_or_else(|error| {
                 tracing::debug!(%error, "refused");
