@@ -7,6 +7,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
@@ -25,6 +26,8 @@ const UNREAD: usize = 64 << 20;
 const BACKLOG: u32 = 1024;
 /// How many ports after the preferred one are tried before the system chooses.
 const TRIES: u16 = 100;
+/// Before accepting again, after the system could not accept.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a forward could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -83,8 +86,11 @@ impl Drop for Forward {
 
 /// One listener for IPv4 and one for IPv6 where there is any, on the same port.
 fn listen(preferred: u16) -> io::Result<Vec<TcpListener>> {
-    let last = preferred.saturating_add(TRIES);
-    let candidates = (preferred..=last).chain(std::iter::once(0));
+    let next = (1..TRIES).map(|step| match preferred {
+        0 => 0,
+        port => port.saturating_add(step),
+    });
+    let candidates = std::iter::once(preferred).chain(next).chain([0]);
     let mut error = io::Error::from(io::ErrorKind::AddrInUse);
     for port in candidates {
         match listen_both(port) {
@@ -134,9 +140,9 @@ async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<S
             Some(_) = connections.join_next() => continue,
             _ = ssh.ended() => return,
         };
-        // An error here is that of one connection, or passes (too many open files).
+        // An error here is that of one connection, or passes when some end (too many open files).
         let Ok((stream, from)) = accepted else {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PAUSE).await;
             continue;
         };
         let (ssh, target) = (ssh.clone(), *targets.borrow());

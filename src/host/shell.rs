@@ -23,7 +23,7 @@ use super::escape::{Escapes, HELP, Typed};
 use super::line::Line;
 use super::modes;
 use super::ssh::{Ssh, SshError};
-use super::streams::{Sink, Source};
+use super::streams::{Sink, Source, Stop};
 use crate::terminal::{self, Raw, Screen};
 
 /// How long the host may take to open a terminal and start a command.
@@ -81,6 +81,7 @@ pub struct Shell {
     pump: JoinHandle<Exit>,
     requests: mpsc::UnboundedSender<Request>,
     exit: Option<Exit>,
+    typing: Option<Stop>,
     raw: Option<Raw>,
 }
 
@@ -103,22 +104,24 @@ impl Shell {
         let session = start(&line.ssh, command, Some(&request)).await?;
         let ends = Ends::open(&line, TYPED)?;
         let screen = Some((Escapes::default(), Screen::default()));
+        let typing = ends.input.stop()?;
         let raw = Some(Raw::enter()?);
-        Ok(Self::spawn(session, ends, screen, raw, line))
+        Ok(Self::spawn(session, ends, screen, (typing, raw), line))
     }
 
     /// Runs `command` on the host between the local standard streams.
     pub async fn piped(line: Line, command: &str) -> Result<Self, ShellError> {
         let session = start(&line.ssh, command, None).await?;
         let ends = Ends::open(&line, PIPED)?;
-        Ok(Self::spawn(session, ends, None, None, line))
+        let typing = ends.input.stop()?;
+        Ok(Self::spawn(session, ends, None, (typing, None), line))
     }
 
     fn spawn(
         session: Session,
         ends: Ends,
         screen: Option<(Escapes, Screen)>,
-        raw: Option<Raw>,
+        (typing, raw): (Stop, Option<Raw>),
         line: Line,
     ) -> Self {
         let (requests, asked) = mpsc::unbounded_channel();
@@ -133,6 +136,7 @@ impl Shell {
             pump,
             requests,
             exit: None,
+            typing: Some(typing),
             raw,
         }
     }
@@ -196,6 +200,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         // Reading ends first, so that nothing typed from here on is eaten; then the modes.
+        self.typing = None;
         self.pump.abort();
         self.raw = None;
     }

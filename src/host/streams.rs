@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,21 +29,34 @@ const DRAINED: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct Source {
     chunks: mpsc::Receiver<Bytes>,
-    /// Its other end tells the thread that this one is gone.
-    _alive: UnixStream,
+    stop: Stop,
+}
+
+/// Ends a [`Source`]'s reading when it is dropped, from wherever.
+#[derive(Debug)]
+pub(super) struct Stop(UnixStream);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // Fails only where the thread has ended.
+        let _ended = self.0.shutdown(Shutdown::Both);
+    }
 }
 
 impl Source {
     pub(super) fn open(input: OwnedFd) -> io::Result<Self> {
-        let (alive, stop) = UnixStream::pair()?;
+        let (near, stop) = UnixStream::pair()?;
         let (sender, chunks) = mpsc::channel(1);
         std::thread::Builder::new()
             .name("input".to_owned())
             .spawn(move || read(&input, &stop, &sender))?;
-        Ok(Self {
-            chunks,
-            _alive: alive,
-        })
+        let stop = Stop(near);
+        Ok(Self { chunks, stop })
+    }
+
+    /// A second way to end the reading.
+    pub(super) fn stop(&self) -> io::Result<Stop> {
+        Ok(Stop(self.stop.0.try_clone()?))
     }
 
     /// What was read next; `None` at its end. Loses nothing if dropped before it is ready.

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use xdrive::host::{HostKey, Ssh, SshError, Target, UserKey};
 
+use super::link::Link;
 use super::sshd::Sshd;
 
 #[tokio::test]
@@ -218,4 +219,27 @@ async fn a_lost_connection_says_so_and_leaves_nobody_waiting() {
     assert!(matches!(error, SshError::Lost(..)), "{error}");
     assert!(!ssh.ended().await.is_empty());
     assert!(ssh.run("true", b"").await.is_err());
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_link_that_dies_silently_is_noticed_after_four_unanswered_keepalives() {
+    let sshd = Sshd::start();
+    let link = Link::to(sshd.address);
+    let target = Target {
+        address: link.address,
+        ..sshd.target("root")
+    };
+    let ssh = Ssh::connect(&target, sshd.user_key.private())
+        .await
+        .unwrap();
+    assert_eq!(ssh.run("true", b"").await.unwrap().status, 0);
+    link.die();
+    // From here on time passes as soon as there is nothing else to do.
+    tokio::time::pause();
+    let start = tokio::time::Instant::now();
+    let reason = ssh.ended().await;
+    assert_eq!(reason, "no answer for 20 seconds");
+    let seconds = start.elapsed().as_secs();
+    assert!((15..=20).contains(&seconds), "{seconds} s");
 }

@@ -3,6 +3,7 @@
 mod client;
 mod command;
 mod forward;
+mod link;
 mod piped;
 mod pty;
 mod sshd;

@@ -1,7 +1,7 @@
 //! A command between pipes: its standard streams are the local ones.
 
 use std::io::{Read, Write};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -193,4 +193,28 @@ fn a_host_that_vanishes_is_a_lost_connection() {
         report.starts_with("lost: ") || report.starts_with("Lost("),
         "{report}"
     );
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+    let sshd = Sshd::start();
+    let task = Task::new(&sshd, "echo ready >&2; read word; exit 9");
+    let direct = task.piped();
+    let mut nohup = Command::new("sh");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+    nohup.arg(direct.get_program()).args(direct.get_args());
+    for (name, value) in direct.get_envs() {
+        nohup.env(name, value.unwrap());
+    }
+    nohup.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = Client(nohup.stderr(Stdio::piped()).spawn().unwrap());
+    let mut ready = [0; 6];
+    let mut stderr = client.0.stderr.take().unwrap();
+    stderr.read_exact(&mut ready).unwrap();
+    client.signal(Signal::HUP);
+    let mut stdin = client.0.stdin.take().unwrap();
+    stdin.write_all(b"on\n").unwrap();
+    eventually("the client ends", || client.0.try_wait().unwrap().is_some());
+    assert_eq!(report(&sshd), "Status(9) 9");
 }

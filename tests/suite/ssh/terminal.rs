@@ -1,16 +1,13 @@
 //! A shell in a terminal, and the terminal after it.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::client::{Task, report};
 use super::eventually;
+use super::link::Link;
 use super::pty::Pty;
 use super::sshd::Sshd;
 
@@ -241,50 +238,8 @@ fn the_escape_works_on_a_dead_link() {
     through.address = link.address;
     let mut pty = Pty::start(&through);
     pty.see("42>");
-    link.dead.store(true, Ordering::Relaxed);
+    link.die();
     pty.type_in(&"what nobody takes\r".repeat(1000));
     pty.type_in("~.");
     ended_well(pty, &sshd, "Escaped 255");
-}
-
-/// A way to sshd that carries nothing any more when it is dead, and says nothing either.
-struct Link {
-    address: SocketAddr,
-    dead: Arc<AtomicBool>,
-}
-
-impl Link {
-    fn to(sshd: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let dead = Arc::new(AtomicBool::new(false));
-        let is_dead = Arc::clone(&dead);
-        std::thread::spawn(move || {
-            for near in listener.incoming() {
-                let (near, far) = (near.unwrap(), TcpStream::connect(sshd).unwrap());
-                let ends = [
-                    (near.try_clone().unwrap(), far.try_clone().unwrap()),
-                    (far, near),
-                ];
-                for (from, to) in ends {
-                    let dead = Arc::clone(&is_dead);
-                    std::thread::spawn(move || carry(from, to, &dead));
-                }
-            }
-        });
-        Self { address, dead }
-    }
-}
-
-/// Until either end is closed; while `dead`, everything is swallowed.
-fn carry(mut from: TcpStream, mut to: TcpStream, dead: &AtomicBool) {
-    let mut buffer = [0; 16 << 10];
-    while let Ok(length @ 1..) = from.read(&mut buffer) {
-        while dead.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        if to.write_all(&buffer[..length]).is_err() {
-            return;
-        }
-    }
 }

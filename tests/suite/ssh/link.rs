@@ -1,0 +1,54 @@
+//! A link to sshd that can die without a word.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A way to sshd that carries nothing any more when it is dead, and says nothing either.
+pub(super) struct Link {
+    pub(super) address: SocketAddr,
+    dead: Arc<AtomicBool>,
+}
+
+impl Link {
+    pub(super) fn to(sshd: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let dead = Arc::new(AtomicBool::new(false));
+        let is_dead = Arc::clone(&dead);
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (near, far) = (near.unwrap(), TcpStream::connect(sshd).unwrap());
+                let ends = [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap()),
+                    (far, near),
+                ];
+                for (from, to) in ends {
+                    let dead = Arc::clone(&is_dead);
+                    std::thread::spawn(move || carry(from, to, &dead));
+                }
+            }
+        });
+        Self { address, dead }
+    }
+
+    /// From now on nothing arrives any more, and nobody is told.
+    pub(super) fn die(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Until either end is closed; while `dead`, everything is swallowed.
+fn carry(mut from: TcpStream, mut to: TcpStream, dead: &AtomicBool) {
+    let mut buffer = [0; 16 << 10];
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        while dead.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if to.write_all(&buffer[..length]).is_err() {
+            return;
+        }
+    }
+}
