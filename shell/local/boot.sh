@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What brings an instance up, in two stages. It is handed to `sh -c`; stdout tells the supervisor.
 #
 # usage: enter INSTANCE-FOLDER NAMESPACE "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE

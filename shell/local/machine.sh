@@ -20,18 +20,14 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}/local
 arch=$(dpkg --print-architecture 2>/dev/null || uname -m)
 
-say() { printf 'machine: %s\n' "$*" >&2; }
-fail() {
-    printf 'error: machine: %s\n' "$1" >&2
-    [ -z "${2:-}" ] || printf '\nhint: %s\n' "$2" >&2
-    exit 1
-}
+. "$here/build.sh"
+builder=machine
 
 # What the tree is made of, as 17 hex digits: enough for an image id.
 fingerprint() {
     {
         printf '%s\n' "$arch"
-        cat "$here/machine.sh"
+        cat "$here/machine.sh" "$here/masked-units"
         cd "$here/tree" && find . -type f | LC_ALL=C sort | while read -r file; do
             printf '%s %s\n' "$file" "$(stat -c %a "$file")"
             cat "$file"
@@ -39,28 +35,14 @@ fingerprint() {
     } | sha256sum | cut -c1-17
 }
 
-# The mirror this machine already uses if it is a Debian, else debootstrap's own default.
-mirror() {
-    # shellcheck source=/dev/null
-    . /etc/os-release
-    [ "${ID:-}" = debian ] || return 0
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
-        sed -n -E 's,^(deb (\[[^]]*\] )?|URIs: *)(https?://[^ ]+/debian)/?( .*|$),\3,p' | head -n 1
-}
-
-# Runs a step with its words in the log, and shows the end of the log if it fails.
-logged() {
-    "$@" >>"$log" 2>&1 || {
-        tail -n 30 "$log" >&2
-        fail "could not $doing" "the whole output is in $log; run this again to go on"
-    }
-}
-
 build() {
     tree=$1
     log=$cache/machine.log
     : >"$log"
     mkdir -p "$cache/downloads/debs" "$tree"
+    # The downloaded packages are read and written by one at a time.
+    exec 8>"$cache/downloads/lock"
+    flock 8
 
     doing='unpack the base system'
     say "$release base system"
@@ -84,6 +66,7 @@ build() {
     # shellcheck disable=SC2086  # a list
     logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $packages
     umount "$tree/var/cache/apt/archives" "$tree/proc"
+    flock -u 8
 
     doing='set the tree up'
     say "set-up"
@@ -126,36 +109,17 @@ prune() {
 }
 
 main() {
-    [ "$(id -u)" = 0 ] || fail "building the machine tree needs root" "sudo $0"
     tree=$cache/machine-$(fingerprint)
-    if [ ! -d "$tree" ]; then
-        for tool in debootstrap unshare flock; do
-            command -v "$tool" >/dev/null || fail "$tool is missing" "shell/try.sh installs what is needed"
-        done
-        mkdir -p "$cache"
-        exec 9>"$cache/machine.lock"
-        flock -n 9 || {
-            say "another run is building it: waiting"
-            flock 9
-        }
-    fi
-    if [ ! -d "$tree" ]; then
-        started=$(date +%s)
-        half=$tree.half
-        rm -rf "$half"
-        trap 'rm -rf "$half"' EXIT
-        trap 'exit 130' INT
-        trap 'exit 143' TERM HUP
-        unshare --mount --propagation private "$0" --build "$half" 9>&-
-        trap - EXIT
-        mv -T "$half" "$tree"
+    [ -d "$tree" ] || {
+        tools debootstrap unshare flock
+        one_at_a_time
+    }
+    [ -d "$tree" ] || {
+        build_in_namespace "$tree.half"
+        mv -T "$tree.half" "$tree"
         say "built in $(($(date +%s) - started)) s: $(du -sh "$tree" | cut -f1)"
-    fi
-    if [ "$(readlink "$cache/machine" 2>/dev/null)" != "${tree##*/}" ]; then
-        ln -sfn "${tree##*/}" "$cache/machine.new"
-        mv -T "$cache/machine.new" "$cache/machine"
-        prune "$tree"
-    fi
+    }
+    point machine "${tree##*/}" || prune "$tree"
     printf '%s\n' "$tree"
 }
 

@@ -1,0 +1,75 @@
+# shellcheck shell=sh disable=SC2154,SC2034  # variables of the script that reads this
+# What the builders of this folder have in common; they read it with `.`. A builder sets $builder
+# (its name), $here, $cache, $log, and $doing before each step that is logged.
+
+say() { printf '%s: %s\n' "$builder" "$*" >&2; }
+
+fail() {
+    printf 'error: %s: %s\n' "$builder" "$1" >&2
+    [ -z "${2:-}" ] || printf '\nhint: %s\n' "$2" >&2
+    exit 1
+}
+
+# The mirror this machine already uses if it is a Debian, else debootstrap's own default.
+mirror() {
+    # shellcheck source=/dev/null
+    . /etc/os-release
+    [ "${ID:-}" = debian ] || return 0
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
+        sed -n -E 's,^(deb (\[[^]]*\] )?|URIs: *)(https?://[^ ]+/debian)/?( .*|$),\3,p' | head -n 1
+}
+
+# Runs a step with its words in the log, and shows the end of the log if it fails.
+logged() {
+    # In a subshell of its own `set -e` holds inside functions too.
+    set +e
+    (
+        set -e
+        "$@"
+    ) >>"$log" 2>&1
+    status=$?
+    set -e
+    [ "$status" = 0 ] || {
+        tail -n 30 "$log" >&2
+        fail "could not $doing" "the whole output is in $log; run this again to go on"
+    }
+}
+
+# Refuses to begin what cannot end well.
+tools() {
+    [ "$(id -u)" = 0 ] || fail "building needs root" "sudo $0"
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || fail "$tool is missing" "shell/try.sh installs what is needed"
+    done
+}
+
+# Waits for another run of the same builder.
+one_at_a_time() {
+    mkdir -p "$cache"
+    exec 9>"$cache/$builder.lock"
+    flock -n 9 || {
+        say "another run is building it: waiting"
+        flock 9
+    }
+}
+
+# Runs `build HALF …` in a mount namespace of its own: what it mounts ends with it, however it ends.
+# HALF, a folder, is removed unless that succeeds.
+build_in_namespace() {
+    started=$(date +%s)
+    rm -rf "$1"
+    # shellcheck disable=SC2064  # now
+    trap "rm -rf '$1'" EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    unshare --mount --propagation private "$here/$builder.sh" --build "$@" 9>&-
+    trap - EXIT INT TERM HUP
+}
+
+# Makes the link $cache/LINK point to TARGET; fails if it was changed.
+point() {
+    [ "$(readlink "$cache/$1" 2>/dev/null)" != "$2" ] || return 0
+    ln -sfn "$2" "$cache/$1.new"
+    mv -T "$cache/$1.new" "$cache/$1"
+    return 1
+}
