@@ -1,17 +1,275 @@
-use super::*;
+//! Volumes and snapshots: one sparse file each, and copies that share blocks.
+//!
+//! A copy is a reflink (ioctl_ficlone(2)): taken at one moment, in some milliseconds, of a file in
+//! use. Where the state directory's file system cannot do that, the files live on an XFS of their
+//! own, kept in one sparse file: mounted at first use, unmounted by the last user. A copy made in
+//! any other way would not be of one moment; there is none.
+//!
+//! A new file gets its name when it is complete and on disk, never before.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use rustix::fs::{FlockOperation, flock, ioctl_ficlone, statvfs};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::network::computer_lock;
+use super::program::run;
+use super::{PlaneError, RealPlane, loops};
+
+/// The nominal size of the XFS, in bytes. It takes the room of what is in it.
+const STORE: u64 = 1 << 40;
+/// Below this much free space nothing is begun, in bytes: a file system in a file that finds no
+/// room for its own records in the middle of a write shuts down.
+const ROOM: u64 = 64 << 20;
+
 impl RealPlane {
     pub(super) fn create_volume(
         &self,
-        _v: &str,
-        _g: u32,
-        _s: Option<&str>,
+        volume: &str,
+        gib: u32,
+        snapshot: Option<&str>,
     ) -> Result<(), PlaneError> {
-        todo!()
+        let disks = Disks::open(&self.dir)?;
+        let source = snapshot.map(|snapshot| disks.existing(snapshot)).transpose()?;
+        disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
     }
-    pub(super) fn create_snapshot(&self, _s: &str, _v: &str) -> Result<(), PlaneError> {
-        todo!()
+
+    pub(super) fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError> {
+        let disks = Disks::open(&self.dir)?;
+        let source = disks.existing(volume)?;
+        disks.create(snapshot, Some(&source), None)
     }
-    pub(super) fn delete_copy(&self, _n: &str) -> Result<(), PlaneError> {
-        todo!()
+
+    /// Removes a volume's or snapshot's file; not there is success, in use is not.
+    pub(super) fn delete_copy(&self, id: &str) -> Result<(), PlaneError> {
+        let Some(disks) = Disks::open_if_any(&self.dir)? else {
+            return Ok(());
+        };
+        let path = disks.path(id);
+        if loops::of(&path)?.is_some() {
+            return Err(PlaneError::Busy);
+        }
+        remove(&path)
+    }
+}
+
+/// The folder of volumes and snapshots, in place for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Disks {
+    /// The state directory, absolute and without links: as sysfs writes it.
+    dir: PathBuf,
+    /// Held in common by all users; alone by whom mounts or unmounts.
+    lock: File,
+}
+
+impl Disks {
+    /// Puts the folder in place, making it first if there was none.
+    pub(super) fn open(dir: &Path) -> Result<Self, PlaneError> {
+        let open = || -> anyhow::Result<Self> {
+            fs::create_dir_all(dir)?;
+            let dir = fs::canonicalize(dir)?;
+            let lock =
+                File::options().create(true).append(true).open(dir.join("disks.lock"))?;
+            Ok(Self { dir, lock })
+        };
+        let disks = open().with_context(|| format!("opening {}", dir.display()))?;
+        disks.flock(FlockOperation::LockShared)?;
+        while !disks.is_in_place()? {
+            disks.flock(FlockOperation::LockExclusive)?;
+            disks.put_in_place()?;
+            // Between the two locks another may have unmounted it: look again.
+            disks.flock(FlockOperation::LockShared)?;
+        }
+        Ok(disks)
+    }
+
+    /// [`Disks::open`], unless there never was a volume.
+    pub(super) fn open_if_any(dir: &Path) -> Result<Option<Self>, PlaneError> {
+        let any = dir.join("disks").exists() || dir.join("disks.xfs").exists();
+        any.then(|| Self::open(dir)).transpose()
+    }
+
+    /// Where the files are.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.dir.join("disks")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.dir.join("disks.xfs")
+    }
+
+    /// The file of a volume or snapshot, there or not.
+    pub(super) fn path(&self, id: &str) -> PathBuf {
+        self.folder().join(format!("{id}.img"))
+    }
+
+    /// The file of a volume or snapshot that must be there.
+    pub(super) fn existing(&self, id: &str) -> Result<PathBuf, PlaneError> {
+        let path = self.path(id);
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(anyhow!("the file of {id} is missing: {}", path.display()).into())
+        }
+    }
+
+    /// A new file: a copy of `source` or empty, at least `size` bytes long.
+    fn create(&self, id: &str, source: Option<&Path>, size: Option<u64>) -> Result<(), PlaneError> {
+        let path = self.path(id);
+        if path.exists() {
+            return Err(anyhow!("there is a {} already", path.display()).into());
+        }
+        self.demand_room()?;
+        let half = self.folder().join(format!("{id}.half"));
+        let made = self.fill(&half, source, size).and_then(|()| {
+            fs::rename(&half, &path).map_err(|error| self.failure(&error, &path))?;
+            let folder = File::open(self.folder()).map_err(|error| self.failure(&error, &path))?;
+            folder.sync_all().map_err(|error| self.failure(&error, &path))
+        });
+        if made.is_err() {
+            remove(&half)?;
+            remove(&path)?;
+        }
+        made
+    }
+
+    fn fill(&self, half: &Path, source: Option<&Path>, size: Option<u64>) -> Result<(), PlaneError> {
+        let failure = |error: std::io::Error| self.failure(&error, half);
+        let file = File::create(half).map_err(failure)?;
+        if let Some(source) = source {
+            let source = File::open(source).map_err(failure)?;
+            ioctl_ficlone(&file, &source).map_err(|error| failure(error.into()))?;
+        }
+        let length = file.metadata().map_err(failure)?.len();
+        if let Some(size) = size.filter(|size| *size > length) {
+            file.set_len(size).map_err(failure)?;
+        }
+        file.sync_all().map_err(failure)
+    }
+
+    /// What went wrong with `path`, the want of room told apart from the rest.
+    fn failure(&self, error: &std::io::Error, path: &Path) -> PlaneError {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => PlaneError::Full(self.dir.clone()),
+            // The file in which the XFS lives could not grow.
+            _ if self.demand_room().is_err() => PlaneError::Full(self.dir.clone()),
+            _ => anyhow!("writing {}: {error}", path.display()).into(),
+        }
+    }
+
+    fn demand_room(&self) -> Result<(), PlaneError> {
+        for folder in [&self.dir, &self.folder()] {
+            let free =
+                statvfs(folder).with_context(|| format!("looking at {}", folder.display()))?;
+            if free.f_bavail.saturating_mul(free.f_frsize) < ROOM {
+                return Err(PlaneError::Full(self.dir.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the folder is the one that holds the files.
+    fn is_in_place(&self) -> Result<bool, PlaneError> {
+        let device = |path: &Path| match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(metadata.dev())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(anyhow::Error::new(error)
+                .context(format!("looking at {}", path.display()))),
+        };
+        let Some(folder) = device(&self.folder())? else {
+            return Ok(false);
+        };
+        // A folder beside a store is only the place where the store is mounted.
+        Ok(!self.store().exists() || Some(folder) != device(&self.dir)?)
+    }
+
+    fn put_in_place(&self) -> Result<(), PlaneError> {
+        if self.is_in_place()? {
+            return Ok(());
+        }
+        if !self.store().exists() {
+            if has_reflink(&self.dir)? {
+                fs::create_dir(self.folder()).context("making the folder of disks")?;
+                return Ok(());
+            }
+            self.make_store()?;
+        }
+        fs::create_dir_all(self.folder()).context("making the folder of disks")?;
+        let _lock = computer_lock("xdrive-local-loop")?;
+        // discard: what is deleted in it is given back to the file system it is a file of.
+        let options = ["-t", "xfs", "-o", "loop,discard,noatime"];
+        let arguments = options.iter().map(std::ffi::OsStr::new);
+        run("mount", arguments.chain([self.store().as_os_str(), self.folder().as_os_str()]))?;
+        Ok(())
+    }
+
+    /// Makes the XFS, sparse; it gets its name when it is complete.
+    fn make_store(&self) -> Result<(), PlaneError> {
+        let free = statvfs(&self.dir).context("looking at the free space")?;
+        if free.f_bavail.saturating_mul(free.f_frsize) < 2 * ROOM {
+            return Err(PlaneError::Full(self.dir.clone()));
+        }
+        let half = self.store().with_extension("xfs.half");
+        let file = File::create(&half).and_then(|file| file.set_len(STORE));
+        file.map_err(|error| self.failure(&error, &half))?;
+        let options = ["-q", "-f", "-m", "reflink=1", "-l", "size=64m"];
+        let arguments = options.iter().map(std::ffi::OsStr::new).chain([half.as_os_str()]);
+        let made = run("mkfs.xfs", arguments);
+        if made.is_err() {
+            remove(&half)?;
+        }
+        made?;
+        fs::rename(&half, self.store()).map_err(|error| self.failure(&error, &half))
+    }
+
+    fn flock(&self, operation: FlockOperation) -> Result<(), PlaneError> {
+        Ok(flock(&self.lock, operation)
+            .with_context(|| format!("locking {}", self.dir.join("disks.lock").display()))?)
+    }
+}
+
+impl Drop for Disks {
+    /// The last user unmounts. Whoever has the lock, or a loop device on a file, is another user.
+    fn drop(&mut self) {
+        if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        if self.store().exists() && self.is_in_place().unwrap_or(false) {
+            match unmount(self.folder(), UnmountFlags::empty()) {
+                Ok(()) | Err(Errno::BUSY) => {}
+                Err(error) => tracing::warn!(%error, "cannot unmount {}", self.folder().display()),
+            }
+        }
+    }
+}
+
+/// Whether files on the file system of `dir` can share blocks.
+fn has_reflink(dir: &Path) -> Result<bool, PlaneError> {
+    let try_it = || -> std::io::Result<bool> {
+        let mut one = tempfile::tempfile_in(dir)?;
+        one.write_all(&[1; 4096])?;
+        let other = tempfile::tempfile_in(dir)?;
+        match ioctl_ficlone(&other, &one) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS | Errno::XDEV) => {
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    };
+    Ok(try_it().with_context(|| format!("trying a reflink in {}", dir.display()))?)
+}
+
+pub(super) fn remove(path: &Path) -> Result<(), PlaneError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(anyhow::Error::new(error).context(format!("removing {}", path.display())).into())
+        }
+        _ => Ok(()),
     }
 }

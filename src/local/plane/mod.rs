@@ -20,6 +20,7 @@ mod disk;
 mod folder;
 mod guest;
 mod images;
+mod loops;
 mod machine;
 mod metadata;
 mod network;

@@ -7,14 +7,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, anyhow};
 
 use super::cgroup::Cgroups;
 use super::folder::{self, Folder};
-use super::{PlaneError, RealPlane, network};
+use super::copies::Disks;
+use super::{PlaneError, RealPlane, copies, disk, loops, network};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
 const CONSOLES: Duration = Duration::from_secs(3600);
@@ -36,9 +37,7 @@ pub(super) fn clear(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
             supervisor.kill();
         }
         if Instant::now() > deadline {
-            return Err(
-                anyhow!("the supervisor in {} does not end", folder.path().display()).into(),
-            );
+            return Err(anyhow!("the supervisor in {} does not end", folder.path().display()).into());
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -53,42 +52,71 @@ pub(super) fn clear_up(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
     let cgroups = Cgroups::new(folder.name())?;
     cgroups.kill()?;
     network::down(folder.name())?;
-    cgroups.remove()?;
-    let _ = dir;
-    Ok(())
+    disk::unplug_all(dir, folder)?;
+    cgroups.remove()
 }
 
 impl RealPlane {
     pub(super) fn sweep(
         &self,
         instances: &[&str],
-        _volumes: &[&str],
-        _snapshots: &[&str],
+        volumes: &[&str],
+        snapshots: &[&str],
     ) -> Result<(), PlaneError> {
-        let known: BTreeSet<&str> = instances.iter().copied().collect();
-        let all = folder::all(&self.dir);
-        let entries = match fs::read_dir(&all) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(anyhow::Error::new(error).into()),
-        };
-        for entry in entries {
-            let entry = entry.with_context(|| format!("reading {}", all.display()))?;
-            let name = entry.file_name();
-            let Some(instance) = name.to_str().filter(|name| !known.contains(name)) else {
+        self.sweep_instances(instances)?;
+        self.sweep_disks(&volumes.iter().chain(snapshots).copied().collect())
+    }
+
+    /// Ends and removes instances that are not in `known`.
+    fn sweep_instances(&self, known: &[&str]) -> Result<(), PlaneError> {
+        for path in entries(&folder::all(&self.dir))? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some(instance) = name.filter(|name| !known.contains(name)) else {
                 continue;
             };
             self.clear(instance)?;
-            let written =
-                fs::metadata(entry.path().join("console")).and_then(|file| file.modified());
-            let age = written
-                .ok()
-                .and_then(|at| SystemTime::now().duration_since(at).ok());
+            let written = fs::metadata(path.join("console")).and_then(|file| file.modified());
+            let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
             if age.is_none_or(|age| age > CONSOLES) {
-                fs::remove_dir_all(entry.path())
-                    .with_context(|| format!("removing {}", entry.path().display()))?;
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("removing {}", path.display()))?;
             }
         }
         Ok(())
+    }
+
+    /// Detaches loop devices that no instance has, and removes files that are not in `known`.
+    fn sweep_disks(&self, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
+        let Some(disks) = Disks::open_if_any(&self.dir)? else {
+            return Ok(());
+        };
+        let _lock = disk::lock(&self.dir)?;
+        let mut plugged = BTreeSet::new();
+        for instance in entries(&folder::all(&self.dir))? {
+            let records = entries(&instance.join("attached"))?;
+            plugged.extend(records.iter().filter_map(|record| record.file_name()?.to_str()).map(
+                |volume| disks.path(volume),
+            ));
+        }
+        loops::detach_below(&disks.folder(), |file| plugged.contains(file))?;
+        for path in entries(&disks.folder())? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let id = name.and_then(|name| name.strip_suffix(".img"));
+            if id.is_none_or(|id| !known.contains(id)) && !plugged.contains(&path) {
+                copies::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is in a folder; nothing if it is not there.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, PlaneError> {
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+    };
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => Ok(other.with_context(|| format!("reading {}", folder.display()))?),
     }
 }
