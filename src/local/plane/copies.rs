@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock, ioctl_ficlone, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::network::computer_lock;
+use super::computer::Computer;
 use super::program::run;
 use super::{PlaneError, RealPlane, loops};
 
@@ -200,7 +200,7 @@ impl Disks {
             self.make_store()?;
         }
         fs::create_dir_all(self.folder()).context("making the folder of disks")?;
-        let _lock = computer_lock("xdrive-local-loop")?;
+        let _lock = Computer::Loops.lock()?;
         // discard: what is deleted in it is given back to the file system it is a file of.
         let options = ["-t", "xfs", "-o", "loop,discard,noatime"];
         let arguments = options.iter().map(std::ffi::OsStr::new);
@@ -240,6 +240,7 @@ impl Drop for Disks {
             return;
         }
         if self.store().exists() && self.is_in_place().unwrap_or(false) {
+            let _mounts = Computer::Mounts.lock();
             match unmount(self.folder(), UnmountFlags::empty()) {
                 Ok(()) | Err(Errno::BUSY) => {}
                 Err(error) => tracing::warn!(%error, "cannot unmount {}", self.folder().display()),

@@ -14,6 +14,7 @@
 //! instance with its supervisor.
 
 mod cgroup;
+mod computer;
 mod console;
 mod copies;
 mod disk;

@@ -6,15 +6,14 @@
 //! computer or reaches another instance; a blackhole route for the whole range, there as long as
 //! any instance is, keeps packets *for* one that is gone from leaving by the default route.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
-use rustix::fs::{FlockOperation, flock};
 
 use super::PlaneError;
+use super::computer::Computer;
 use super::program::{feed, program, run};
 
 const RANGE: &str = "10.99.0.0/16";
@@ -22,9 +21,6 @@ const RANGE: &str = "10.99.0.0/16";
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// What link addresses of instances begin with: locally administered (IEEE 802c), then the address.
 const MAC: &str = "02:0a";
-/// Where Linux keeps locks of the whole computer (Filesystem Hierarchy Standard, section 5.9).
-const LOCKS: &str = "/run/lock";
-
 /// An instance's place in the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Network {
@@ -34,24 +30,10 @@ pub(super) struct Network {
     pub mac: String,
 }
 
-/// A lock that holds over all state directories of the computer, until it is dropped.
-pub(super) fn computer_lock(name: &str) -> Result<File, PlaneError> {
-    let take = || -> anyhow::Result<File> {
-        fs::create_dir_all(LOCKS)?;
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(Path::new(LOCKS).join(name))?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
-    };
-    Ok(take().with_context(|| format!("locking {LOCKS}/{name}"))?)
-}
-
 /// Makes the network namespace `name` with an interface `eth0`, reachable from the host under an
 /// address that no other instance has.
 pub(super) fn up(name: &str) -> Result<Network, PlaneError> {
-    let _lock = computer_lock("xdrive-local-network")?;
+    let _lock = Computer::Network.lock()?;
     let routes = run("ip", ["-4", "route", "show"])?;
     let address = free_address(&taken(&routes), name)
         .ok_or_else(|| anyhow!("every address of {RANGE} is taken"))?;
@@ -91,7 +73,7 @@ pub(super) fn up(name: &str) -> Result<Network, PlaneError> {
 
 /// Removes what [`up`] made; nothing there is success.
 pub(super) fn down(name: &str) -> Result<(), PlaneError> {
-    let _lock = computer_lock("xdrive-local-network")?;
+    let _lock = Computer::Network.lock()?;
     remove(name)
 }
 
@@ -105,10 +87,7 @@ fn remove(name: &str) -> Result<(), PlaneError> {
     }
     let routes = run("ip", ["-4", "route", "show"])?;
     if taken(&routes).is_empty() && routes.contains(&format!("blackhole {RANGE}")) {
-        run(
-            "ip",
-            ["route", "delete", "blackhole", RANGE, "metric", "4000"],
-        )?;
+        run("ip", ["route", "delete", "blackhole", RANGE, "metric", "4000"])?;
     }
     Ok(())
 }
@@ -121,9 +100,7 @@ fn forbid_forwarding(name: &str) -> Result<(), PlaneError> {
 /// The addresses that the host has a route to an instance for.
 fn taken(routes: &str) -> Vec<Ipv4Addr> {
     let instances = routes.lines().filter(|line| line.contains(" dev xd-"));
-    instances
-        .filter_map(|line| line.split(' ').next()?.parse().ok())
-        .collect()
+    instances.filter_map(|line| line.split(' ').next()?.parse().ok()).collect()
 }
 
 /// A free address. Where the search begins depends on the name: the address of an instance that
@@ -136,15 +113,6 @@ fn free_address(taken: &[Ipv4Addr], name: &str) -> Option<Ipv4Addr> {
         .map(|step| (start.wrapping_add(step)) % 0xff00 + 0x100)
         .map(|low| Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 99, 0, 0)) | low))
         .find(|address| !matches!(address.octets()[3], 0 | 255) && !taken.contains(address))
-}
-
-/// Whether the interface or the namespace `name` is still there.
-pub(super) fn is_there(name: &str) -> bool {
-    let exists = |path: &str| match fs::symlink_metadata(Path::new(path).join(name)) {
-        Ok(_) => true,
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    };
-    exists("/sys/class/net") || exists("/run/netns")
 }
 
 #[cfg(test)]
@@ -164,10 +132,7 @@ mod tests {
     fn an_address_is_never_given_twice_nor_the_hosts() {
         let first = free_address(&[], "xd-00000001").unwrap();
         assert_eq!(first, Ipv4Addr::new(10, 99, 1, 1));
-        assert_eq!(
-            free_address(&[first], "xd-00000001"),
-            Some(Ipv4Addr::new(10, 99, 1, 2))
-        );
+        assert_eq!(free_address(&[first], "xd-00000001"), Some(Ipv4Addr::new(10, 99, 1, 2)));
         // The last one of the range wraps around to the first.
         assert_eq!(free_address(&[], "xd-0000feff"), Some(first));
     }

@@ -18,6 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until};
 
 use super::cgroup::Cgroups;
+use super::computer::Computer;
 use super::console::Console;
 use super::folder::Folder;
 use super::guest::{self, Guest};
@@ -118,7 +119,10 @@ async fn live(
         .context("opening the control FIFO")?;
     let console = Console::open(&folder.console())?;
 
-    let mut guest = Guest::start(folder, &cgroups, &console).await?;
+    let mut guest = {
+        let _mounts = Computer::Mounts.share()?;
+        Guest::start(folder, &cgroups, &console).await?
+    };
     folder.set_init(guest.init)?;
     report(&Report::Up(Up {
         address: network.address,

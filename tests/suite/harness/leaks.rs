@@ -1,0 +1,48 @@
+//! What is left of a state directory's instances and disks, looked for from outside: nothing here
+//! uses xdrive's own idea of what there is.
+
+use std::fs;
+use std::path::Path;
+
+/// Everything of the state directory `dir` that still takes part in the running system, a line
+/// each: loop devices, mounts, processes, and the network namespaces, interfaces and cgroups of
+/// every instance that `dir` has, or had and keeps the console of.
+pub(crate) fn leaks(dir: &Path) -> Vec<String> {
+    let dir = fs::canonicalize(dir).unwrap();
+    let text = dir.to_str().unwrap();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/sys/block").unwrap().flatten() {
+        let file = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
+        if Path::new(file.trim_end()).starts_with(&dir) {
+            found.push(format!("loop device {:?}: {file:?}", entry.file_name()));
+        }
+    }
+    for line in fs::read_to_string("/proc/mounts").unwrap().lines() {
+        if line.split(' ').nth(1).is_some_and(|mount| Path::new(mount).starts_with(&dir)) {
+            found.push(format!("mount {line}"));
+        }
+    }
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let name = entry.file_name();
+        let pid: Option<u32> = name.to_str().and_then(|name| name.parse().ok());
+        if pid.is_none_or(|pid| pid == std::process::id()) {
+            continue;
+        }
+        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        if command.contains(text) {
+            found.push(format!("process {name:?}: {command}"));
+        }
+    }
+    for instance in fs::read_dir(dir.join("instances")).into_iter().flatten().flatten() {
+        let id = instance.file_name().into_string().unwrap();
+        let name = format!("xd-{}", &id[id.len() - 8..]);
+        let mut places = vec![format!("/run/netns/{name}"), format!("/sys/class/net/{name}")];
+        places.push(format!("/sys/fs/cgroup/{name}"));
+        for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+            places.push(format!("{}/{name}", hierarchy.path().display()));
+        }
+        found.extend(places.into_iter().filter(|place| fs::symlink_metadata(place).is_ok()));
+    }
+    found
+}

@@ -1,0 +1,167 @@
+use std::process::Command;
+use std::time::Duration;
+
+use xdrive::local::plane::PlaneError;
+
+use super::site::{Site, id, succeed, until};
+use crate::harness::leaks;
+
+const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
+     -H 'X-aws-ec2-metadata-token-ttl-seconds: 60'";
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
+    let site = Site::new();
+    let mut machine = site.machine("echo 'hook says hello' && touch /run/hook-was-here");
+    // Gzip, as larger user data comes.
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &machine.user_data).unwrap();
+    machine.user_data = gzip.finish().unwrap();
+    let up = site.plane.launch(&machine).unwrap();
+    assert!(site.plane.is_up(&up));
+    let host = site.reach(machine.instance.clone(), up.clone());
+    host.run("test -e /run/hook-was-here");
+    assert_eq!(host.run("cloud-init query platform"), "ec2");
+    until("a hook on the console", || {
+        let console = site.plane.console(&host.id).unwrap();
+        String::from_utf8_lossy(&console).contains("hook says hello")
+    });
+    assert_eq!(host.run("hostname"), format!("ip-{}", up.address.to_string().replace('.', "-")));
+    assert_eq!(host.run("cat /proc/1/environ | tr '\\0' '\\n' | cut -d= -f1 | sort | tr '\\n' ' '"), "PATH TERM");
+    host.run("! (echo 1 >/proc/sys/vm/overcommit_memory)");
+    host.run("! date -s @0");
+    host.run("command -v docker && command -v tmux && command -v mkfs.ext4");
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn the_metadata_service_demands_a_token() {
+    let site = Site::new();
+    let host = site.launch();
+    let get = |path: &str| {
+        host.run(&format!(
+            "curl -sf -H \"X-aws-ec2-metadata-token: $({TOKEN})\" http://169.254.169.254/latest/{path}"
+        ))
+    };
+    assert_eq!(get("meta-data/instance-id"), host.id);
+    assert_eq!(get("meta-data/local-ipv4"), host.address().to_string());
+    assert!(get("dynamic/instance-identity/document").contains(&host.id));
+    let without = "curl -s -o /dev/null -w '%{http_code}' http://169.254.169.254/latest/meta-data/";
+    assert_eq!(host.run(without), "401");
+    let spot = site.dir().join("instances").join(&host.id).join("imds/meta-data/spot");
+    std::fs::create_dir(&spot).unwrap();
+    std::fs::write(spot.join("instance-action"), "{\"action\": \"terminate\"}").unwrap();
+    assert!(get("meta-data/spot/instance-action").contains("terminate"));
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn powering_off_inside_ends_the_instance_and_nothing_is_left() {
+    let site = Site::new();
+    let host = site.launch();
+    host.ssh("root", &site.key(), "systemctl poweroff");
+    until("an end", || !site.plane.is_up(&host.up));
+    assert_eq!(leaks(site.dir()), [""; 0]);
+    let console = site.plane.console(&host.id).unwrap();
+    assert!(String::from_utf8_lossy(&console).contains("Powering off"));
+    assert!(matches!(
+        site.plane.power_off(&host.id, Duration::ZERO),
+        Err(PlaneError::Gone)
+    ));
+    site.plane.clear(&host.id).unwrap();
+    site.plane.clear(&host.id).unwrap();
+    assert_eq!(site.plane.console(&host.id).unwrap(), console);
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
+    let site = Site::new();
+    let orderly = site.launch();
+    site.plane.power_off(&orderly.id, Duration::from_secs(60)).unwrap();
+    until("an end", || !site.plane.is_up(&orderly.up));
+    let console = site.plane.console(&orderly.id).unwrap();
+    assert!(String::from_utf8_lossy(&console).contains("Powering off"));
+
+    let stubborn = site.launch();
+    stubborn.run("mkdir -p /run/systemd/system && systemd-run -p KillMode=none -p ExecStop='/bin/sleep 600' sleep 600");
+    site.plane.power_off(&stubborn.id, Duration::from_millis(300)).unwrap();
+    until("an end", || !site.plane.is_up(&stubborn.up));
+    assert_eq!(leaks(site.dir()), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
+    let site = Site::new();
+    let host = site.launch();
+    let volume = id("vol");
+    site.plane.create_volume(&volume, 1, None).unwrap();
+    site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    host.run("mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt && dd if=/dev/zero of=/mnt/f bs=1M count=8 2>&1");
+    let init = std::fs::read_to_string(
+        site.dir().join("instances").join(&host.id).join("init.json"),
+    )
+    .unwrap();
+    let init = init.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty()).unwrap();
+    succeed(Command::new("kill").args(["-KILL", &host.up.supervisor.to_string()]));
+    until("an end", || !site.plane.is_up(&host.up));
+    until("the end of process 1", || !std::path::Path::new("/proc").join(init).exists());
+    site.plane.sweep(&[], &[&volume], &[]).unwrap();
+    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.plane.sweep(&[], &[&volume], &[]).unwrap();
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn two_state_directories_live_side_by_side() {
+    let (one, other) = (Site::new(), Site::new());
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| one.launch());
+        let second = scope.spawn(|| other.launch());
+        (first.join().unwrap(), second.join().unwrap())
+    });
+    assert_ne!(first.address(), second.address());
+    one.plane.sweep(&[], &[], &[]).unwrap();
+    assert!(!one.plane.is_up(&first.up));
+    second.run("true");
+    // Neither reaches the other, nor anything beyond this computer.
+    let third = one.launch();
+    second.run(&format!("! ping -c 1 -W 1 {}", third.address()));
+    second.run("! ping -c 1 -W 1 192.0.2.1");
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn a_key_that_was_sent_logs_its_user_in() {
+    let site = Site::new();
+    let host = site.launch();
+    let key = site.dir().join("sent");
+    succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+    let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+    assert!(!host.ssh("admin", &key, "true").status.success());
+    site.plane.send_ssh_key(&host.id, "admin", public.trim()).unwrap();
+    let output = host.ssh("admin", &key, "sudo -n id -u");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+    assert!(!host.ssh("root", &key, "true").status.success(), "the key is admin's only");
+    // Sixty seconds later it is none.
+    host.run("sed -i -E 's/^[0-9]+/1/' /run/instance-connect/admin");
+    assert!(!host.ssh("admin", &key, "true").status.success());
+    assert!(site.plane.send_ssh_key(&host.id, "../root", public.trim()).is_err());
+    assert!(matches!(
+        site.plane.send_ssh_key(&id("i"), "admin", public.trim()),
+        Err(PlaneError::Gone)
+    ));
+}
+
+#[test]
+#[ignore = "needs root (namespaces)"]
+fn an_image_that_is_not_there_names_what_builds_it() {
+    let site = Site::new();
+    let mut machine = site.machine("");
+    machine.image = "ami-00000000000000000".to_owned();
+    let error = site.plane.launch(&machine).unwrap_err();
+    assert!(matches!(error, PlaneError::Missing(_)));
+    assert!(error.to_string().contains("shell/try.sh"), "{error}");
+}

@@ -1,0 +1,5 @@
+//! The data plane, real: instances that boot, disks that are plugged in, and nothing left.
+
+mod disks;
+mod instances;
+mod site;

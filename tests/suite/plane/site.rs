@@ -1,0 +1,172 @@
+//! A state directory of its own, with instances one can log in to.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use xdrive::local::plane::{Machine, Plane, RealPlane, Up};
+
+use crate::harness::leaks;
+
+/// A state directory; everything of it is gone after the test, or the test has failed.
+pub(super) struct Site {
+    pub(super) plane: Plane,
+    folder: tempfile::TempDir,
+    dir: PathBuf,
+    /// Mounted for this test alone.
+    mounted: bool,
+}
+
+/// An instance that answered.
+pub(super) struct Host {
+    pub(super) id: String,
+    pub(super) up: Up,
+    key: PathBuf,
+}
+
+impl Site {
+    pub(super) fn new() -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), false)
+    }
+
+    /// One on a file system of its own, of so many MiB.
+    pub(super) fn small(mebibytes: u32) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={mebibytes}m");
+        let mount = folder.path().to_str().unwrap();
+        succeed(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs", mount]));
+        Self::in_folder(folder, true)
+    }
+
+    fn in_folder(folder: tempfile::TempDir, mounted: bool) -> Self {
+        let dir = folder.path().join("state");
+        std::fs::create_dir(&dir).unwrap();
+        let plane = Plane::Real(RealPlane {
+            dir: dir.clone(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache(),
+        });
+        Self { plane, folder, dir, mounted }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A machine that lets this test's key in as root, prepared by a boot hook as xdrive's own are.
+    pub(super) fn machine(&self, script: &str) -> Machine {
+        let key = self.key();
+        let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+        let user_data = format!(
+            "#cloud-boothook\n#!/bin/sh\nset -e\nmkdir -p -m 700 /root/.ssh\n\
+             echo '{}' >/root/.ssh/authorized_keys\n{script}\n",
+            public.trim()
+        );
+        let images = self.plane.images().unwrap();
+        let (image, _, _) = images.first().expect("shell/local/machine.sh was run");
+        Machine {
+            instance: id("i"),
+            image: image.clone(),
+            instance_type: "m7i.large".to_owned(),
+            zone: "us-east-1a".to_owned(),
+            user_data: user_data.into_bytes(),
+            tokens_required: true,
+            account: "000000000000".to_owned(),
+        }
+    }
+
+    /// Launches it and waits until it lets this test in.
+    pub(super) fn launch(&self) -> Host {
+        let machine = self.machine("");
+        let up = self.plane.launch(&machine).unwrap();
+        self.reach(machine.instance, up)
+    }
+
+    /// Waits until the instance lets this test in.
+    pub(super) fn reach(&self, id: String, up: Up) -> Host {
+        let host = Host { id, up, key: self.key() };
+        until("a login", || host.ssh("root", &host.key, "true").status.success());
+        host
+    }
+
+    /// This test's key pair.
+    pub(super) fn key(&self) -> PathBuf {
+        let key = self.folder.path().join("key");
+        if !key.exists() {
+            succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+        }
+        key
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let swept = self.plane.sweep(&[], &[], &[]);
+        let left = leaks(&self.dir);
+        if self.mounted {
+            succeed(Command::new("umount").arg(self.folder.path()));
+        }
+        if !std::thread::panicking() {
+            swept.unwrap();
+            assert_eq!(left, [""; 0], "left behind");
+        }
+    }
+}
+
+impl Host {
+    pub(super) fn address(&self) -> Ipv4Addr {
+        self.up.address
+    }
+
+    /// Runs `command` as root; what it printed. It must succeed.
+    pub(super) fn run(&self, command: &str) -> String {
+        let output = self.ssh("root", &self.key, command);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{command}: {}\n{said}", output.status);
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    pub(super) fn ssh(&self, user: &str, key: &Path, command: &str) -> Output {
+        Command::new("ssh")
+            .args(["-F", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2"])
+            .args(["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"])
+            .args(["-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"])
+            .arg("-i")
+            .arg(key)
+            .arg(format!("{user}@{}", self.address()))
+            .arg(command)
+            .output()
+            .unwrap()
+    }
+}
+
+/// The cache that the shell scripts fill, by the same rule.
+fn cache() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    folder("XDRIVE_CACHE")
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
+        .unwrap_or_else(|| folder("HOME").unwrap().join(".cache/xdrive"))
+        .join("local")
+}
+
+/// A new id, such as no other test has.
+pub(super) fn id(kind: &str) -> String {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).unwrap();
+    format!("{kind}-0{}", hex::encode(random))
+}
+
+/// Waits until `done`; a test that waits for longer than half a minute has failed.
+pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "no {what} after 30 s");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(super) fn succeed(command: &mut Command) {
+    let status = command.status().unwrap();
+    assert!(status.success(), "{command:?}: {status}");
+}
