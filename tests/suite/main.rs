@@ -7,8 +7,10 @@
 
 mod boto;
 mod folder;
+mod harness;
 mod house;
 mod line;
+mod plane;
 mod sdk;
 mod serve;
 mod serving;

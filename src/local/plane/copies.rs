@@ -35,7 +35,9 @@ impl RealPlane {
         snapshot: Option<&str>,
     ) -> Result<(), PlaneError> {
         let disks = Disks::open(&self.dir)?;
-        let source = snapshot.map(|snapshot| disks.existing(snapshot)).transpose()?;
+        let source = snapshot
+            .map(|snapshot| disks.existing(snapshot))
+            .transpose()?;
         disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
     }
 
@@ -73,8 +75,10 @@ impl Disks {
         let open = || -> anyhow::Result<Self> {
             fs::create_dir_all(dir)?;
             let dir = fs::canonicalize(dir)?;
-            let lock =
-                File::options().create(true).append(true).open(dir.join("disks.lock"))?;
+            let lock = File::options()
+                .create(true)
+                .append(true)
+                .open(dir.join("disks.lock"))?;
             Ok(Self { dir, lock })
         };
         let disks = open().with_context(|| format!("opening {}", dir.display()))?;
@@ -129,7 +133,9 @@ impl Disks {
         let made = self.fill(&half, source, size).and_then(|()| {
             fs::rename(&half, &path).map_err(|error| self.failure(&error, &path))?;
             let folder = File::open(self.folder()).map_err(|error| self.failure(&error, &path))?;
-            folder.sync_all().map_err(|error| self.failure(&error, &path))
+            folder
+                .sync_all()
+                .map_err(|error| self.failure(&error, &path))
         });
         if made.is_err() {
             remove(&half)?;
@@ -138,7 +144,12 @@ impl Disks {
         made
     }
 
-    fn fill(&self, half: &Path, source: Option<&Path>, size: Option<u64>) -> Result<(), PlaneError> {
+    fn fill(
+        &self,
+        half: &Path,
+        source: Option<&Path>,
+        size: Option<u64>,
+    ) -> Result<(), PlaneError> {
         let failure = |error: std::io::Error| self.failure(&error, half);
         let file = File::create(half).map_err(failure)?;
         if let Some(source) = source {
@@ -178,8 +189,9 @@ impl Disks {
         let device = |path: &Path| match fs::metadata(path) {
             Ok(metadata) => Ok(Some(metadata.dev())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(anyhow::Error::new(error)
-                .context(format!("looking at {}", path.display()))),
+            Err(error) => {
+                Err(anyhow::Error::new(error).context(format!("looking at {}", path.display())))
+            }
         };
         let Some(folder) = device(&self.folder())? else {
             return Ok(false);
@@ -204,7 +216,10 @@ impl Disks {
         // discard: what is deleted in it is given back to the file system it is a file of.
         let options = ["-t", "xfs", "-o", "loop,discard,noatime"];
         let arguments = options.iter().map(std::ffi::OsStr::new);
-        run("mount", arguments.chain([self.store().as_os_str(), self.folder().as_os_str()]))?;
+        run(
+            "mount",
+            arguments.chain([self.store().as_os_str(), self.folder().as_os_str()]),
+        )?;
         Ok(())
     }
 
@@ -218,7 +233,10 @@ impl Disks {
         let file = File::create(&half).and_then(|file| file.set_len(STORE));
         file.map_err(|error| self.failure(&error, &half))?;
         let options = ["-q", "-f", "-m", "reflink=1", "-l", "size=64m"];
-        let arguments = options.iter().map(std::ffi::OsStr::new).chain([half.as_os_str()]);
+        let arguments = options
+            .iter()
+            .map(std::ffi::OsStr::new)
+            .chain([half.as_os_str()]);
         let made = run("mkfs.xfs", arguments);
         if made.is_err() {
             remove(&half)?;
@@ -268,9 +286,9 @@ fn has_reflink(dir: &Path) -> Result<bool, PlaneError> {
 
 pub(super) fn remove(path: &Path) -> Result<(), PlaneError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(anyhow::Error::new(error).context(format!("removing {}", path.display())).into())
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(anyhow::Error::new(error)
+            .context(format!("removing {}", path.display()))
+            .into()),
         _ => Ok(()),
     }
 }

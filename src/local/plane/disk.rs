@@ -130,7 +130,10 @@ pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> 
 /// One call at a time plugs in or out, over all processes on this state directory.
 pub(super) fn lock(dir: &Path) -> Result<File, PlaneError> {
     let take = || -> anyhow::Result<File> {
-        let file = File::options().create(true).append(true).open(dir.join("attach.lock"))?;
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(dir.join("attach.lock"))?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     };
@@ -140,7 +143,10 @@ pub(super) fn lock(dir: &Path) -> Result<File, PlaneError> {
 /// Whether the instance has the device mounted or open.
 fn is_used(device: &Loop, cgroups: &Cgroups) -> Result<bool, PlaneError> {
     Ok(device.is_claimed()?
-        || cgroups.processes().into_iter().any(|pid| loops::is_open_by(device.number, pid)))
+        || cgroups
+            .processes()
+            .into_iter()
+            .any(|pid| loops::is_open_by(device.number, pid)))
 }
 
 /// The names of one volume in an instance's `/dev`.
@@ -172,7 +178,12 @@ impl Nodes {
         let by_id = open_inside(&dev, BY_ID, OFlags::PATH | OFlags::DIRECTORY)?;
         let serial = volume.replace('-', "");
         let id = format!("nvme-Amazon_Elastic_Block_Store_{serial}");
-        Ok(Self { dev, by_id, ids: [format!("{id}_1"), id], alias: alias.to_owned() })
+        Ok(Self {
+            dev,
+            by_id,
+            ids: [format!("{id}_1"), id],
+            alias: alias.to_owned(),
+        })
     }
 
     /// Makes them; those that are there stay.

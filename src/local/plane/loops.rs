@@ -63,7 +63,10 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
         // Around the host's page cache: the instance has its own, and a copy of the file is then
         // exactly what the instance has written to its disk.
         let arguments = ["--find", "--nooverlap", "--direct-io=on"];
-        let arguments = arguments.iter().map(std::ffi::OsStr::new).chain([file.as_os_str()]);
+        let arguments = arguments
+            .iter()
+            .map(std::ffi::OsStr::new)
+            .chain([file.as_os_str()]);
         run("losetup", arguments)?;
     }
     Ok(of(file)?.with_context(|| format!("no loop device serves {}", file.display()))?)

@@ -87,7 +87,10 @@ fn remove(name: &str) -> Result<(), PlaneError> {
     }
     let routes = run("ip", ["-4", "route", "show"])?;
     if taken(&routes).is_empty() && routes.contains(&format!("blackhole {RANGE}")) {
-        run("ip", ["route", "delete", "blackhole", RANGE, "metric", "4000"])?;
+        run(
+            "ip",
+            ["route", "delete", "blackhole", RANGE, "metric", "4000"],
+        )?;
     }
     Ok(())
 }
@@ -100,7 +103,9 @@ fn forbid_forwarding(name: &str) -> Result<(), PlaneError> {
 /// The addresses that the host has a route to an instance for.
 fn taken(routes: &str) -> Vec<Ipv4Addr> {
     let instances = routes.lines().filter(|line| line.contains(" dev xd-"));
-    instances.filter_map(|line| line.split(' ').next()?.parse().ok()).collect()
+    instances
+        .filter_map(|line| line.split(' ').next()?.parse().ok())
+        .collect()
 }
 
 /// A free address. Where the search begins depends on the name: the address of an instance that
@@ -132,7 +137,10 @@ mod tests {
     fn an_address_is_never_given_twice_nor_the_hosts() {
         let first = free_address(&[], "xd-00000001").unwrap();
         assert_eq!(first, Ipv4Addr::new(10, 99, 1, 1));
-        assert_eq!(free_address(&[first], "xd-00000001"), Some(Ipv4Addr::new(10, 99, 1, 2)));
+        assert_eq!(
+            free_address(&[first], "xd-00000001"),
+            Some(Ipv4Addr::new(10, 99, 1, 2))
+        );
         // The last one of the range wraps around to the first.
         assert_eq!(free_address(&[], "xd-0000feff"), Some(first));
     }

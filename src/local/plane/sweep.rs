@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context as _, anyhow};
 
 use super::cgroup::Cgroups;
-use super::folder::{self, Folder};
 use super::copies::Disks;
+use super::folder::{self, Folder};
 use super::{PlaneError, RealPlane, copies, disk, loops, network};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
@@ -37,7 +37,9 @@ pub(super) fn clear(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
             supervisor.kill();
         }
         if Instant::now() > deadline {
-            return Err(anyhow!("the supervisor in {} does not end", folder.path().display()).into());
+            return Err(
+                anyhow!("the supervisor in {} does not end", folder.path().display()).into(),
+            );
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -76,7 +78,9 @@ impl RealPlane {
             };
             self.clear(instance)?;
             let written = fs::metadata(path.join("console")).and_then(|file| file.modified());
-            let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+            let age = written
+                .ok()
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
             if age.is_none_or(|age| age > CONSOLES) {
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("removing {}", path.display()))?;
@@ -94,9 +98,12 @@ impl RealPlane {
         let mut plugged = BTreeSet::new();
         for instance in entries(&folder::all(&self.dir))? {
             let records = entries(&instance.join("attached"))?;
-            plugged.extend(records.iter().filter_map(|record| record.file_name()?.to_str()).map(
-                |volume| disks.path(volume),
-            ));
+            plugged.extend(
+                records
+                    .iter()
+                    .filter_map(|record| record.file_name()?.to_str())
+                    .map(|volume| disks.path(volume)),
+            );
         }
         loops::detach_below(&disks.folder(), |file| plugged.contains(file))?;
         for path in entries(&disks.folder())? {
@@ -113,7 +120,9 @@ impl RealPlane {
 /// What is in a folder; nothing if it is not there.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, PlaneError> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
     };
     match read() {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

@@ -18,7 +18,11 @@ pub(crate) fn leaks(dir: &Path) -> Vec<String> {
         }
     }
     for line in fs::read_to_string("/proc/mounts").unwrap().lines() {
-        if line.split(' ').nth(1).is_some_and(|mount| Path::new(mount).starts_with(&dir)) {
+        if line
+            .split(' ')
+            .nth(1)
+            .is_some_and(|mount| Path::new(mount).starts_with(&dir))
+        {
             found.push(format!("mount {line}"));
         }
     }
@@ -34,15 +38,26 @@ pub(crate) fn leaks(dir: &Path) -> Vec<String> {
             found.push(format!("process {name:?}: {command}"));
         }
     }
-    for instance in fs::read_dir(dir.join("instances")).into_iter().flatten().flatten() {
+    for instance in fs::read_dir(dir.join("instances"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let id = instance.file_name().into_string().unwrap();
         let name = format!("xd-{}", &id[id.len() - 8..]);
-        let mut places = vec![format!("/run/netns/{name}"), format!("/sys/class/net/{name}")];
+        let mut places = vec![
+            format!("/run/netns/{name}"),
+            format!("/sys/class/net/{name}"),
+        ];
         places.push(format!("/sys/fs/cgroup/{name}"));
         for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
             places.push(format!("{}/{name}", hierarchy.path().display()));
         }
-        found.extend(places.into_iter().filter(|place| fs::symlink_metadata(place).is_ok()));
+        found.extend(
+            places
+                .into_iter()
+                .filter(|place| fs::symlink_metadata(place).is_ok()),
+        );
     }
     found
 }

@@ -15,8 +15,13 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     site.plane.attach(&volume, &first.id, "/dev/sdf").unwrap();
     site.plane.attach(&volume, &first.id, "/dev/sdf").unwrap();
     let by_id = format!("{BY_ID}{}", volume.replace('-', ""));
-    assert_eq!(first.run(&format!("blockdev --getsize64 {by_id}_1")), (1 << 30).to_string());
-    first.run(&format!("mkfs.ext4 -q {by_id} && mount /dev/sdf /mnt && echo first >/mnt/note && sync -f /mnt"));
+    assert_eq!(
+        first.run(&format!("blockdev --getsize64 {by_id}_1")),
+        (1 << 30).to_string()
+    );
+    first.run(&format!(
+        "mkfs.ext4 -q {by_id} && mount /dev/sdf /mnt && echo first >/mnt/note && sync -f /mnt"
+    ));
     site.plane.create_snapshot(&snapshot, &volume).unwrap();
     first.run("echo second >/mnt/note && sync -f /mnt");
 
@@ -25,15 +30,23 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     let second = site.launch();
     site.plane.attach(&copy, &second.id, "/dev/sdf").unwrap();
     assert_eq!(second.run("mount /dev/sdf /mnt && cat /mnt/note"), "first");
-    assert_eq!(second.run("blockdev --getsize64 /dev/sdf"), (2_u64 << 30).to_string());
+    assert_eq!(
+        second.run("blockdev --getsize64 /dev/sdf"),
+        (2_u64 << 30).to_string()
+    );
 
     first.run("umount /mnt");
     site.plane.detach(&volume, &first.id).unwrap();
     site.plane.detach(&volume, &first.id).unwrap();
-    first.run(&format!("! test -e {by_id} && ! test -e /dev/sdf && ! test -e /dev/nvme1n1"));
+    first.run(&format!(
+        "! test -e {by_id} && ! test -e /dev/sdf && ! test -e /dev/nvme1n1"
+    ));
     assert!(site.plane.attach(&volume, &id("i"), "/dev/sdf").is_err());
     site.plane.attach(&volume, &second.id, "/dev/sdg").unwrap();
-    assert_eq!(second.run("mkdir /tmp/v && mount /dev/sdg /tmp/v && cat /tmp/v/note"), "second");
+    assert_eq!(
+        second.run("mkdir /tmp/v && mount /dev/sdg /tmp/v && cat /tmp/v/note"),
+        "second"
+    );
 
     // Instances end with their disks mounted: the disks are free afterwards.
     site.plane.clear(&second.id).unwrap();
@@ -42,7 +55,11 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     site.plane.delete_volume(&volume).unwrap();
     site.plane.delete_volume(&volume).unwrap();
     site.plane.delete_snapshot(&snapshot).unwrap();
-    assert!(site.plane.create_volume(&id("vol"), 1, Some(&snapshot)).is_err());
+    assert!(
+        site.plane
+            .create_volume(&id("vol"), 1, Some(&snapshot))
+            .is_err()
+    );
 }
 
 #[test]
@@ -57,12 +74,19 @@ fn a_disk_in_use_is_not_pulled_out() {
 
     host.run("mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt");
     assert!(busy());
-    assert!(matches!(site.plane.delete_volume(&volume), Err(PlaneError::Busy)));
+    assert!(matches!(
+        site.plane.delete_volume(&volume),
+        Err(PlaneError::Busy)
+    ));
     // Mounted in a mount namespace of its own, as a container has it.
     host.run("systemd-run -q --unit=holder unshare --mount sleep 600 && sleep 0.2; umount /mnt");
     assert!(busy());
     host.run("systemctl kill -s KILL holder; systemctl reset-failed holder 2>/dev/null; true");
-    super::site::until("a free disk", || !host.run("grep -c /dev/nvme1n1 /proc/*/mountinfo 2>/dev/null | grep -v ':0' || true").contains(':'));
+    super::site::until("a free disk", || {
+        !host
+            .run("grep -c /dev/nvme1n1 /proc/*/mountinfo 2>/dev/null | grep -v ':0' || true")
+            .contains(':')
+    });
     // Open, though not mounted.
     host.run("systemd-run -q --unit=reader sh -c 'exec 3</dev/nvme1n1; sleep 600' && sleep 0.3");
     assert!(busy());
@@ -90,14 +114,21 @@ fn a_full_disk_leaves_no_half_snapshot() {
             Err(PlaneError::Full(_))
         ));
     }
-    assert!(matches!(site.plane.create_volume(&id("vol"), 1, None), Err(PlaneError::Full(_))));
+    assert!(matches!(
+        site.plane.create_volume(&id("vol"), 1, None),
+        Err(PlaneError::Full(_))
+    ));
     std::fs::remove_file(ballast).unwrap();
     assert!(
-        site.plane.create_volume(&id("vol"), 1, Some(&snapshot)).is_err(),
+        site.plane
+            .create_volume(&id("vol"), 1, Some(&snapshot))
+            .is_err(),
         "there is no such snapshot"
     );
     site.plane.create_snapshot(&snapshot, &volume).unwrap();
-    site.plane.create_volume(&id("vol"), 1, Some(&snapshot)).unwrap();
+    site.plane
+        .create_volume(&id("vol"), 1, Some(&snapshot))
+        .unwrap();
     assert_eq!(leaks(site.dir()), [""; 0]);
 }
 
@@ -112,7 +143,9 @@ fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
     site.plane.create_snapshot(&snapshot, &kept).unwrap();
     site.plane.sweep(&[], &[&kept], &[&snapshot]).unwrap();
     site.plane.create_snapshot(&id("snap"), &kept).unwrap();
-    site.plane.create_volume(&id("vol"), 1, Some(&snapshot)).unwrap();
+    site.plane
+        .create_volume(&id("vol"), 1, Some(&snapshot))
+        .unwrap();
     assert!(site.plane.create_snapshot(&id("snap"), &lost).is_err());
     assert_eq!(leaks(site.dir()), [""; 0]);
 }

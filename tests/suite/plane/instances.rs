@@ -27,8 +27,14 @@ fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
         let console = site.plane.console(&host.id).unwrap();
         String::from_utf8_lossy(&console).contains("hook says hello")
     });
-    assert_eq!(host.run("hostname"), format!("ip-{}", up.address.to_string().replace('.', "-")));
-    assert_eq!(host.run("cat /proc/1/environ | tr '\\0' '\\n' | cut -d= -f1 | sort | tr '\\n' ' '"), "PATH TERM");
+    assert_eq!(
+        host.run("hostname"),
+        format!("ip-{}", up.address.to_string().replace('.', "-"))
+    );
+    assert_eq!(
+        host.run("cat /proc/1/environ | tr '\\0' '\\n' | cut -d= -f1 | sort | tr '\\n' ' '"),
+        "PATH TERM"
+    );
     host.run("! (echo 1 >/proc/sys/vm/overcommit_memory)");
     host.run("! date -s @0");
     host.run("command -v docker && command -v tmux && command -v mkfs.ext4");
@@ -49,7 +55,11 @@ fn the_metadata_service_demands_a_token() {
     assert!(get("dynamic/instance-identity/document").contains(&host.id));
     let without = "curl -s -o /dev/null -w '%{http_code}' http://169.254.169.254/latest/meta-data/";
     assert_eq!(host.run(without), "401");
-    let spot = site.dir().join("instances").join(&host.id).join("imds/meta-data/spot");
+    let spot = site
+        .dir()
+        .join("instances")
+        .join(&host.id)
+        .join("imds/meta-data/spot");
     std::fs::create_dir(&spot).unwrap();
     std::fs::write(spot.join("instance-action"), "{\"action\": \"terminate\"}").unwrap();
     assert!(get("meta-data/spot/instance-action").contains("terminate"));
@@ -79,14 +89,18 @@ fn powering_off_inside_ends_the_instance_and_nothing_is_left() {
 fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
     let site = Site::new();
     let orderly = site.launch();
-    site.plane.power_off(&orderly.id, Duration::from_secs(60)).unwrap();
+    site.plane
+        .power_off(&orderly.id, Duration::from_secs(60))
+        .unwrap();
     until("an end", || !site.plane.is_up(&orderly.up));
     let console = site.plane.console(&orderly.id).unwrap();
     assert!(String::from_utf8_lossy(&console).contains("Powering off"));
 
     let stubborn = site.launch();
     stubborn.run("mkdir -p /run/systemd/system && systemd-run -p KillMode=none -p ExecStop='/bin/sleep 600' sleep 600");
-    site.plane.power_off(&stubborn.id, Duration::from_millis(300)).unwrap();
+    site.plane
+        .power_off(&stubborn.id, Duration::from_millis(300))
+        .unwrap();
     until("an end", || !site.plane.is_up(&stubborn.up));
     assert_eq!(leaks(site.dir()), [""; 0]);
 }
@@ -101,13 +115,21 @@ fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
     site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
     host.run("mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt && dd if=/dev/zero of=/mnt/f bs=1M count=8 2>&1");
     let init = std::fs::read_to_string(
-        site.dir().join("instances").join(&host.id).join("init.json"),
+        site.dir()
+            .join("instances")
+            .join(&host.id)
+            .join("init.json"),
     )
     .unwrap();
-    let init = init.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty()).unwrap();
+    let init = init
+        .split(|c: char| !c.is_ascii_digit())
+        .find(|digits| !digits.is_empty())
+        .unwrap();
     succeed(Command::new("kill").args(["-KILL", &host.up.supervisor.to_string()]));
     until("an end", || !site.plane.is_up(&host.up));
-    until("the end of process 1", || !std::path::Path::new("/proc").join(init).exists());
+    until("the end of process 1", || {
+        !std::path::Path::new("/proc").join(init).exists()
+    });
     site.plane.sweep(&[], &[&volume], &[]).unwrap();
     assert_eq!(leaks(site.dir()), [""; 0]);
     site.plane.sweep(&[], &[&volume], &[]).unwrap();
@@ -138,17 +160,30 @@ fn a_key_that_was_sent_logs_its_user_in() {
     let site = Site::new();
     let host = site.launch();
     let key = site.dir().join("sent");
-    succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+    succeed(
+        Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(&key),
+    );
     let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
     assert!(!host.ssh("admin", &key, "true").status.success());
-    site.plane.send_ssh_key(&host.id, "admin", public.trim()).unwrap();
+    site.plane
+        .send_ssh_key(&host.id, "admin", public.trim())
+        .unwrap();
     let output = host.ssh("admin", &key, "sudo -n id -u");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
-    assert!(!host.ssh("root", &key, "true").status.success(), "the key is admin's only");
+    assert!(
+        !host.ssh("root", &key, "true").status.success(),
+        "the key is admin's only"
+    );
     // Sixty seconds later it is none.
     host.run("sed -i -E 's/^[0-9]+/1/' /run/instance-connect/admin");
     assert!(!host.ssh("admin", &key, "true").status.success());
-    assert!(site.plane.send_ssh_key(&host.id, "../root", public.trim()).is_err());
+    assert!(
+        site.plane
+            .send_ssh_key(&host.id, "../root", public.trim())
+            .is_err()
+    );
     assert!(matches!(
         site.plane.send_ssh_key(&id("i"), "admin", public.trim()),
         Err(PlaneError::Gone)

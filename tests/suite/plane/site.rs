@@ -47,7 +47,12 @@ impl Site {
             program: env!("CARGO_BIN_EXE_xdrive").into(),
             cache: cache(),
         });
-        Self { plane, folder, dir, mounted }
+        Self {
+            plane,
+            folder,
+            dir,
+            mounted,
+        }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -85,8 +90,14 @@ impl Site {
 
     /// Waits until the instance lets this test in.
     pub(super) fn reach(&self, id: String, up: Up) -> Host {
-        let host = Host { id, up, key: self.key() };
-        until("a login", || host.ssh("root", &host.key, "true").status.success());
+        let host = Host {
+            id,
+            up,
+            key: self.key(),
+        };
+        until("a login", || {
+            host.ssh("root", &host.key, "true").status.success()
+        });
         host
     }
 
@@ -94,7 +105,11 @@ impl Site {
     pub(super) fn key(&self) -> PathBuf {
         let key = self.folder.path().join("key");
         if !key.exists() {
-            succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+            succeed(
+                Command::new("ssh-keygen")
+                    .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+                    .arg(&key),
+            );
         }
         key
     }
@@ -123,15 +138,41 @@ impl Host {
     pub(super) fn run(&self, command: &str) -> String {
         let output = self.ssh("root", &self.key, command);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{command}: {}\n{said}", output.status);
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        assert!(
+            output.status.success(),
+            "{command}: {}\n{said}",
+            output.status
+        );
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
     }
 
     pub(super) fn ssh(&self, user: &str, key: &Path, command: &str) -> Output {
         Command::new("ssh")
-            .args(["-F", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2"])
-            .args(["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"])
-            .args(["-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"])
+            .args([
+                "-F",
+                "none",
+                "-o",
+                "BatchMode=yes",
+                "-o",
+                "ConnectTimeout=2",
+            ])
+            .args([
+                "-o",
+                "StrictHostKeyChecking=no",
+                "-o",
+                "UserKnownHostsFile=/dev/null",
+            ])
+            .args([
+                "-o",
+                "LogLevel=ERROR",
+                "-o",
+                "IdentitiesOnly=yes",
+                "-o",
+                "IdentityAgent=none",
+            ])
             .arg("-i")
             .arg(key)
             .arg(format!("{user}@{}", self.address()))
