@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone, statvfs};
@@ -260,9 +261,25 @@ impl Drop for Disks {
         if self.store().exists() && self.is_in_place().unwrap_or(false) {
             let _mounts = Computer::Mounts.lock();
             match unmount(self.folder(), UnmountFlags::empty()) {
-                Ok(()) | Err(Errno::BUSY) => {}
+                Ok(()) => self.wait_for_loop(),
+                Err(Errno::BUSY) => {}
                 Err(error) => tracing::warn!(%error, "cannot unmount {}", self.folder().display()),
             }
+        }
+    }
+}
+
+impl Disks {
+    /// The kernel lets the store's file go a moment after it is unmounted. Until then a mount of
+    /// it could find the old one still there.
+    fn wait_for_loop(&self) {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while loops::of(&self.store()).is_ok_and(|serving| serving.is_some()) {
+            if Instant::now() > deadline {
+                tracing::warn!("{} is still in use", self.store().display());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 }

@@ -13,7 +13,8 @@ const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
     let site = Site::new();
-    let mut machine = site.machine("echo 'hook says hello' && touch /run/hook-was-here");
+    let mut machine =
+        site.machine("echo 'hook says hello' >/dev/console && touch /run/hook-was-here");
     // Gzip, as larger user data comes.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &machine.user_data).unwrap();
