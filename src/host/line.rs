@@ -20,6 +20,9 @@ use super::ssh::{Ssh, SshError};
 #[derive(Debug)]
 pub struct Line {
     pub(super) ssh: Ssh,
+    /// The connection it was opened beside. Its end is also the line's: the line itself cannot
+    /// tell a host that is silent from one that it holds back.
+    pub(super) beside: Ssh,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -27,8 +30,12 @@ impl Line {
     /// Opens a line beside `ssh`. It can be opened early, while the host still works on other things.
     pub async fn open(ssh: &Ssh) -> Result<Self, SshError> {
         let gate = Arc::new(Gate::default());
-        let ssh = ssh.gated_sibling(Arc::clone(&gate)).await?;
-        Ok(Self { ssh, gate })
+        let line = ssh.gated_sibling(Arc::clone(&gate)).await?;
+        Ok(Self {
+            ssh: line,
+            beside: ssh.clone(),
+            gate,
+        })
     }
 }
 

@@ -106,7 +106,12 @@ impl Shell {
         let screen = Some((Escapes::default(), Screen::default()));
         let typing = ends.input.stop()?;
         let raw = Some(Raw::enter()?);
-        Ok(Self::spawn(session, ends, screen, (typing, raw), line))
+        let shell = Self::spawn(session, ends, screen, (typing, raw), line);
+        // It may have changed while the host was asked, when nobody could be told.
+        if terminal::size() != request.size {
+            shell.resize();
+        }
+        Ok(shell)
     }
 
     /// Runs `command` on the host between the local standard streams.
@@ -127,10 +132,14 @@ impl Shell {
         let (requests, asked) = mpsc::unbounded_channel();
         let again = requests.clone();
         let pump = tokio::spawn(async move {
-            let exit = pump(session, ends, screen, again, asked).await;
             // The connection lives as long as its shell.
-            drop(line);
-            exit
+            let Line {
+                ssh: _line, beside, ..
+            } = line;
+            tokio::select! {
+                exit = pump(session, ends, screen, again, asked) => exit,
+                reason = beside.ended() => Exit::Lost(reason),
+            }
         });
         Self {
             pump,

@@ -102,7 +102,6 @@ async fn attach(task: Task) {
     let end = loop {
         tokio::select! {
             exit = shell.ended() => break format!("{exit:?} {}", exit.code()),
-            reason = ssh.ended() => break format!("lost: {reason}"),
             signal = signals.next() => match signal {
                 Signal::Resize => shell.resize(),
                 Signal::Suspend => shell.suspend().unwrap(),

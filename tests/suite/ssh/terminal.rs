@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use super::client::{Task, report};
-use super::eventually;
 use super::link::Link;
 use super::pty::Pty;
 use super::sshd::Sshd;
+use super::{DEADLINE, eventually, eventually_within};
 
 /// A shell whose prompt is computed, so that it cannot be taken for its own echo.
 const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
@@ -226,7 +226,7 @@ fn a_host_that_dies_gives_the_terminal_back() {
     pty.wait();
     assert!(pty.modes_are_as_before());
     let report = report(&sshd);
-    assert!(report.to_lowercase().starts_with("lost"), "{report}");
+    assert!(report.starts_with("Lost("), "{report}");
 }
 
 #[test]
@@ -242,4 +242,18 @@ fn the_escape_works_on_a_dead_link() {
     pty.type_in(&"what nobody takes\r".repeat(1000));
     pty.type_in("~.");
     ended_well(pty, &sshd, "Escaped 255");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_dead_link_ends_the_shell_when_the_host_has_been_silent_for_twenty_seconds() {
+    let sshd = Sshd::start();
+    let link = Link::to(sshd.address);
+    let mut through = task(&sshd);
+    through.address = link.address;
+    let pty = Pty::start(&through);
+    pty.see("42>");
+    link.die();
+    eventually_within(2 * DEADLINE, "the end", || !report(&sshd).is_empty());
+    ended_well(pty, &sshd, "Lost(\"no answer for 20 seconds\") 255");
 }
