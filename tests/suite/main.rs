@@ -8,6 +8,7 @@
 mod boto;
 mod folder;
 mod harness;
+mod host;
 mod house;
 mod line;
 mod plane;

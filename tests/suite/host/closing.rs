@@ -1,0 +1,179 @@
+//! The end of a drive's time on a host, and who may be there until then.
+
+use std::time::Duration;
+
+use xdrive::host::Ssh;
+use xdrive::host::container::Came;
+use xdrive::host::facts::HostError;
+use xdrive::host::scripts::{Committed, Host, Image};
+
+use super::machine::{Disk, Machine, order};
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    machine
+        .sh("docker exec xdrive-demo sh -c 'echo hello > /note'")
+        .await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!((closed.committed, closed.unmounted), (Committed::Yes, true));
+    let steps: Vec<&str> = closed
+        .timings
+        .iter()
+        .map(|(step, _)| step.as_str())
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "lock", "programs", "stop", "commit", "dockerd", "sync", "unmount"
+        ]
+    );
+    drop(machine);
+
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    let mounted = machine.host.mount(&disk.order(2, false)).await.unwrap();
+    assert_eq!(mounted.source.as_deref(), Some("small"));
+    assert_eq!(machine.start(Image::Kept, &[]).await.came, Came::Started);
+    let note = machine.sh("docker exec xdrive-demo cat /note").await;
+    assert_eq!(note, "hello\n");
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!(
+        (closed.committed, closed.unmounted),
+        (Committed::Unchanged, true)
+    );
+    drop(machine);
+
+    // A deletion is a change too, and a program that wants to write when it ends may.
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(3, false)).await.unwrap();
+    machine.start(Image::Kept, &[]).await;
+    machine
+        .sh("docker exec -d xdrive-demo bash -c 'trap \"echo end > /end; exit\" TERM; echo > /work/on; while :; do sleep 0.1; done'")
+        .await;
+    machine
+        .sh("docker exec xdrive-demo rm /note; until [ -e /v1/work/on ]; do sleep 0.02; done")
+        .await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!(closed.committed, Committed::Yes);
+    drop(machine);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(4, false)).await.unwrap();
+    // With another environment: from the committed image.
+    machine.start(Image::Kept, &[("A", "1")]).await;
+    let left = machine
+        .sh("docker exec xdrive-demo sh -c 'cat /end; ls /note 2>/dev/null || echo gone'")
+        .await;
+    assert!(
+        left.starts_with("end\n") && left.ends_with("gone\n"),
+        "{left}"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    // Whoever uses the drive outside the container does not stop it.
+    machine
+        .sh("cd /v1/work; sleep 600 > file 2>&1 < /dev/null &")
+        .await;
+    let closed = machine.host.close("it's over").await.unwrap();
+    assert_eq!(
+        (closed.committed, closed.unmounted),
+        (Committed::Nothing, true)
+    );
+
+    let closing = |answer: Result<(), HostError>| match answer {
+        Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
+        other => panic!("{other:?}"),
+    };
+    closing(machine.host.mount(&disk.order(2, false)).await.map(drop));
+    closing(
+        machine
+            .host
+            .container(&order(Image::Kept, &[]))
+            .await
+            .map(drop),
+    );
+    closing(machine.host.load_image("x", &b"x"[..]).await.map(drop));
+    closing(machine.host.jupyter("token").await.map(drop));
+    closing(machine.host.hold("me").await.map(drop));
+    let again = machine.host.close("another reason").await.unwrap();
+    assert!(again.unmounted);
+    let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
+    assert_eq!(contact.closing.as_deref(), Some("it's over"));
+    assert!(contact.unmounted && contact.volume.is_none());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn one_client_is_attached_until_it_is_gone_however_it_went() {
+    let machine = Machine::boot().await;
+    let other = Host::contact(machine.login().await).await.unwrap().0;
+
+    // The first client: a runtime of its own, ended like a killed process, with no goodbye.
+    let (target, key) = machine.target();
+    let (attached, is_attached) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let client = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let hold = runtime.block_on(async {
+            let ssh = Ssh::connect(&target, &key).await.unwrap();
+            Host::contact(ssh)
+                .await
+                .unwrap()
+                .0
+                .hold("first at laptop")
+                .await
+                .unwrap()
+        });
+        attached.send(()).unwrap();
+        ended.recv().unwrap();
+        runtime.shutdown_background();
+        drop(hold);
+    });
+    is_attached.recv().unwrap();
+    let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
+    assert_eq!(contact.attached.as_deref(), Some("first at laptop"));
+    match other.hold("second").await {
+        Err(HostError::Busy { owner, .. }) => assert_eq!(owner.as_deref(), Some("first at laptop")),
+        other => panic!("{other:?}"),
+    }
+
+    end.send(()).unwrap();
+    client.join().unwrap();
+    let free = async {
+        loop {
+            match other.hold("second").await {
+                Err(HostError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
+                answer => return answer.unwrap(),
+            }
+        }
+    };
+    let hold = tokio::time::timeout(Duration::from_secs(10), free)
+        .await
+        .unwrap();
+
+    // Let go on purpose.
+    drop(hold);
+    let third = async {
+        while machine.host.hold("third").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), third)
+        .await
+        .unwrap();
+}

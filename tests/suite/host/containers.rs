@@ -1,0 +1,164 @@
+//! The drive's container: made, found again, made again; the images it cannot be made from.
+
+use std::time::{Duration, Instant};
+
+use xdrive::host::container::Came;
+use xdrive::host::facts::HostError;
+use xdrive::host::scripts::{Image, LoadedImage};
+
+use super::machine::{Disk, Machine, order};
+
+async fn inside(machine: &Machine, command: &str) -> String {
+    machine
+        .sh(&format!("docker exec xdrive-demo sh -c '{command}'"))
+        .await
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let none = machine.host.container(&order(Image::Kept, &[])).await;
+    assert!(matches!(none, Err(HostError::Image(_))), "{none:?}");
+
+    let image = Image::Loaded(machine.load_image().await);
+    let container = machine
+        .start(image.clone(), &[("A", "1"), ("B", "x y")])
+        .await;
+    assert_eq!(
+        (container.came, container.name.as_str()),
+        (Came::Created, "xdrive-demo")
+    );
+    assert_eq!(
+        inside(&machine, "echo $A-$B; cat /proc/sys/kernel/hostname").await,
+        "1-x y\ndemo\n"
+    );
+    inside(&machine, "echo layer > /note; echo drive > /work/note").await;
+    assert_eq!(machine.sh("cat /v1/work/note").await, "drive\n");
+    let driver = machine
+        .sh("docker info -f '{{.Driver}} {{.DockerRootDir}}'")
+        .await;
+    assert_eq!(driver, "overlay2 /v1/docker\n");
+
+    let same = machine
+        .start(image.clone(), &[("A", "1"), ("B", "x y")])
+        .await;
+    assert_eq!(same.came, Came::Running);
+    let changed = machine.start(Image::Kept, &[("B", "2")]).await;
+    assert!(matches!(changed.came, Came::Recreated(why) if why.contains("environment")));
+    assert_eq!(
+        inside(&machine, "echo ${A-unset}-$B; cat /note").await,
+        "unset-2\nlayer\n"
+    );
+
+    // Cut off between the old container's end and the new one's start.
+    machine.sh("docker rm -f xdrive-demo").await;
+    let lost = machine.start(Image::Kept, &[("B", "2")]).await;
+    assert!(matches!(lost.came, Came::Recreated(why) if why.contains("gone")));
+    assert_eq!(inside(&machine, "cat /note").await, "layer\n");
+
+    // Too many layers become one, with its configuration.
+    inside(&machine, "echo more > /more").await;
+    let directory = machine.sh("ls -d /run/xdrive/scripts/*").await;
+    machine
+        .sh(&format!(
+            "XDRIVE_MOST_LAYERS=2 XDRIVE_NAME=demo XDRIVE_ENVIRONMENT=B=3 sh {}/container start",
+            directory.trim()
+        ))
+        .await;
+    assert_eq!(
+        inside(&machine, "echo $B; cat /note /more").await,
+        "3\nlayer\nmore\n"
+    );
+    let layers = machine
+        .sh("docker image inspect -f '{{len .RootFS.Layers}}' xdrive/drive:latest")
+        .await;
+    assert_eq!(layers, "1\n");
+
+    // Another image: a new container, and the old one's layer kept as an image.
+    let LoadedImage { id, .. } = match image {
+        Image::Loaded(loaded) => loaded,
+        other => panic!("{other:?}"),
+    };
+    let other = Image::Loaded(LoadedImage {
+        id,
+        source: "another".into(),
+    });
+    assert_eq!(
+        machine.start(other, &[("B", "3")]).await.came,
+        Came::Created
+    );
+    assert_eq!(
+        inside(&machine, "cat /note 2>/dev/null || echo new").await,
+        "new\n"
+    );
+    let replaced = machine.sh("docker images -q xdrive/replaced | wc -l").await;
+    assert_eq!(replaced, "1\n");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image_error = |answer: Result<_, HostError>| match answer {
+        Err(HostError::Image(words)) => words,
+        Err(other) => panic!("{other}"),
+        Ok(()) => panic!("it worked"),
+    };
+
+    let began = Instant::now();
+    let missing = Image::Reference("registry.invalid/nothing:at-all".into());
+    let words = image_error(machine.host.container(&order(missing, &[])).await.map(drop));
+    assert!(words.contains("cannot get the image"), "{words}");
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        began.elapsed()
+    );
+
+    let words = image_error(
+        machine
+            .host
+            .load_image("x", &[b'x'; 70_000][..])
+            .await
+            .map(drop),
+    );
+    assert!(words.contains("not an image archive"), "{words}");
+    let words = image_error(machine.host.load_image("x", &b""[..]).await.map(drop));
+    assert!(words.contains("not an image archive"), "{words}");
+
+    let bare = machine.archive("cat").await;
+    let bare = machine.host.load_image("bare", &bare[..]).await.unwrap();
+    let words = image_error(
+        machine
+            .host
+            .container(&order(Image::Loaded(bare), &[]))
+            .await
+            .map(drop),
+    );
+    assert!(words.contains("no shell"), "{words}");
+
+    // What docker save wrote, compressed, is taken as well.
+    machine.load_image().await;
+    let saved = machine
+        .ssh
+        .run("docker save xdrive/image:latest | gzip -1", b"")
+        .await
+        .unwrap();
+    let loaded = machine
+        .host
+        .load_image("saved", &saved.stdout[..])
+        .await
+        .unwrap();
+    assert_eq!(loaded.id, "xdrive/image:latest");
+    assert_eq!(
+        machine.start(Image::Loaded(loaded), &[]).await.came,
+        Came::Created
+    );
+}

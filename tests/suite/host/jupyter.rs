@@ -1,0 +1,89 @@
+//! Jupyter: behind its token, and only behind it.
+
+use tokio::fs::File;
+use xdrive::host::scripts::Image;
+
+use super::machine::{Disk, Machine, cache};
+
+async fn status(machine: &Machine, address: &str, path: &str) -> String {
+    let url = format!("http://{address}/{path}");
+    machine
+        .sh(&format!(
+            "curl -s -o /dev/null -m 10 -w '%{{http_code}}' '{url}'"
+        ))
+        .await
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
+    let disk = Disk::new(4096);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let archive = cache().join("jupyter.tar");
+    let archive = File::open(&archive).await.unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}: shell/local/jupyter.sh builds it",
+            archive.display()
+        )
+    });
+    let image = machine.host.load_image("jupyter", archive).await.unwrap();
+    machine.start(Image::Loaded(image), &[]).await;
+
+    let address = machine
+        .host
+        .jupyter("first-token")
+        .await
+        .unwrap()
+        .unwrap()
+        .to_string();
+    for path in [
+        "lab",
+        "lab?token=wrong",
+        "api/contents",
+        "api",
+        "login",
+        "tree",
+    ] {
+        assert_eq!(status(&machine, &address, path).await, "403", "{path}");
+    }
+    for path in ["lab?token=first-token", "api/contents?token=first-token"] {
+        assert_eq!(status(&machine, &address, path).await, "200", "{path}");
+    }
+    let again = machine.host.jupyter("second-token").await.unwrap().unwrap();
+    assert_eq!(again.to_string(), address);
+    assert_eq!(
+        status(&machine, &address, "lab?token=first-token").await,
+        "403"
+    );
+    assert_eq!(
+        status(&machine, &address, "lab?token=second-token").await,
+        "200"
+    );
+
+    // In no process's arguments or environment, and in no image.
+    let shown = machine
+        .sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -ac 'second-token' || true")
+        .await;
+    assert_eq!(shown, "0\n");
+    machine
+        .sh("docker stop -t 1 xdrive-demo; docker commit xdrive-demo probe")
+        .await;
+    let kept = machine
+        .sh("grep -rl 'first-token\\|second-token' /v1/docker /v1/xdrive --include='*' -s | grep -v '^/v1/docker/buildkit' || true")
+        .await;
+    assert_eq!(kept, "");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn an_image_without_jupyter_says_so() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image = machine.load_image().await;
+    machine.start(Image::Loaded(image), &[]).await;
+    assert_eq!(machine.host.jupyter("token").await.unwrap(), None);
+}

@@ -1,0 +1,290 @@
+//! One instance and its disks, gone when it is dropped.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use xdrive::host::boot::{BootOrder, user_data};
+use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage, MountOrder};
+use xdrive::host::{HostKey, Ssh, Target, UserKey};
+use xdrive::local::plane::{Machine as Order, Plane, RealPlane, Up};
+
+/// From launch to login; two seconds on an idle machine.
+const BOOT: Duration = Duration::from_secs(90);
+
+/// A disk image that outlives machines, as a volume does.
+pub(super) struct Disk {
+    pub(super) volume: String,
+    file: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Disk {
+    /// An empty one of `mib` MiB.
+    pub(super) fn new(mib: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("disk");
+        File::create(&file).unwrap().set_len(mib << 20).unwrap();
+        Self {
+            volume: random("vol-"),
+            file,
+            _dir: dir,
+        }
+    }
+
+    pub(super) fn grow(&self, mib: u64) {
+        let file = File::options().write(true).open(&self.file).unwrap();
+        file.set_len(mib << 20).unwrap();
+    }
+
+    pub(super) fn order(&self, generation: u64, blank: bool) -> MountOrder {
+        MountOrder {
+            volume: self.volume.clone(),
+            generation,
+            blank,
+            device: None,
+            wait: Duration::from_secs(10),
+            dirty_bytes: None,
+        }
+    }
+}
+
+pub(super) struct Machine {
+    plane: Plane,
+    instance: String,
+    up: Up,
+    loops: Vec<String>,
+    target: Target,
+    user_key: UserKey,
+    pub(super) ssh: Ssh,
+    pub(super) host: Host,
+    _dir: tempfile::TempDir,
+}
+
+impl Machine {
+    /// Launches one and logs in. Panics with the console where that does not work.
+    pub(super) async fn boot() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let plane = Plane::Real(RealPlane {
+            dir: dir.path().join("plane"),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache(),
+        });
+        std::fs::create_dir(dir.path().join("plane")).unwrap();
+        let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();
+        let host_key = HostKey::generate().unwrap();
+        let instance = random("i-");
+        let images = plane.images().unwrap();
+        let (image, ..) = images
+            .first()
+            .expect("no machine tree: shell/local/machine.sh builds it");
+        let up = plane
+            .launch(&Order {
+                instance: instance.clone(),
+                image: image.clone(),
+                instance_type: "t3.medium".into(),
+                zone: "us-east-1a".into(),
+                user_data: user_data(&BootOrder {
+                    host_private_key: host_key.private,
+                    host_public_key: host_key.public.clone(),
+                    authorized_keys: user_key.public().to_owned(),
+                })
+                .unwrap(),
+                tokens_required: true,
+                account: "123456789012".into(),
+            })
+            .unwrap();
+        let target = Target {
+            address: SocketAddr::new(up.address.into(), 22),
+            user: "root".into(),
+            host_key: host_key.public,
+        };
+        let clear = Clear {
+            plane: &plane,
+            instance: Some(&instance),
+        };
+        let ssh = login(&target, &user_key).await.unwrap_or_else(|error| {
+            let console = plane.console(&instance).unwrap_or_default();
+            panic!("{error}\n{}", String::from_utf8_lossy(&console))
+        });
+        let (host, contact) = Host::contact(ssh.clone()).await.unwrap();
+        assert!(contact.booted);
+        clear.keep();
+        Self {
+            plane,
+            instance,
+            up,
+            loops: Vec::new(),
+            target,
+            user_key,
+            ssh,
+            host,
+            _dir: dir,
+        }
+    }
+
+    /// One more connection, as from another laptop with the same key.
+    pub(super) async fn login(&self) -> Ssh {
+        login(&self.target, &self.user_key).await.unwrap()
+    }
+
+    pub(super) fn target(&self) -> (Target, String) {
+        (self.target.clone(), self.user_key.private().to_owned())
+    }
+
+    /// Plugs `disk` in under its volume's id. Not by way of the plane: its volumes are of whole GiB.
+    pub(super) fn attach(&mut self, disk: &Disk) {
+        let device = run(Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&disk.file));
+        self.loops.push(device.clone());
+        let number = run(Command::new("stat").args(["-c", "%Hr %Lr", &device]));
+        let serial = disk.volume.replace('-', "");
+        let link = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
+        let node = format!("/dev/nvme{}n1", self.loops.len());
+        run(Command::new("nsenter")
+            .args(["-t", &self.init(), "-m", "-p", "--", "sh", "-ec"])
+            .arg(format!("mknod {node} b {number}; ln -s {node} {link}")));
+    }
+
+    /// The device of `disk` on the instance.
+    pub(super) fn device(disk: &Disk) -> String {
+        let serial = disk.volume.replace('-', "");
+        format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}")
+    }
+
+    /// The instance's process 1: the child of its supervisor's child.
+    fn init(&self) -> String {
+        let child = |pid: &str| {
+            run(Command::new("sh").args(["-c", &format!("cat /proc/{pid}/task/*/children")]))
+                .split_whitespace()
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        child(&child(&self.up.supervisor.to_string()))
+    }
+
+    /// Runs a command on the host; it must succeed.
+    pub(super) async fn sh(&self, command: &str) -> String {
+        let output = self.ssh.run(command, b"").await.unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status, 0, "{command}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Mounts `disk` as a drive, the first time.
+    pub(super) async fn mount_blank(&self, disk: &Disk) {
+        let mounted = self.host.mount(&disk.order(1, true)).await.unwrap();
+        assert!(mounted.formatted);
+    }
+
+    /// The smallest image that is fit for a drive, loaded: a few of the instance's own programs.
+    pub(super) async fn load_image(&self) -> LoadedImage {
+        let archive = self
+            .archive("sh bash cat env id ls mkdir ps rm sleep stat touch")
+            .await;
+        self.host.load_image("small", &archive[..]).await.unwrap()
+    }
+
+    /// A root file system with these programs of the instance, as a tar.
+    pub(super) async fn archive(&self, programs: &str) -> Vec<u8> {
+        let script = format!(
+            "cd / && for p in {programs}; do f=$(readlink -f $(command -v $p)); echo $f; command -v $p; \
+             ldd $f | grep -o '/[^ ]*'; done | sort -u > /tmp/list && \
+             tar -ch --no-recursion -T /tmp/list --hard-dereference tmp 2>/dev/null"
+        );
+        let output = self.ssh.run(&script, b"").await.unwrap();
+        assert_eq!(output.status, 0, "{output:?}");
+        output.stdout
+    }
+
+    pub(super) async fn start(
+        &self,
+        image: Image,
+        environment: &[(&str, &str)],
+    ) -> xdrive::host::container::Container {
+        self.host
+            .container(&order(image, environment))
+            .await
+            .unwrap()
+    }
+}
+
+pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrder {
+    ContainerOrder {
+        drive: "demo".into(),
+        image,
+        environment: environment
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let cleared = self.plane.clear(&self.instance);
+        for device in &self.loops {
+            run(Command::new("losetup").args(["--detach", device]));
+        }
+        if !std::thread::panicking() {
+            cleared.unwrap();
+        }
+    }
+}
+
+/// Clears an instance whose test does not get as far as having a [`Machine`].
+struct Clear<'a> {
+    plane: &'a Plane,
+    instance: Option<&'a str>,
+}
+
+impl Clear<'_> {
+    fn keep(mut self) {
+        self.instance = None;
+    }
+}
+
+impl Drop for Clear<'_> {
+    fn drop(&mut self) {
+        if let Some(instance) = self.instance {
+            // The test has failed already, and says why.
+            let _ = self.plane.clear(instance);
+        }
+    }
+}
+
+async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::host::SshError> {
+    let end = Instant::now() + BOOT;
+    loop {
+        match Ssh::connect(target, key.private()).await {
+            Err(_) if Instant::now() < end => tokio::time::sleep(Duration::from_millis(20)).await,
+            answer => return answer,
+        }
+    }
+}
+
+/// Where `shell/local/` puts what it builds.
+pub(super) fn cache() -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    variable("XDRIVE_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("xdrive")))
+        .unwrap_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cache/xdrive"))
+        .join("local")
+}
+
+fn random(prefix: &str) -> String {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).unwrap();
+    format!("{prefix}{}0", hex::encode(bytes))
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}

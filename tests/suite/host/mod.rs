@@ -1,0 +1,8 @@
+//! The scripts on a real host: an instance of the local EC2's data plane, booted from real user data.
+
+mod closing;
+mod commands;
+mod containers;
+mod jupyter;
+mod machine;
+mod volumes;

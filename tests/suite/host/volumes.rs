@@ -1,0 +1,163 @@
+//! From volume to drive: what is formatted, mended, grown, and what is refused untouched.
+
+use std::time::{Duration, Instant};
+
+use xdrive::host::facts::{HostError, Oddity};
+
+use super::machine::{Disk, Machine};
+
+async fn oddity(machine: &Machine, disk: &Disk, blank: bool) -> Oddity {
+    match machine.host.mount(&disk.order(1, blank)).await {
+        Err(HostError::Odd { oddity, .. }) => oddity,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn checksum(machine: &Machine, disk: &Disk) -> String {
+    machine
+        .sh(&format!("sha256sum < {}", Machine::device(disk)))
+        .await
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_blank_volume_becomes_a_drive_and_stays_one() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    let first = machine.host.mount(&disk.order(1, true)).await.unwrap();
+    assert!(first.formatted && !first.grown);
+    assert_eq!((first.recorded, first.source.as_deref()), (None, None));
+    assert_eq!(first.size, 1 << 30);
+    machine
+        .sh("test -d /v1/work -a -d /v1/docker && echo kept > /v1/work/file")
+        .await;
+
+    let again = machine.host.mount(&disk.order(1, true)).await.unwrap();
+    assert_eq!(again.uuid, first.uuid);
+    assert!(!again.formatted);
+    let other = Disk::new(1024);
+    machine.attach(&other);
+    let second = machine.host.mount(&other.order(1, true)).await;
+    assert!(matches!(second, Err(HostError::Busy { .. })), "{second:?}");
+
+    let (_, contact) = xdrive::host::scripts::Host::contact(machine.ssh.clone())
+        .await
+        .unwrap();
+    let volume = contact.volume.unwrap();
+    assert_eq!(
+        (volume.volume, volume.uuid, volume.generation),
+        (disk.volume.clone(), first.uuid.clone(), 1)
+    );
+    assert!(machine.host.close("test").await.unwrap().unmounted);
+
+    let mut next = Machine::boot().await;
+    drop(machine);
+    next.attach(&disk);
+    let mounted = next.host.mount(&disk.order(2, false)).await.unwrap();
+    assert_eq!((mounted.uuid, mounted.recorded), (first.uuid, Some(1)));
+    assert_eq!(next.sh("cat /v1/work/file").await, "kept\n");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn nothing_is_formatted_without_leave_or_over_anything() {
+    let mut machine = Machine::boot().await;
+    let [blank, head, tail, middle, swap] = [(); 5].map(|()| Disk::new(64));
+    for disk in [&blank, &head, &tail, &middle, &swap] {
+        machine.attach(disk);
+    }
+    let write = |disk: &Disk, mib: u32| {
+        format!(
+            "printf x | dd of={} bs=1M seek={mib} conv=notrunc 2>/dev/null",
+            Machine::device(disk)
+        )
+    };
+    machine.sh(&write(&head, 0)).await;
+    machine.sh(&write(&tail, 63)).await;
+    machine
+        .sh(&format!("mkswap {}", Machine::device(&swap)))
+        .await;
+    for (disk, leave, expected) in [
+        (&blank, false, Oddity::Foreign),
+        (&head, true, Oddity::HalfMade),
+        (&tail, true, Oddity::HalfMade),
+        (&swap, true, Oddity::HalfMade),
+        (&swap, false, Oddity::Foreign),
+    ] {
+        let before = checksum(&machine, disk).await;
+        assert_eq!(oddity(&machine, disk, leave).await, expected);
+        assert_eq!(checksum(&machine, disk).await, before);
+    }
+    // An mkfs cut off: its superblock is there, what it points to is not.
+    let device = Machine::device(&middle);
+    machine
+        .sh(&format!(
+            "mke2fs -q -t ext4 {device} && dd if=/dev/zero of={device} bs=4k seek=1 count=3000 conv=notrunc 2>&1"
+        ))
+        .await;
+    assert_eq!(oddity(&machine, &middle, true).await, Oddity::HalfMade);
+    assert_eq!(oddity(&machine, &middle, false).await, Oddity::Damaged);
+    let nothing_is_mounted = machine.sh("mountpoint -q /v1 || echo right").await;
+    assert_eq!(nothing_is_mounted, "right\n");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_file_system_is_mended_and_grown_on_the_way_in() {
+    let disk = Disk::new(512);
+    let mut machine = Machine::boot().await;
+    disk.grow(1024);
+    machine.attach(&disk);
+    let device = Machine::device(&disk);
+    // Made small, and left as a crash leaves it: journal to replay, one block count wrong.
+    machine
+        .sh(&format!(
+            "mke2fs -q -t ext4 {device} 512M && debugfs -w -R 'ssv free_blocks_count 7' {device} && \
+             debugfs -w -R 'ssv state 0' {device}"
+        ))
+        .await;
+    let mounted = machine.host.mount(&disk.order(3, false)).await.unwrap();
+    assert!(mounted.grown && !mounted.formatted);
+    let kib: u64 = machine
+        .sh("df -k --output=size /v1 | tail -1")
+        .await
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(kib > 900 << 10, "{kib} KiB");
+    machine.host.close("test").await.unwrap();
+    machine.sh(&format!("e2fsck -fn {device}")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn what_a_newer_xdrive_wrote_is_left_alone() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    let device = Machine::device(&disk);
+    machine
+        .sh(&format!(
+            "mke2fs -q -t ext4 {device} && mount {device} /mnt && mkdir /mnt/xdrive && \
+             echo 99 > /mnt/xdrive/format && umount /mnt"
+        ))
+        .await;
+    assert_eq!(oddity(&machine, &disk, false).await, Oddity::Newer);
+    assert_eq!(
+        machine.sh("mountpoint -q /v1 || echo right").await,
+        "right\n"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_volume_that_never_comes_is_an_error_in_time() {
+    let machine = Machine::boot().await;
+    let mut order = Disk::new(1).order(1, true);
+    order.wait = Duration::from_secs(1);
+    let began = Instant::now();
+    let answer = machine.host.mount(&order).await;
+    assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
