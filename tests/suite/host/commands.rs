@@ -42,7 +42,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
         .run(&container.command(&id(), &argv), b"")
         .await
         .unwrap();
-    let expected: String = typed.iter().map(|word| format!("{word}\0")).collect();
+    let expected = typed.join("\0") + "\0";
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 
     let argv = words(&["sh", "-c", "cat; pwd; echo to-stderr >&2; exit 37"]);

@@ -125,7 +125,7 @@ async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
     let words = image_error(
         machine
             .host
-            .load_image("x", &[b'x'; 70_000][..])
+            .load_image("x", &vec![b'x'; 70_000][..])
             .await
             .map(drop),
     );
