@@ -90,7 +90,10 @@ inside() {
     : "$rest"
     cd "$1"
     # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
-    mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root
+    mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root || {
+        echo "the file system of $1 cannot hold an overlay (ext4, XFS, btrfs and tmpfs can)" >&2
+        exit 1
+    }
     mount_kernel
     mount_cgroups "$cgroups"
     mount_devices "$console"

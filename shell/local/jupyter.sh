@@ -78,6 +78,7 @@ trim() {
         "$root"/usr/share/locale/* "$root"/usr/share/lintian "$root"/usr/share/bug
     # The image has one Python and one user: `pip install` may add to it.
     rm -f "$root/usr/lib/python$python/EXTERNALLY-MANAGED"
+    ln -s python3 "$root/usr/bin/python"
     : >"$root/etc/machine-id"
     # Jupyter's terminals and a plain `docker run -it` start here.
     printf 'PS1="\\w# "\nalias ls="ls --color=auto"\n' >"$root/root/.bashrc"

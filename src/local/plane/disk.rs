@@ -1,10 +1,10 @@
 //! Plugging volumes into running instances and out again.
 //!
 //! A volume is plugged in by giving its file a loop device and making the device's node in the
-//! instance's own `/dev`, with the names that udev gives an EBS volume on a Nitro instance (EC2
-//! user guide, *Map Amazon EBS volumes to NVMe device names*): `/dev/nvmeXn1`, a link from the name
-//! that was asked for, and links by volume id. It is never pulled out from under a mounted file
-//! system or an open file.
+//! instance's own `/dev`, with the names that udev gives an EBS volume on a Nitro instance (EBS
+//! user guide, on device names of Nitro instances): `/dev/nvmeXn1`, a link from the name that was
+//! asked for, and links by volume id. It is never pulled out from under a mounted file system or
+//! an open file.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -90,9 +90,10 @@ impl RealPlane {
                 let nodes =
                     unplug().with_context(|| format!("unplugging {volume} from {instance}"))?;
                 // Without a node nobody can open it any more; somebody may have just before.
-                let free = match is_used(&plugged, &cgroups)? {
-                    true => Err(PlaneError::Busy),
-                    false => plugged.detach(),
+                let free = if is_used(&plugged, &cgroups)? {
+                    Err(PlaneError::Busy)
+                } else {
+                    plugged.detach()
                 };
                 if free.is_err() {
                     nodes.make(&plugged).context("plugging it in again")?;
@@ -201,7 +202,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Makes the node under the first free NVMe name.
+    /// Makes the node under the first free name.
     fn make_node(&self, device: &Loop) -> anyhow::Result<String> {
         for slot in SLOTS {
             let node = format!("nvme{slot}n1");

@@ -1,5 +1,6 @@
 //! The trees that instances run on: folders of the cache that `shell/local/machine.sh` builds.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub(super) fn list(cache: &Path) -> Result<Vec<(String, String, Timestamp)>, Pla
         let first = Path::new(&name) == current;
         found.push((first, built, format!("ami-{hash}"), label(&entry.path())));
     }
-    found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    found.sort_by_key(|found: &(bool, Timestamp, String, String)| Reverse((found.0, found.1)));
     Ok(found
         .into_iter()
         .map(|(_, built, id, name)| (id, name, built))

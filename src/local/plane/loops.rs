@@ -78,9 +78,9 @@ impl Loop {
         // For a block device O_EXCL without O_CREAT fails while it is in use by the system (open(2)).
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
         match rustix::fs::open(&self.device, flags, Mode::empty()) {
-            Ok(_) => Ok(false),
+            // Without a file behind it, it cannot be opened.
+            Ok(_) | Err(rustix::io::Errno::NXIO | rustix::io::Errno::NOENT) => Ok(false),
             Err(rustix::io::Errno::BUSY) => Ok(true),
-            Err(rustix::io::Errno::NXIO | rustix::io::Errno::NOENT) => Ok(false),
             Err(error) => Err(anyhow::Error::new(error)
                 .context(format!("looking at {}", self.device.display()))
                 .into()),

@@ -171,10 +171,9 @@ pub(super) fn open_inside(
 /// What the supervisor, or a program it ran, said last.
 fn last_words(folder: &Folder) -> String {
     let log = fs::read_to_string(folder.log()).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().rev().take(5).collect();
-    lines
-        .iter()
-        .rev()
-        .map(|line| format!("\n  {line}"))
-        .collect()
+    let mut lines: Vec<&str> = log.lines().rev().take(5).collect();
+    // Each on a line of its own, below the error.
+    lines.push("");
+    lines.reverse();
+    lines.join("\n  ")
 }

@@ -307,7 +307,7 @@ mod tests {
 
     fn ask(
         service: &Metadata,
-        method: Method,
+        method: &Method,
         path: &str,
         header: &[(&'static str, &str)],
     ) -> (u16, String) {
@@ -315,7 +315,7 @@ mod tests {
         for (name, value) in header {
             headers.insert(*name, value.parse().unwrap());
         }
-        let answer = service.answer(&method, path, &headers);
+        let answer = service.answer(method, path, &headers);
         let status = answer.status().as_u16();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -330,11 +330,14 @@ mod tests {
     fn without_a_token_nothing_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let service = service(folder.path());
-        assert_eq!(ask(&service, Method::GET, "/latest/meta-data/", &[]).0, 401);
+        assert_eq!(
+            ask(&service, &Method::GET, "/latest/meta-data/", &[]).0,
+            401
+        );
         assert_eq!(
             ask(
                 &service,
-                Method::GET,
+                &Method::GET,
                 "/latest/meta-data/",
                 &[(TOKEN, "made-up")]
             )
@@ -344,16 +347,16 @@ mod tests {
         for ttl in ["0", "21601", "soon"] {
             let answer = ask(
                 &service,
-                Method::PUT,
+                &Method::PUT,
                 "/latest/api/token",
                 &[(TOKEN_TTL, ttl)],
             );
             assert_eq!(answer.0, 400);
         }
-        assert_eq!(ask(&service, Method::PUT, "/latest/api/token", &[]).0, 400);
+        assert_eq!(ask(&service, &Method::PUT, "/latest/api/token", &[]).0, 400);
         let proxied = [(TOKEN_TTL, "60"), ("x-forwarded-for", "192.0.2.1")];
         assert_eq!(
-            ask(&service, Method::PUT, "/latest/api/token", &proxied).0,
+            ask(&service, &Method::PUT, "/latest/api/token", &proxied).0,
             403
         );
     }
@@ -364,12 +367,12 @@ mod tests {
         let service = service(folder.path());
         let (status, token) = ask(
             &service,
-            Method::PUT,
+            &Method::PUT,
             "/latest/api/token",
             &[(TOKEN_TTL, "21600")],
         );
         assert_eq!(status, 200);
-        let get = |path: &str| ask(&service, Method::GET, path, &[(TOKEN, &token)]);
+        let get = |path: &str| ask(&service, &Method::GET, path, &[(TOKEN, &token)]);
         assert_eq!(
             get("/latest/meta-data/instance-id"),
             (200, "i-0123456789abcdef0".to_owned())

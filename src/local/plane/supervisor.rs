@@ -135,7 +135,7 @@ async fn live(
     tokio::pin!(serving);
     let mut ask = None;
     let mut end: Option<Instant> = None;
-    let never = Instant::now() + Duration::from_secs(86_400 * 365);
+    let never = Instant::now() + Duration::from_hours(24 * 365);
     let status = loop {
         tokio::select! {
             status = guest.ended() => break status.context("waiting for the instance")?,

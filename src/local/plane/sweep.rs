@@ -18,7 +18,7 @@ use super::folder::{self, Folder};
 use super::{PlaneError, RealPlane, copies, disk, loops, network};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
-const CONSOLES: Duration = Duration::from_secs(3600);
+const CONSOLES: Duration = Duration::from_hours(1);
 /// How long a supervisor that was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 

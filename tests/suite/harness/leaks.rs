@@ -14,7 +14,7 @@ pub(crate) fn leaks(dir: &Path) -> Vec<String> {
     for entry in fs::read_dir("/sys/block").unwrap().flatten() {
         let file = fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
         if Path::new(file.trim_end()).starts_with(&dir) {
-            found.push(format!("loop device {:?}: {file:?}", entry.file_name()));
+            found.push(format!("loop device {}: {file}", entry.path().display()));
         }
     }
     for line in fs::read_to_string("/proc/mounts").unwrap().lines() {
@@ -35,7 +35,7 @@ pub(crate) fn leaks(dir: &Path) -> Vec<String> {
         let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
         if command.contains(text) {
-            found.push(format!("process {name:?}: {command}"));
+            found.push(format!("process {}: {command}", name.display()));
         }
     }
     for instance in fs::read_dir(dir.join("instances"))

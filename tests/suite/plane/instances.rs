@@ -91,7 +91,7 @@ fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
     let site = Site::new();
     let orderly = site.launch();
     site.plane
-        .power_off(&orderly.id, Duration::from_secs(60))
+        .power_off(&orderly.id, Duration::from_mins(1))
         .unwrap();
     until("an end", || !site.plane.is_up(&orderly.up));
     let console = site.plane.console(&orderly.id).unwrap();
@@ -187,6 +187,22 @@ fn a_key_that_was_sent_logs_its_user_in() {
     );
     assert!(matches!(
         site.plane.send_ssh_key(&id("i"), "admin", public.trim()),
+        Err(PlaneError::Gone)
+    ));
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn a_state_directory_that_cannot_hold_a_root_disk_says_so() {
+    let site = Site::on_overlay();
+    let machine = site.machine("");
+    let error = site.plane.launch(&machine).unwrap_err();
+    assert!(
+        error.to_string().contains("cannot hold an overlay"),
+        "{error}"
+    );
+    assert!(matches!(
+        site.plane.send_ssh_key(&machine.instance, "admin", "key"),
         Err(PlaneError::Gone)
     ));
 }

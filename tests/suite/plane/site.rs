@@ -39,9 +39,24 @@ impl Site {
         Self::in_folder(folder, true)
     }
 
+    /// One on an overlay, which cannot hold the upper layer of another.
+    pub(super) fn on_overlay() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = folder.path().to_str().unwrap();
+        let layers = "lowerdir=/etc:/usr/share/misc";
+        succeed(Command::new("mount").args(["-t", "tmpfs", "tmpfs", mount]));
+        for name in ["upper", "work", "state"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let options = format!("{layers},upperdir={mount}/upper,workdir={mount}/work");
+        let state = format!("{mount}/state");
+        succeed(Command::new("mount").args(["-t", "overlay", "-o", &options, "overlay", &state]));
+        Self::in_folder(folder, true)
+    }
+
     fn in_folder(folder: tempfile::TempDir, mounted: bool) -> Self {
         let dir = folder.path().join("state");
-        std::fs::create_dir(&dir).unwrap();
+        std::fs::create_dir_all(&dir).unwrap();
         let plane = Plane::Real(RealPlane {
             dir: dir.clone(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
@@ -118,9 +133,14 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         let swept = self.plane.sweep(&[], &[], &[]);
-        let left = leaks(&self.dir);
+        let mut left = leaks(&self.dir);
         if self.mounted {
-            succeed(Command::new("umount").arg(self.folder.path()));
+            left.retain(|line| !line.starts_with("mount overlay"));
+            succeed(
+                Command::new("umount")
+                    .arg("--recursive")
+                    .arg(self.folder.path()),
+            );
         }
         if !std::thread::panicking() {
             swept.unwrap();
