@@ -4,6 +4,7 @@ mod directory;
 mod laws;
 mod life;
 mod lists;
+mod real;
 mod refusals;
 mod tokens;
 
