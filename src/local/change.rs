@@ -6,6 +6,7 @@
 //! so a file or machine without a record is always rubbish.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -14,6 +15,11 @@ use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
 use super::{Inner, Local};
+
+/// How often cleaning up after a killed process is tried: programs that it had started, such as
+/// mount(8), may outlive it by a moment and be in the way.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// A change under way.
 #[derive(Debug)]
@@ -126,40 +132,60 @@ pub(super) fn recover(inner: &Inner, lock: &Lock, world: &mut World) -> Result<(
         return Ok(());
     };
     tracing::info!(?intent, "cleaning up after a call that did not end");
+    let intent = intent.clone();
+    let mut tries = 1;
+    while let Err(error) = clean_up(inner, world, &intent, now) {
+        if tries == TRIES {
+            return Err(error);
+        }
+        tracing::debug!(%error, tries, "cleaning up failed; trying again");
+        tries += 1;
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    world.unfinished = None;
+    inner.store.write(lock, world)?;
+    Ok(())
+}
+
+/// Brings the data plane, and the records of `intent`, to one side of the call. Harmless when
+/// repeated.
+fn clean_up(
+    inner: &Inner,
+    world: &mut World,
+    intent: &Intent,
+    now: Timestamp,
+) -> Result<(), ApiError> {
     let unplug = |volume: &str, instance: &str| match inner.plane.detach(volume, instance) {
         Ok(()) | Err(PlaneError::Gone) => Ok(true),
         Err(PlaneError::Busy) => Ok(false),
         Err(error) => Err(ApiError::from(error)),
     };
-    match intent.clone() {
+    match intent {
         Intent::Sweep => {}
         Intent::Attach { volume, instance } => {
-            let recorded = world.volumes.get(&volume).is_some_and(|volume| {
+            let recorded = world.volumes.get(volume).is_some_and(|volume| {
                 volume
                     .attachment(now)
-                    .is_some_and(|attachment| attachment.instance == instance)
+                    .is_some_and(|attachment| attachment.instance == *instance)
             });
             if !recorded {
-                unplug(&volume, &instance)?;
+                unplug(volume, instance)?;
             }
         }
         Intent::Detach { volume, instance } => {
-            let out = unplug(&volume, &instance)?;
+            let out = unplug(volume, instance)?;
             if let Some(attachment) = world
                 .volumes
-                .get_mut(&volume)
+                .get_mut(volume)
                 .and_then(|volume| volume.attachment_mut(now))
-                .filter(|attachment| out && attachment.instance == instance)
+                .filter(|attachment| out && attachment.instance == *instance)
             {
                 attachment.detaching.get_or_insert(now);
                 attachment.detached = Some(now);
             }
         }
     }
-    sweep(inner, world)?;
-    world.unfinished = None;
-    inner.store.write(lock, world)?;
-    Ok(())
+    sweep(inner, world)
 }
 
 /// Removes from the data plane what no record speaks of.
