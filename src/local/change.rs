@@ -16,8 +16,10 @@ use super::wire::ApiError;
 use super::world::{Intent, World};
 use super::{Inner, Local};
 
-/// How often cleaning up after a killed process is tried: programs that it had started, such as
-/// mount(8), may outlive it by a moment and be in the way.
+/// Programs that a killed process had started, such as losetup(8), outlive it by a moment. What
+/// they are about to do cannot be seen yet, so cleaning up begins when they must be through…
+const LAST_GASP: Duration = Duration::from_millis(300);
+/// … and is tried so often, as one may still be in the way.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -133,6 +135,9 @@ pub(super) fn recover(inner: &Inner, lock: &Lock, world: &mut World) -> Result<(
     };
     tracing::info!(?intent, "cleaning up after a call that did not end");
     let intent = intent.clone();
+    if inner.real() {
+        std::thread::sleep(LAST_GASP);
+    }
     let mut tries = 1;
     while let Err(error) = clean_up(inner, world, &intent, now) {
         if tries == TRIES {
