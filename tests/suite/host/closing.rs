@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt as _;
 use xdrive::host::Ssh;
 use xdrive::host::container::Came;
 use xdrive::host::facts::HostError;
@@ -115,6 +116,40 @@ async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
     let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("it's over"));
     assert!(contact.unmounted && contact.volume.is_none());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_load_that_never_ends_does_not_stop_a_close() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let mut archive = machine.archive("sh").await;
+    archive.truncate(100_000);
+    let (mut laptop, sleeps) = tokio::io::duplex(1 << 20);
+    laptop.write_all(&archive).await.unwrap();
+    let loader = Host::contact(machine.login().await).await.unwrap().0;
+    let load = tokio::spawn(async move { loader.load_image("x", sleeps).await });
+    let begun = async {
+        while machine
+            .ssh
+            .run("pgrep -x docker", b"")
+            .await
+            .unwrap()
+            .status
+            != 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), begun)
+        .await
+        .unwrap();
+    let closed = machine.host.close("test").await.unwrap();
+    assert!(closed.unmounted);
+    drop(laptop);
+    assert!(load.await.unwrap().is_err());
 }
 
 #[tokio::test]

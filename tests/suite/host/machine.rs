@@ -68,35 +68,18 @@ impl Machine {
     /// Launches one and logs in. Panics with the console where that does not work.
     pub(super) async fn boot() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let plane = Plane::Real(RealPlane {
-            dir: dir.path().join("plane"),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache(),
-        });
-        std::fs::create_dir(dir.path().join("plane")).unwrap();
+        let plane = plane(dir.path());
         let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();
         let host_key = HostKey::generate().unwrap();
-        let instance = random("i-");
-        let images = plane.images().unwrap();
-        let (image, ..) = images
-            .first()
-            .expect("no machine tree: shell/local/machine.sh builds it");
-        let up = plane
-            .launch(&Order {
-                instance: instance.clone(),
-                image: image.clone(),
-                instance_type: "t3.medium".into(),
-                zone: "us-east-1a".into(),
-                user_data: user_data(&BootOrder {
-                    host_private_key: host_key.private,
-                    host_public_key: host_key.public.clone(),
-                    authorized_keys: user_key.public().to_owned(),
-                })
-                .unwrap(),
-                tokens_required: true,
-                account: "123456789012".into(),
+        let (instance, up) = launch(
+            &plane,
+            user_data(&BootOrder {
+                host_private_key: host_key.private,
+                host_public_key: host_key.public.clone(),
+                authorized_keys: user_key.public().to_owned(),
             })
-            .unwrap();
+            .unwrap(),
+        );
         let target = Target {
             address: SocketAddr::new(up.address.into(), 22),
             user: "root".into(),
@@ -238,9 +221,9 @@ impl Drop for Machine {
 }
 
 /// Clears an instance whose test does not get as far as having a [`Machine`].
-struct Clear<'a> {
-    plane: &'a Plane,
-    instance: Option<&'a str>,
+pub(super) struct Clear<'a> {
+    pub(super) plane: &'a Plane,
+    pub(super) instance: Option<&'a str>,
 }
 
 impl Clear<'_> {
@@ -256,6 +239,34 @@ impl Drop for Clear<'_> {
             let _ = self.plane.clear(instance);
         }
     }
+}
+
+pub(super) fn plane(dir: &Path) -> Plane {
+    Plane::Real(RealPlane {
+        dir: dir.to_owned(),
+        program: env!("CARGO_BIN_EXE_xdrive").into(),
+        cache: cache(),
+    })
+}
+
+/// Launches an instance; its id and where it is.
+pub(super) fn launch(plane: &Plane, user_data: Vec<u8>) -> (String, Up) {
+    let images = plane.images().unwrap();
+    let (image, ..) = images
+        .first()
+        .expect("no machine tree: shell/local/machine.sh builds it");
+    let instance = random("i-");
+    let order = Order {
+        instance: instance.clone(),
+        image: image.clone(),
+        instance_type: "t3.medium".into(),
+        zone: "us-east-1a".into(),
+        user_data,
+        tokens_required: true,
+        account: "123456789012".into(),
+    };
+    let up = plane.launch(&order).unwrap();
+    (instance, up)
 }
 
 async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::host::SshError> {
