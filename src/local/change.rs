@@ -259,7 +259,12 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
         changed = true;
     }
     for (volume, instance) in releasing(world) {
-        if !inner.real() || inner.plane.detach(&volume, &instance).is_ok() {
+        // An instance that is off holds nothing; one that is still busy is asked again next time.
+        let released = matches!(
+            inner.plane.detach(&volume, &instance),
+            Ok(()) | Err(PlaneError::Gone)
+        );
+        if released {
             let attachment = world
                 .volumes
                 .get_mut(&volume)
