@@ -12,6 +12,7 @@ use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::SIGSTOP;
 
@@ -127,17 +128,20 @@ pub fn suspend() -> io::Result<()> {
     // Not SIGTSTP, which is caught. Raised in this thread, so that it stops before the next line:
     // a `kill` of the whole process may be taken by another thread, while this one goes on.
     signal_hook::low_level::raise(SIGSTOP)?;
-    match &*saved {
-        Some(before) => set_raw(before),
-        None => Ok(()),
-    }
+    raw_again(saved.as_ref())
 }
 
 /// Enters raw mode anew if it should be on: after a SIGCONT, a shell may have changed the modes.
 pub fn resume() -> io::Result<()> {
-    match &*saved() {
-        Some(before) => set_raw(before),
-        None => Ok(()),
+    raw_again(saved().as_ref())
+}
+
+fn raw_again(before: Option<&Termios>) -> io::Result<()> {
+    match before.map_or(Ok(()), set_raw) {
+        // A terminal that is closed sends SIGCONT with its SIGHUP, in either order: the hang-up is
+        // what ends the session, not this.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::IO) => Ok(()),
+        result => result,
     }
 }
 

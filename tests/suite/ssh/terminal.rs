@@ -186,10 +186,13 @@ fn a_closed_terminal_is_a_hang_up() {
     }
     emulator.kill().unwrap();
     emulator.wait().unwrap();
+    eventually("the client notices", || !report(&sshd).is_empty());
     // It gets a signal and reads the end of its input, in either order.
-    eventually("the client notices", || {
-        ["Hangup", "Escaped 255"].contains(&report(&sshd).as_str())
-    });
+    let report = report(&sshd);
+    assert!(
+        ["Hangup", "Escaped 255"].contains(&report.as_str()),
+        "{report}"
+    );
 }
 
 #[test]
