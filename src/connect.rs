@@ -28,6 +28,7 @@ use crate::drive::{DriveName, Goal, Left, Outcome, Reconciler, Stuck, Wanted};
 use crate::ec2::{InstanceId, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::container::{CommandId, Signal as ContainerSignal};
+use crate::host::scripts::Committed;
 use crate::host::{Exit as ShellExit, Line, Shell, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
@@ -118,6 +119,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             even_if_used: false,
         })
         .await;
+    session.tell_of_the_commit();
     session.finish(ending, outcome)
 }
 
@@ -126,6 +128,7 @@ pub async fn stop(drive: DriveName, cloud: Cloud, key: UserKey) -> Result<u8, Fa
     let mut session = Session::begin(drive, &Options::default(), &cloud, key).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
+    session.tell_of_the_commit();
     session.finish(ending, outcome)
 }
 
@@ -255,6 +258,19 @@ impl Session {
             in_a_command(&inside, command, &mut self.signals).await
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
+    }
+
+    /// A commit that failed loses nothing, but the next session may want to know why a container
+    /// could not be made again.
+    fn tell_of_the_commit(&mut self) {
+        if let Some(closed) = self.reconciler.hosts().closed()
+            && closed.committed == Committed::Failed
+        {
+            self.report.say(
+                "the container could not be committed as an image; its files are on the drive all \
+                 the same",
+            );
+        }
     }
 
     /// The end of a session that never had a shell.

@@ -110,7 +110,12 @@ impl Board {
     fn line(&mut self, line: &str) {
         self.hide();
         // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
-        let _ = writeln!(std::io::stderr(), "{line}");
+        let line = if crate::terminal::is_raw() {
+            format!("\r\n{}\r\n", line.replace('\n', "\r\n"))
+        } else {
+            format!("{line}\n")
+        };
+        let _ = std::io::stderr().write_all(line.as_bytes());
         self.tick();
     }
 

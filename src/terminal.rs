@@ -74,6 +74,12 @@ pub fn modes() -> io::Result<Termios> {
     }
 }
 
+/// Whether the terminal is in raw mode, where a new line needs a carriage return before it.
+#[must_use]
+pub fn is_raw() -> bool {
+    saved().is_some()
+}
+
 /// The modes before raw mode, while it is on.
 static SAVED: Mutex<Option<Termios>> = Mutex::new(None);
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::config::Options;
 use crate::drive::DriveName;
@@ -18,13 +18,12 @@ use crate::report::Report;
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;
 
-/// A session in its container. Dropping it closes the forward.
+/// A session in its container. Dropping it closes Jupyter's port.
 pub(super) struct Inside {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
     pub(super) container: Container,
-    _forward: Option<Forward>,
-    _jupyter: Option<JoinHandle<()>>,
+    jupyter: JoinSet<()>,
 }
 
 /// What the user wants the container to be made from.
@@ -86,8 +85,7 @@ pub(super) async fn enter(
         ssh: ssh.clone(),
         host: host.clone(),
         container,
-        _forward: None,
-        _jupyter: None,
+        jupyter: JoinSet::new(),
     };
     if let Err(error) = inside
         .open_jupyter(options.port.unwrap_or(JUPYTER), report)
@@ -118,11 +116,17 @@ impl Inside {
                 format!("   (port {port} is busy)")
             }
         ));
+        // The prompt does not wait for it, and neither does who opens the page right away.
+        forward.set_starting(true);
         let (host, report) = (self.host.clone(), report.clone());
-        self._jupyter = Some(tokio::spawn(async move {
-            let _ = (host, report);
-        }));
-        self._forward = Some(forward);
+        self.jupyter.spawn(async move {
+            let listens = host.jupyter_listens().await;
+            forward.set_starting(false);
+            if let Err(error) = listens {
+                report.say(&format!("Jupyter did not come up: {error}"));
+            }
+            std::future::pending().await
+        });
         Ok(())
     }
 }

@@ -26,6 +26,8 @@ const UNREAD: usize = 64 << 20;
 const BACKLOG: u32 = 1024;
 /// How many ports after the preferred one are tried before the system chooses.
 const TRIES: u16 = 100;
+/// How soon a server that is starting is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Before accepting again, after the system could not accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -40,11 +42,19 @@ pub enum ForwardError {
     Listen(#[from] io::Error),
 }
 
+/// Where connections lead.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    address: SocketAddr,
+    /// Its server is just starting: a refused connection is tried again until that is over.
+    starting: bool,
+}
+
 /// An open forward; dropping it closes the port and every connection through it.
 #[derive(Debug)]
 pub struct Forward {
     port: u16,
-    target: watch::Sender<SocketAddr>,
+    target: watch::Sender<Target>,
     serving: JoinHandle<()>,
 }
 
@@ -57,7 +67,10 @@ impl Forward {
         let ssh = ssh.sibling().await?;
         // sshd sends small answers without delay only on a connection that has run a command.
         ssh.run("true", b"").await?;
-        let (target, targets) = watch::channel(target);
+        let (target, targets) = watch::channel(Target {
+            address: target,
+            starting: false,
+        });
         let serving = tokio::spawn(serve(listeners, ssh, targets));
         Ok(Self {
             port,
@@ -74,7 +87,13 @@ impl Forward {
 
     /// Leads connections from now on to another address: that of a restarted container.
     pub fn retarget(&self, target: SocketAddr) {
-        self.target.send_replace(target);
+        self.target.send_modify(|now| now.address = target);
+    }
+
+    /// Says that the server behind it is just starting, or no longer. Meanwhile a connection that
+    /// is refused waits instead of being closed.
+    pub fn set_starting(&self, starting: bool) {
+        self.target.send_modify(|now| now.starting = starting);
     }
 }
 
@@ -127,7 +146,7 @@ fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
 }
 
 /// Accepts until it is aborted or the connection to the host ends.
-async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<SocketAddr>) {
+async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<Target>) {
     let mut connections = JoinSet::new();
     let mut listeners = listeners.into_iter();
     let (Some(first), second) = (listeners.next(), listeners.next()) else {
@@ -145,12 +164,24 @@ async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<S
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let (ssh, target) = (ssh.clone(), *targets.borrow());
+        let (ssh, targets) = (ssh.clone(), targets.clone());
         connections.spawn(async move {
-            if let Ok(session) = ssh.open_tcp(target, from).await {
+            if let Some(session) = reach(&ssh, from, &targets).await {
                 relay(stream, session).await;
             }
         });
+    }
+}
+
+/// Opens a connection to the target, for as long as it takes while its server is starting.
+async fn reach(ssh: &Ssh, from: SocketAddr, targets: &watch::Receiver<Target>) -> Option<Session> {
+    loop {
+        let Target { address, starting } = *targets.borrow();
+        match ssh.open_tcp(address, from).await {
+            Ok(session) => return Some(session),
+            Err(SshError::Refused(..)) if starting => tokio::time::sleep(AGAIN).await,
+            Err(_) => return None,
+        }
     }
 }
 

@@ -326,8 +326,9 @@ impl Host {
         })
     }
 
-    /// Makes `token` the one that opens Jupyter, starts it if it does not run, and waits until it
-    /// listens; none if the image has no `JupyterLab`. The token travels on standard input.
+    /// Makes `token` the one that opens Jupyter, and starts it if it does not run; none if the
+    /// image has no `JupyterLab`. Does not wait until it listens. The token travels on standard
+    /// input.
     pub async fn jupyter(&self, token: &str) -> Result<Option<SocketAddr>, HostError> {
         const SCRIPT: &str = "container jupyter";
         let output = self.ssh.run(&call(SCRIPT, &[]), token.as_bytes()).await?;
@@ -336,6 +337,11 @@ impl Host {
             "none" => Ok(None),
             _ => facts.require("jupyter").map(Some),
         }
+    }
+
+    /// Waits until the Jupyter that was started listens, a minute at most.
+    pub async fn jupyter_listens(&self) -> Result<(), HostError> {
+        self.run("container listens", &[]).await.map(drop)
     }
 
     /// Sends `signal` to a command and what it started; a command that has ended is success.

@@ -38,6 +38,7 @@ async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
         .unwrap()
         .unwrap()
         .to_string();
+    machine.host.jupyter_listens().await.unwrap();
     for path in [
         "lab",
         "lab?token=wrong",
