@@ -13,6 +13,8 @@ mod line;
 mod odd;
 mod ready;
 mod saved;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::time::Duration;

@@ -11,6 +11,8 @@ mod harness;
 mod host;
 mod house;
 mod line;
+mod loops;
+mod paper;
 mod plane;
 mod sdk;
 mod serve;

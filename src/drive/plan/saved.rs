@@ -231,7 +231,12 @@ impl<'a> Ending<'a> {
             return;
         }
         let known = Some((volume.id.clone(), volume.generation));
-        let is_known = is_closed || seen.me.closed == known || seen.me.raised == known;
+        let is_own = seen.me.closed == known || seen.me.raised == known;
+        if !is_own && !self.view.has_looked() {
+            // Whoever closed it may have taken the snapshot already.
+            return self.take(self.view.settle());
+        }
+        let is_known = is_own || is_closed;
         if !is_known && !self.is_abandoned(volume) {
             return self.wait_for_abandonment(volume);
         }

@@ -69,7 +69,7 @@ impl Run {
                         // Blind, it can neither go on nor tidy up.
                         return self.fail(error);
                     }
-                    rest(pause(with, self.looks_failed), interrupts).await;
+                    rest(pause(with, self.looks_failed), interrupts, self.heard).await;
                     continue;
                 }
             };
@@ -108,7 +108,7 @@ impl Run {
         match next {
             Next::Wait(what, at_most) => {
                 self.waited(Some(what), with);
-                rest(at_most.min(with.limits.poll), interrupts).await;
+                rest(at_most.min(with.limits.poll), interrupts, self.heard).await;
                 None
             }
             Next::Do(steps) => {
@@ -162,7 +162,7 @@ impl Run {
                         return self.end(Verdict::Failed(error));
                     }
                     // What was asked of the cloud has come to its end, one way or the other: look.
-                    rest(pause(with, self.steps_failed), interrupts).await;
+                    rest(pause(with, self.steps_failed), interrupts, self.heard).await;
                     return None;
                 }
             }
@@ -345,10 +345,10 @@ fn pause<H: Hosts>(with: &Reconciler<H>, failures: u32) -> Duration {
         .min(with.limits.longest_pause)
 }
 
-/// Sleeps, or until somebody interrupts.
-async fn rest(span: Duration, interrupts: &mut watch::Receiver<u32>) {
+/// Sleeps, or until somebody interrupts once more than was `heard`.
+async fn rest(span: Duration, interrupts: &mut watch::Receiver<u32>, heard: u32) {
     let interrupted = async {
-        if interrupts.changed().await.is_err() {
+        if interrupts.wait_for(|count| *count > heard).await.is_err() {
             // Nobody is left who could interrupt.
             std::future::pending::<()>().await;
         }

@@ -1,0 +1,207 @@
+//! Small worlds to plan about. All are settled and an hour old unless a test says otherwise.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::super::{Goal, Next, plan};
+use crate::clock::{BootTime, Clock};
+use crate::drive::hosts::{Client, Contact, HostView, Mounted};
+use crate::drive::limits::Limits;
+use crate::drive::name::{Generation, SessionId};
+use crate::drive::observed::{
+    DEVICE, Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume,
+};
+use crate::drive::stuck::{Head, Why};
+use crate::drive::tags::SnapshotKind;
+use crate::ec2::{
+    AttachmentState, InstanceId, InstanceState, SnapshotId, SnapshotState, VolumeId, VolumeState,
+    Zone,
+};
+
+/// So many seconds after this process's first look.
+pub(super) fn at(seconds: u64) -> BootTime {
+    static START: OnceLock<BootTime> = OnceLock::new();
+    *START.get_or_init(|| Clock::system().boot()) + Duration::from_secs(seconds)
+}
+
+/// When the tests' look began, and when it is planned upon.
+pub(super) const NOW: u64 = 3600;
+
+pub(super) fn id(number: u8) -> InstanceId {
+    format!("i-{number:x}").parse().unwrap()
+}
+
+pub(super) fn vol(number: u8) -> VolumeId {
+    format!("vol-{number:x}").parse().unwrap()
+}
+
+pub(super) fn snap(number: u8) -> SnapshotId {
+    format!("snap-{number:x}").parse().unwrap()
+}
+
+pub(super) fn mine() -> SessionId {
+    SessionId("mine".into())
+}
+
+pub(super) fn nothing() -> Observed {
+    Observed {
+        me: Me {
+            session: mine(),
+            announced: None,
+            unsure: None,
+            launches: 0,
+            raised: None,
+            closed: None,
+            closes: std::collections::BTreeMap::new(),
+            refused: None,
+            rejected: Vec::new(),
+            attempts: Vec::new(),
+        },
+        first: at(0),
+        began: at(NOW),
+        proven: at(NOW),
+        instances: Vec::new(),
+        volumes: Vec::new(),
+        snapshots: Vec::new(),
+        unreadable: Vec::new(),
+    }
+}
+
+/// A running instance of mine that answers and that this process holds.
+pub(super) fn host(number: u8) -> SeenInstance {
+    SeenInstance {
+        id: id(number),
+        state: InstanceState::Running,
+        zone: Zone("a".into()),
+        launched: Timestamp::UNIX_EPOCH,
+        session: mine(),
+        owner: "me".into(),
+        listed: true,
+        contact: answers(Client::Me, false, Mounted::Nothing),
+        since: at(NOW - 60),
+    }
+}
+
+/// A running instance of another session's, held by its client.
+pub(super) fn others(number: u8) -> SeenInstance {
+    SeenInstance {
+        session: SessionId("other".into()),
+        owner: "somebody".into(),
+        contact: answers(somebody(), false, Mounted::Nothing),
+        ..host(number)
+    }
+}
+
+pub(super) fn somebody() -> Client {
+    Client::Other {
+        owner: "somebody".into(),
+        since: "today".into(),
+    }
+}
+
+pub(super) fn answers(client: Client, closing: bool, mounted: Mounted) -> Contact {
+    Contact::Reached(HostView {
+        client,
+        closing,
+        mounted,
+    })
+}
+
+/// A free volume of mine.
+pub(super) fn volume(number: u8, base: u64, generation: u64) -> SeenVolume {
+    SeenVolume {
+        id: vol(number),
+        state: VolumeState::Available,
+        zone: Zone("a".into()),
+        size: 8,
+        created: Timestamp::UNIX_EPOCH,
+        snapshot: None,
+        attachment: None,
+        base: Generation(base),
+        generation: Generation(generation),
+        blank: base == 0,
+        formatted: base == 0 && generation > 0,
+        session: mine(),
+        listed: true,
+        since: at(0),
+    }
+}
+
+pub(super) fn on(host: u8, volume: SeenVolume) -> SeenVolume {
+    held(host, AttachmentState::Attached, volume)
+}
+
+pub(super) fn held(host: u8, state: AttachmentState, volume: SeenVolume) -> SeenVolume {
+    SeenVolume {
+        state: VolumeState::InUse,
+        attachment: Some(SeenAttachment {
+            instance: id(host),
+            state,
+            device: DEVICE.into(),
+            delete_on_termination: false,
+        }),
+        ..volume
+    }
+}
+
+/// A completed, clean snapshot.
+pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
+    SeenSnapshot {
+        id: snap(number),
+        state: SnapshotState::Completed,
+        volume: Some(vol(of)),
+        size: 8,
+        generation: Generation(generation),
+        kind: SnapshotKind::Clean,
+        op: format!("op-{number}"),
+        since: at(0),
+    }
+}
+
+pub(super) fn next(goal: &Goal, seen: &Observed) -> Next {
+    plan(goal, seen, at(NOW), &Limits::aws())
+}
+
+pub(super) fn ready(seen: &Observed) -> Next {
+    next(&Goal::Ready { from: None }, seen)
+}
+
+pub(super) fn from(head: Head, seen: &Observed) -> Next {
+    next(&Goal::Ready { from: Some(head) }, seen)
+}
+
+pub(super) fn saved(seen: &Observed) -> Next {
+    next(
+        &Goal::Saved {
+            even_if_used: false,
+        },
+        seen,
+    )
+}
+
+pub(super) fn ended(seen: &Observed) -> Next {
+    next(&Goal::Ended, seen)
+}
+
+/// The steps in words, or what else there is.
+pub(super) fn words(next: &Next) -> String {
+    match next {
+        Next::Do(steps) => {
+            let words: Vec<String> = steps.iter().map(ToString::to_string).collect();
+            words.join("; ")
+        }
+        Next::Wait(what, _) => format!("wait: {what:?}"),
+        Next::Done(done) => format!("done: {done:?}"),
+        Next::Busy(instance) => format!("busy: {instance}"),
+        Next::Stuck(stuck) => format!("stuck: {}", stuck.why),
+    }
+}
+
+pub(super) fn why(next: Next) -> Why {
+    match next {
+        Next::Stuck(stuck) => stuck.why,
+        other => panic!("not stuck: {}", words(&other)),
+    }
+}

@@ -1,0 +1,294 @@
+//! The table of odd states, row by row.
+
+use super::fixtures::*;
+use crate::drive::hosts::{Client, Contact, Mounted};
+use crate::drive::observed::{Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
+use crate::drive::plan::Next;
+use crate::drive::stuck::Why;
+use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+
+fn failed(number: u8, of: u8, generation: u64) -> SeenSnapshot {
+    SeenSnapshot {
+        state: SnapshotState::Error,
+        ..snapshot(number, of, generation)
+    }
+}
+
+#[test]
+fn a_failed_snapshot_is_taken_again_after_a_while_three_times() {
+    let mut seen = Observed {
+        volumes: vec![volume(1, 4, 5)],
+        snapshots: vec![failed(1, 1, 5)],
+        ..nothing()
+    };
+    assert_eq!(words(&saved(&seen)), "delete failed snap-1; snapshot vol-1");
+    seen.snapshots[0].since = at(NOW - 5);
+    assert!(words(&saved(&seen)).starts_with("wait: SnapshotGap"));
+    seen.snapshots = vec![failed(1, 1, 5), failed(2, 1, 5), failed(3, 1, 5)];
+    assert_eq!(why(saved(&seen)), Why::SnapshotsFail(vol(1)));
+}
+
+#[test]
+fn a_failed_newest_snapshot_without_its_volume_is_never_passed_over() {
+    let seen = Observed {
+        snapshots: vec![snapshot(1, 1, 4), failed(2, 2, 5)],
+        ..nothing()
+    };
+    let expected = Why::NewestFailed {
+        failed: snap(2),
+        older: Some(snap(1)),
+    };
+    assert_eq!(why(ready(&seen)), expected);
+    assert_eq!(why(saved(&seen)), expected);
+}
+
+#[test]
+fn a_failed_snapshot_does_not_hinder_the_volume_it_was_taken_of() {
+    let seen = Observed {
+        volumes: vec![volume(1, 4, 5)],
+        snapshots: vec![failed(2, 1, 5)],
+        ..nothing()
+    };
+    assert_eq!(words(&ready(&seen)), "launch an instance in a");
+}
+
+#[test]
+fn a_volume_in_error_is_deleted_if_it_was_never_attached() {
+    let broken = SeenVolume {
+        state: VolumeState::Error,
+        ..volume(1, 4, 4)
+    };
+    let seen = Observed {
+        instances: vec![host(1)],
+        volumes: vec![broken],
+        snapshots: vec![snapshot(1, 9, 4)],
+        ..nothing()
+    };
+    assert_eq!(
+        words(&ready(&seen)),
+        "create a volume from snap-1 in a; delete vol-1"
+    );
+    assert_eq!(words(&saved(&seen)), "delete vol-1; terminate i-1");
+}
+
+#[test]
+fn a_used_volume_in_error_is_the_end_of_the_way() {
+    let broken = SeenVolume {
+        state: VolumeState::Error,
+        ..volume(1, 4, 5)
+    };
+    let seen = Observed {
+        volumes: vec![broken],
+        ..nothing()
+    };
+    assert_eq!(why(ready(&seen)), Why::VolumeError(vol(1)));
+    assert_eq!(why(saved(&seen)), Why::VolumeError(vol(1)));
+}
+
+#[test]
+fn half_a_format_is_thrown_away_and_made_anew() {
+    let blank = SeenVolume {
+        formatted: false,
+        ..volume(1, 0, 1)
+    };
+    let mut seen = Observed {
+        instances: vec![host(1)],
+        volumes: vec![on(1, blank.clone())],
+        ..nothing()
+    };
+    seen.me.refused = Some((vol(1), Refusal::Garbled));
+    assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
+    seen.volumes = vec![blank];
+    assert_eq!(
+        words(&ready(&seen)),
+        "create an empty volume in a; delete vol-1"
+    );
+}
+
+#[test]
+fn garbage_where_a_drive_was_used_is_never_thrown_away() {
+    for (generation, formatted, with_snapshot) in
+        [(2, false, false), (1, true, false), (1, false, true)]
+    {
+        let used = SeenVolume {
+            formatted,
+            ..volume(1, 0, generation)
+        };
+        let mut seen = Observed {
+            instances: vec![host(1)],
+            volumes: vec![on(1, used)],
+            ..nothing()
+        };
+        if with_snapshot {
+            // An older one: the volume is ahead of it.
+            seen.snapshots = vec![snapshot(1, 1, 0)];
+        }
+        seen.me.refused = Some((vol(1), Refusal::Garbled));
+        assert!(matches!(why(ready(&seen)), Why::Damaged(..)));
+    }
+}
+
+#[test]
+fn a_stopped_instance_loses_the_volume_and_is_terminated() {
+    let stopped = SeenInstance {
+        state: InstanceState::Stopped,
+        contact: Contact::NotAsked,
+        ..others(1)
+    };
+    let mut seen = Observed {
+        instances: vec![stopped],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
+    assert_eq!(words(&saved(&seen)), "detach vol-1 from i-1");
+    seen.volumes = vec![volume(1, 4, 5)];
+    assert_eq!(
+        words(&ready(&seen)),
+        "terminate i-1; launch an instance in a"
+    );
+    assert_eq!(words(&saved(&seen)), "snapshot vol-1; terminate i-1");
+    seen.instances[0].state = InstanceState::Stopping;
+    seen.volumes = vec![on(1, volume(1, 4, 5))];
+    seen.volumes[0].since = at(NOW - 60);
+    assert!(words(&ready(&seen)).starts_with("wait: Release"));
+}
+
+#[test]
+fn an_instance_on_its_way_out_is_given_a_quarter_of_an_hour() {
+    let ending = SeenInstance {
+        state: InstanceState::ShuttingDown,
+        contact: Contact::NotAsked,
+        ..others(1)
+    };
+    let mut seen = Observed {
+        instances: vec![ending],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    seen.volumes[0].since = at(NOW - 14 * 60);
+    assert!(words(&ready(&seen)).starts_with("wait: Release"));
+    seen.volumes[0].since = at(NOW - 16 * 60);
+    assert_eq!(why(ready(&seen)), Why::NeverEnds(id(1)));
+    // It said that it had unmounted: EC2 may be asked to let go.
+    seen.me
+        .closes
+        .insert(id(1), crate::drive::hosts::Closed::Unmounted);
+    assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
+}
+
+#[test]
+fn an_attachment_that_never_comes_is_taken_back_and_the_host_replaced() {
+    let mut seen = Observed {
+        instances: vec![host(1)],
+        volumes: vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))],
+        ..nothing()
+    };
+    seen.volumes[0].since = at(NOW - 60);
+    assert!(words(&ready(&seen)).starts_with("wait: Attaching"));
+    seen.volumes[0].since = at(NOW - 120);
+    assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
+    seen.me.rejected = vec![id(1)];
+    seen.volumes = vec![volume(1, 4, 5)];
+    assert_eq!(words(&ready(&seen)), "terminate i-1");
+    seen.instances.clear();
+    assert_eq!(words(&ready(&seen)), "launch an instance in a");
+}
+
+#[test]
+fn a_host_that_never_answers_shows_its_console_and_is_replaced() {
+    let silent = |seconds| SeenInstance {
+        contact: Contact::Unreachable,
+        since: at(NOW - seconds),
+        ..host(1)
+    };
+    let of = |host| Observed {
+        instances: vec![host],
+        volumes: vec![volume(1, 4, 5)],
+        ..nothing()
+    };
+    assert!(words(&ready(&of(silent(299)))).starts_with("wait: Host"));
+    assert_eq!(
+        words(&ready(&of(silent(300)))),
+        "read the console of i-1; terminate i-1"
+    );
+}
+
+#[test]
+fn the_silence_of_a_host_that_holds_the_drive_proves_nothing() {
+    let silent = SeenInstance {
+        contact: Contact::Unreachable,
+        since: at(0),
+        ..others(1)
+    };
+    let seen = Observed {
+        instances: vec![silent],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    assert_eq!(why(ready(&seen)), Why::Unreachable(id(1)));
+    assert_eq!(why(saved(&seen)), Why::Unreachable(id(1)));
+}
+
+#[test]
+fn a_volume_that_would_die_with_its_instance_is_protected_before_anything_else() {
+    let mut seen = Observed {
+        instances: vec![SeenInstance {
+            contact: answers(Client::Me, true, Mounted::Nothing),
+            ..host(1)
+        }],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    if let Some(attachment) = &mut seen.volumes[0].attachment {
+        attachment.delete_on_termination = true;
+    }
+    for next in [ready(&seen), saved(&seen), ended(&seen)] {
+        assert_eq!(words(&next), "keep /dev/sdf of i-1 when it ends");
+    }
+}
+
+#[test]
+fn launching_again_and_again_has_an_end() {
+    let mut seen = nothing();
+    seen.me.launches = 3;
+    assert_eq!(why(ready(&seen)), Why::NoHost(3));
+}
+
+#[test]
+fn what_cannot_be_read_may_be_the_newest() {
+    let mut seen = Observed {
+        snapshots: vec![snapshot(1, 1, 4)],
+        ..nothing()
+    };
+    seen.unreadable = vec![(
+        "snap-2".into(),
+        "its tag xdrive:generation is missing".into(),
+    )];
+    assert!(matches!(why(ready(&seen)), Why::Unreadable(_)));
+    assert!(matches!(why(saved(&seen)), Why::Unreadable(_)));
+}
+
+#[test]
+fn every_way_of_being_stuck_prints_a_command() {
+    let seen = Observed {
+        volumes: vec![volume(1, 4, 5), volume(2, 4, 5)],
+        ..nothing()
+    };
+    let Next::Stuck(stuck) = ready(&seen) else {
+        panic!("not stuck")
+    };
+    let demo = "demo".parse().unwrap();
+    let commands = stuck.commands(&demo);
+    assert_eq!(
+        commands,
+        [
+            "xdrive connect demo --from vol-1",
+            "xdrive connect demo --from vol-2"
+        ]
+    );
+    assert_eq!(
+        stuck.left.0[0].to_string(),
+        "volume vol-1, 8 GiB, about $0.64 a month"
+    );
+}

@@ -1,0 +1,220 @@
+//! The way out, and the way back.
+
+use super::fixtures::*;
+use crate::drive::hosts::{Client, Mounted};
+use crate::drive::name::{Generation, SessionId};
+use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot, SeenVolume};
+use crate::drive::plan::{Done, Goal, Next, Step};
+use crate::drive::tags::SnapshotKind;
+use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
+
+/// My host with the drive mounted.
+fn mounted() -> Observed {
+    let host = SeenInstance {
+        contact: answers(Client::Me, false, Mounted::Volume(vol(1))),
+        ..host(1)
+    };
+    Observed {
+        instances: vec![host],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    }
+}
+
+fn closed() -> Observed {
+    let mut seen = mounted();
+    seen.instances[0].contact = answers(Client::Me, true, Mounted::Nothing);
+    seen
+}
+
+fn kind_of(next: &Next) -> Option<SnapshotKind> {
+    let Next::Do(steps) = next else { return None };
+    steps.iter().find_map(|step| match step {
+        Step::Snapshot { kind, .. } => Some(*kind),
+        _ => None,
+    })
+}
+
+#[test]
+fn the_way_out_is_close_snapshot_terminate_wait_delete() {
+    for plan in [saved, ended] {
+        assert_eq!(words(&plan(&mounted())), "close the drive on i-1");
+
+        let mut seen = closed();
+        assert_eq!(words(&plan(&seen)), "snapshot vol-1");
+        assert_eq!(kind_of(&plan(&seen)), Some(SnapshotKind::Clean));
+
+        let pending = SeenSnapshot {
+            state: SnapshotState::Pending,
+            ..snapshot(1, 1, 5)
+        };
+        seen.snapshots = vec![pending];
+        assert_eq!(words(&plan(&seen)), "terminate i-1");
+
+        seen.instances[0].state = InstanceState::ShuttingDown;
+        assert_eq!(words(&plan(&seen)), "wait: Copy(SnapshotId(\"snap-1\"))");
+
+        seen.instances[0].state = InstanceState::Terminated;
+        seen.volumes[0] = volume(1, 4, 5);
+        assert_eq!(words(&plan(&seen)), "wait: Copy(SnapshotId(\"snap-1\"))");
+
+        seen.snapshots[0].state = SnapshotState::Completed;
+        assert_eq!(words(&plan(&seen)), "delete vol-1");
+
+        seen.volumes.clear();
+        let done = Done::Saved(Some((snap(1), Generation(5))));
+        assert_eq!(plan(&seen), Next::Done(done));
+    }
+}
+
+#[test]
+fn a_never_attached_volume_is_the_way_back() {
+    let spare = SeenVolume {
+        snapshot: Some(snap(1)),
+        ..volume(2, 4, 4)
+    };
+    let seen = Observed {
+        instances: vec![host(1)],
+        volumes: vec![spare],
+        snapshots: vec![snapshot(1, 1, 4)],
+        ..nothing()
+    };
+    assert_eq!(words(&ended(&seen)), "delete vol-2; terminate i-1");
+}
+
+#[test]
+fn the_way_back_touches_nothing_of_anybody_else() {
+    let mut survivor = volume(2, 4, 5);
+    survivor.session = SessionId("other".into());
+    let seen = Observed {
+        volumes: vec![survivor],
+        instances: vec![others(3)],
+        ..nothing()
+    };
+    assert_eq!(words(&ended(&seen)), "done: Saved(None)");
+}
+
+#[test]
+fn the_way_back_waits_for_what_a_lost_answer_may_have_made() {
+    let mut seen = nothing();
+    seen.me.unsure = Some(at(NOW - 5));
+    assert_eq!(words(&ended(&seen)), "wait: Settle");
+}
+
+#[test]
+fn a_new_drive_that_nobody_was_handed_is_not_saved_but_deleted() {
+    let blank = SeenVolume {
+        formatted: false,
+        ..volume(1, 0, 1)
+    };
+    let mut seen = closed();
+    seen.volumes = vec![on(1, blank.clone())];
+    assert_eq!(words(&ended(&seen)), "terminate i-1");
+    seen.instances.clear();
+    seen.volumes = vec![blank];
+    assert_eq!(words(&saved(&seen)), "delete vol-1");
+}
+
+#[test]
+fn a_volume_whose_host_vanished_is_saved_as_crashed() {
+    let mut survivor = volume(1, 4, 5);
+    survivor.session = SessionId("other".into());
+    let mut seen = Observed {
+        volumes: vec![survivor],
+        ..nothing()
+    };
+    assert_eq!(words(&saved(&seen)), "snapshot vol-1");
+    assert_eq!(kind_of(&saved(&seen)), Some(SnapshotKind::Crashed));
+    // Whoever raised it a moment ago may be about to mount it.
+    seen.volumes[0].since = at(NOW - 5);
+    assert_eq!(words(&saved(&seen)), "wait: Settle");
+}
+
+#[test]
+fn a_volume_is_never_snapshotted_while_somebody_may_mount_it() {
+    let mut free = volume(1, 4, 5);
+    free.session = SessionId("other".into());
+    let starting = SeenInstance {
+        contact: crate::drive::hosts::Contact::Unreachable,
+        ..others(2)
+    };
+    let seen = Observed {
+        volumes: vec![free],
+        instances: vec![starting],
+        ..nothing()
+    };
+    assert_eq!(
+        words(&saved(&seen)),
+        "wait: OtherStarting(InstanceId(\"i-2\"))"
+    );
+}
+
+#[test]
+fn a_drive_in_use_is_saved_from_elsewhere_only_when_that_is_asked_for() {
+    let host = SeenInstance {
+        contact: answers(somebody(), false, Mounted::Volume(vol(1))),
+        ..others(1)
+    };
+    let seen = Observed {
+        instances: vec![host],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    assert_eq!(words(&saved(&seen)), "busy: i-1");
+    let forced = next(&Goal::Saved { even_if_used: true }, &seen);
+    assert_eq!(words(&forced), "close the drive on i-1");
+}
+
+#[test]
+fn an_attempt_whose_answer_was_lost_is_looked_for_before_another_is_made() {
+    let mut seen = closed();
+    let attempt = |seconds| Attempt {
+        volume: vol(1),
+        op: "op-1".into(),
+        at: at(seconds),
+    };
+    seen.me.attempts = vec![attempt(NOW - 5)];
+    assert_eq!(words(&saved(&seen)), "wait: Settle");
+    let mut found = seen.clone();
+    found.snapshots = vec![SeenSnapshot {
+        state: SnapshotState::Pending,
+        ..snapshot(1, 1, 5)
+    }];
+    assert_eq!(words(&saved(&found)), "terminate i-1");
+    seen.me.attempts = vec![attempt(NOW - 60)];
+    assert_eq!(words(&saved(&seen)), "snapshot vol-1");
+}
+
+#[test]
+fn a_checkpoint_saves_nothing() {
+    let mut seen = Observed {
+        volumes: vec![volume(1, 4, 5)],
+        ..nothing()
+    };
+    seen.snapshots = vec![SeenSnapshot {
+        kind: SnapshotKind::Checkpoint,
+        ..snapshot(1, 1, 5)
+    }];
+    assert_eq!(words(&saved(&seen)), "snapshot vol-1");
+}
+
+#[test]
+fn an_attachment_on_its_way_is_waited_for_before_the_close() {
+    let mut seen = mounted();
+    seen.volumes = vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))];
+    seen.volumes[0].since = at(NOW - 1);
+    assert_eq!(words(&saved(&seen)), "wait: Attaching(VolumeId(\"vol-1\"))");
+}
+
+#[test]
+fn an_abandoned_instance_that_holds_nothing_is_claimed_then_terminated() {
+    let mut orphan = others(3);
+    orphan.contact = answers(Client::Nobody, false, Mounted::Nothing);
+    let mut seen = Observed {
+        instances: vec![orphan],
+        ..nothing()
+    };
+    assert_eq!(words(&saved(&seen)), "log in to i-3");
+    seen.instances[0].contact = answers(Client::Me, false, Mounted::Nothing);
+    assert_eq!(words(&saved(&seen)), "terminate i-3");
+}

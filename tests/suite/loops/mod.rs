@@ -1,0 +1,188 @@
+//! The four loops: every call failing, every call twice, killed around every call, every ending
+//! in every phase. After each: the promises hold, nothing is left, nothing acknowledged is lost.
+
+use xdrive::drive::Outcome;
+
+use crate::paper::wire::{Calls, Fault};
+use crate::paper::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+
+/// How a drive came to be as it is when a run begins.
+#[derive(Debug, Clone, Copy)]
+enum Past {
+    /// There is none.
+    New,
+    /// It was saved.
+    Saved,
+    /// Its xdrive was killed in the shell; the instance runs on.
+    Alive,
+    /// Its instance vanished: a volume survived.
+    Crashed,
+}
+
+const PASTS: [Past; 4] = [Past::New, Past::Saved, Past::Alive, Past::Crashed];
+
+async fn world(past: Past, stale: Staleness) -> World {
+    let world = World::new(stale).await;
+    match past {
+        Past::New => {}
+        Past::Saved => {
+            let told = world.run(Ask::Session(1), Trouble::default()).await;
+            assert!(is_saved(&told), "{told:#?}");
+        }
+        Past::Alive => {
+            let told = world.run(Ask::KilledInShell(1), Trouble::default()).await;
+            assert!(told.outcome.is_none(), "{told:#?}");
+        }
+        Past::Crashed => {
+            let told = world.run(Ask::KilledInShell(1), Trouble::default()).await;
+            assert!(told.outcome.is_none(), "{told:#?}");
+            world.cut_power().await;
+        }
+    }
+    world
+}
+
+fn is_saved(told: &Told) -> bool {
+    matches!(told.outcome, Some(Outcome::Saved { .. }))
+}
+
+/// Runs a session in trouble, then a next run; afterwards everything must be well.
+async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
+    let world = past.copy().await;
+    let told = world.run(Ask::Session(2), trouble.clone()).await;
+    let after = world.run(next.clone(), Trouble::default()).await;
+    let problems = world.problems().await;
+    assert!(
+        is_saved(&after) && problems.is_empty(),
+        "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {told:#?}\nthen: {after:#?}"
+    );
+    told
+}
+
+/// A session to which nothing happens.
+async fn undisturbed(past: &World) -> Told {
+    let world = past.copy().await;
+    let told = world.run(Ask::Session(2), Trouble::default()).await;
+    assert!(is_saved(&told), "{told:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    told
+}
+
+/// Lets `fault` happen to every single call of that sort in a session, from every past; answers
+/// how many cases that were.
+async fn at_every(calls: Calls, fault: Fault, stale: Staleness, nexts: &[Ask]) -> usize {
+    let mut cases = 0;
+    for past in PASTS {
+        let world = world(past, stale).await;
+        let told = undisturbed(&world).await;
+        let count = match calls {
+            Calls::Changes => told.changes,
+            Calls::Looks => told.looks,
+        };
+        for call in 1..=count {
+            let trouble = Trouble {
+                fault: Some((calls, call, fault)),
+                ..Trouble::default()
+            };
+            for next in nexts {
+                survives(&world, &trouble, next.clone()).await;
+                cases += 1;
+            }
+        }
+    }
+    cases
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_without_trouble_leaves_snapshots_and_nothing_else() {
+    for stale in [FRESH, STALE] {
+        for past in PASTS {
+            let told = undisturbed(&world(past, stale).await).await;
+            assert!(told.changes >= 4, "{past:?}: {told:#?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_may_fail_before_it_arrives() {
+    let cases = at_every(Calls::Changes, Fault::Unsent, FRESH, &[Ask::Session(3)]).await;
+    assert!(cases >= 26, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_may_lose_its_answer() {
+    let cases = at_every(Calls::Changes, Fault::Unanswered, FRESH, &[Ask::Session(3)]).await;
+    assert!(cases >= 26, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_may_lose_its_answer_while_lists_are_stale() {
+    let cases = at_every(Calls::Changes, Fault::Unanswered, STALE, &[Ask::Session(3)]).await;
+    assert!(cases >= 26, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_may_be_refused_for_good() {
+    let denied = Fault::Refused(403, "UnauthorizedOperation");
+    let cases = at_every(Calls::Changes, denied, FRESH, &[Ask::Session(3)]).await;
+    assert!(cases >= 26, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_may_arrive_twice() {
+    let cases = at_every(Calls::Changes, Fault::Twice, FRESH, &[Ask::Stop]).await;
+    assert!(cases >= 26, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kill_before_any_change_is_made_good_by_the_next_connect_or_stop() {
+    let nexts = [Ask::Session(3), Ask::Stop];
+    let cases = at_every(Calls::Changes, Fault::KilledBefore, FRESH, &nexts).await;
+    assert!(cases >= 52, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kill_after_any_change_is_made_good_by_the_next_connect_or_stop() {
+    let nexts = [Ask::Session(3), Ask::Stop];
+    let cases = at_every(Calls::Changes, Fault::KilledAfter, FRESH, &nexts).await;
+    assert!(cases >= 52, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kill_after_any_change_is_made_good_while_lists_are_stale() {
+    let nexts = [Ask::Session(3), Ask::Stop];
+    let cases = at_every(Calls::Changes, Fault::KilledAfter, STALE, &nexts).await;
+    assert!(cases >= 52, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_look_may_fail() {
+    let cases = at_every(
+        Calls::Looks,
+        Fault::Refused(500, "InternalError"),
+        FRESH,
+        &[Ask::Stop],
+    )
+    .await;
+    assert!(cases >= 100, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_at_any_moment_ends_a_session_as_it_should() {
+    let mut cases = 0;
+    for past in PASTS {
+        let world = world(past, FRESH).await;
+        let moments = undisturbed(&world).await.events.len();
+        for moment in 1..=moments {
+            for interrupts in [vec![moment], vec![moment, moment + 1]] {
+                let trouble = Trouble {
+                    interrupts,
+                    ..Trouble::default()
+                };
+                survives(&world, &trouble, Ask::Session(3)).await;
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases >= 100, "{cases} cases");
+}

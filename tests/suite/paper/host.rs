@@ -1,0 +1,194 @@
+//! Hosts on paper: a lock, a latch, a mount; and the promises that a mount could break.
+
+use std::sync::{Arc, Mutex};
+
+use xdrive::drive::{
+    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
+};
+use xdrive::ec2::{AttachmentState, Ec2, Instance, InstanceState};
+
+use super::{Content, Hidden, World, drive};
+
+/// The hosts as one process reaches them; its end frees its locks.
+pub(crate) struct PaperHosts {
+    process: u32,
+    hidden: Arc<Mutex<Hidden>>,
+    truth: Ec2,
+}
+
+impl PaperHosts {
+    pub(crate) fn new(world: &World, process: u32) -> Self {
+        Self {
+            process,
+            hidden: Arc::clone(&world.hidden),
+            truth: world.truth.clone(),
+        }
+    }
+
+    async fn is_up(&self, host: &Instance) -> bool {
+        let instance = self.truth.instance(&host.id).await.unwrap();
+        instance.is_some_and(|instance| instance.state == InstanceState::Running)
+    }
+
+    async fn reach(&self, host: &Instance) -> Result<(), HostError> {
+        if self.is_up(host).await {
+            Ok(())
+        } else {
+            Err(HostError::Unreachable("it is off".into()))
+        }
+    }
+
+    fn held(&self, host: &Instance) -> Result<(), HostError> {
+        let hidden = self.hidden.lock().unwrap();
+        let state = hidden.hosts.get(host.id.as_str());
+        match state.and_then(|state| state.client) {
+            Some(client) if client == self.process => Ok(()),
+            _ => Err(HostError::Failed("the client lock is not held".into())),
+        }
+    }
+}
+
+impl Drop for PaperHosts {
+    fn drop(&mut self) {
+        for host in self.hidden.lock().unwrap().hosts.values_mut() {
+            if host.client == Some(self.process) {
+                host.client = None;
+            }
+        }
+    }
+}
+
+impl Hosts for PaperHosts {
+    async fn prepare(&mut self, _: &SessionId) -> Result<Prepared, HostError> {
+        Ok(Prepared {
+            user_data: b"#!/bin/sh\n".to_vec(),
+            host_key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPaper".into(),
+        })
+    }
+
+    async fn contact(&mut self, host: &Instance) -> Contact {
+        if !self.is_up(host).await {
+            return Contact::Unreachable;
+        }
+        let mut hidden = self.hidden.lock().unwrap();
+        let state = hidden.hosts.entry(host.id.to_string()).or_default();
+        let client = match state.client {
+            None => Client::Nobody,
+            Some(client) if client == self.process => Client::Me,
+            Some(client) => Client::Other {
+                owner: format!("process {client}"),
+                since: "2026-01-01T00:00:00Z".into(),
+            },
+        };
+        let mounted = match &state.mounted {
+            None => Mounted::Nothing,
+            Some(volume) => Mounted::Volume(volume.parse().unwrap()),
+        };
+        Contact::Reached(HostView {
+            client,
+            closing: state.closing,
+            mounted,
+        })
+    }
+
+    async fn claim(&mut self, host: &Instance, _: &SessionId, _: &str) -> Result<(), HostError> {
+        self.reach(host).await?;
+        let mut hidden = self.hidden.lock().unwrap();
+        let state = hidden.hosts.entry(host.id.to_string()).or_default();
+        match state.client {
+            Some(client) if client != self.process => Err(HostError::Busy {
+                owner: format!("process {client}"),
+                since: "2026-01-01T00:00:00Z".into(),
+            }),
+            _ => {
+                state.client = Some(self.process);
+                Ok(())
+            }
+        }
+    }
+
+    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<(), HostError> {
+        self.reach(host).await?;
+        self.held(host)?;
+        let volume = self.truth.volume(&order.volume).await.unwrap();
+        let here = volume
+            .and_then(|volume| volume.attachment)
+            .is_some_and(|attachment| {
+                attachment.instance == host.id && attachment.state == AttachmentState::Attached
+            });
+        let live: Vec<String> = self
+            .truth
+            .instances(drive().as_str())
+            .await
+            .unwrap()
+            .into_iter()
+            .filter(|instance| instance.state == InstanceState::Running)
+            .map(|instance| instance.id.to_string())
+            .collect();
+        let mut hidden = self.hidden.lock().unwrap();
+        let hidden = &mut *hidden;
+        let state = hidden.hosts.entry(host.id.to_string()).or_default();
+        if state.closing {
+            return Err(HostError::Closing("a client asked".into()));
+        }
+        if !here {
+            return Err(HostError::Failed(format!(
+                "{} is not attached",
+                order.volume
+            )));
+        }
+        let content = hidden.contents.entry(order.volume.to_string()).or_default();
+        if !content.formatted {
+            if !order.format {
+                return Err(HostError::Damaged("it is blank".into()));
+            }
+            *content = Content {
+                formatted: true,
+                ..Content::default()
+            };
+        } else if order.format && !content.notes.is_empty() {
+            hidden.broken.push(format!(
+                "P5: {} may be formatted, and is in use",
+                order.volume
+            ));
+        }
+        for note in hidden.acknowledged.difference(&content.notes) {
+            hidden.broken.push(format!(
+                "P3: {} is mounted without note {note}",
+                order.volume
+            ));
+        }
+        for (other, state) in &hidden.hosts {
+            let is_live = other != host.id.as_str() && live.contains(other);
+            if let Some(volume) = &state.mounted
+                && is_live
+            {
+                hidden.broken.push(format!(
+                    "P3: {} is mounted on {} while {volume} is mounted on {other}",
+                    order.volume, host.id
+                ));
+            }
+        }
+        let state = hidden.hosts.entry(host.id.to_string()).or_default();
+        state.mounted = Some(order.volume.to_string());
+        Ok(())
+    }
+
+    async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
+        self.reach(host).await?;
+        let mut hidden = self.hidden.lock().unwrap();
+        let state = hidden.hosts.entry(host.id.to_string()).or_default();
+        state.closing = true;
+        state.mounted = None;
+        Ok(Closed::Unmounted)
+    }
+
+    fn release(&mut self, host: &Instance) {
+        let mut hidden = self.hidden.lock().unwrap();
+        if let Some(state) = hidden.hosts.get_mut(host.id.as_str())
+            && state.client == Some(self.process)
+        {
+            state.client = None;
+        }
+    }
+}

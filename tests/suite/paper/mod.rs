@@ -1,0 +1,351 @@
+//! A drive's life on paper: the real reconciler and the real SDK against the EC2 in a folder,
+//! with hosts that are small state machines and volumes whose contents are lists of notes.
+//!
+//! Time is tokio's, paused: a quarter of an hour takes none. [`wire`] fails, repeats or cuts off
+//! single calls and checks the promises at every call that could break one; [`host`] checks them
+//! at every mount.
+
+pub(crate) mod host;
+pub(crate) mod wire;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use tokio::sync::watch;
+use xdrive::clock::Clock;
+use xdrive::drive::reconcile::Pool;
+use xdrive::drive::tags::{Identity, Settings};
+use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::ec2::{Ec2, Endpoint, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::local::plane::Plane;
+use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
+
+use host::PaperHosts;
+use wire::{Calls, Fault, Wire};
+
+/// What is on a volume or in a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Whether it was ever formatted.
+    pub(crate) formatted: bool,
+    /// What users wrote and synced.
+    pub(crate) notes: BTreeSet<u32>,
+}
+
+/// A paper host's state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostState {
+    /// The process that holds its client lock.
+    pub(crate) client: Option<u32>,
+    pub(crate) closing: bool,
+    pub(crate) mounted: Option<String>,
+}
+
+/// What no API shows: contents, hosts, and what was broken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hidden {
+    pub(crate) contents: BTreeMap<String, Content>,
+    pub(crate) hosts: BTreeMap<String, HostState>,
+    /// Every note that a user was told is safe.
+    pub(crate) acknowledged: BTreeSet<u32>,
+    /// Promises that were broken.
+    pub(crate) broken: Vec<String>,
+}
+
+/// An EC2 in a folder, its hosts and contents.
+pub(crate) struct World {
+    pub(crate) hidden: Arc<Mutex<Hidden>>,
+    pub(crate) clock: Clock,
+    limits: Limits,
+    local: Local,
+    /// The same folder without any staleness: what is really there.
+    pub(crate) truth: Ec2,
+    pub(crate) truth_local: Local,
+    stale: Staleness,
+    processes: RefCell<u32>,
+    dir: tempfile::TempDir,
+}
+
+/// How stale lists and reads are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Staleness {
+    pub(crate) lists: u64,
+    pub(crate) reads: u64,
+}
+
+pub(crate) const FRESH: Staleness = Staleness { lists: 0, reads: 0 };
+pub(crate) const STALE: Staleness = Staleness {
+    lists: 1000,
+    reads: 200,
+};
+
+/// What happens to one run of xdrive.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trouble {
+    /// What happens to which call, counted from 1: among those that change something, or among
+    /// those that only look.
+    pub(crate) fault: Option<(Calls, usize, Fault)>,
+    /// Interrupts, after so many events each.
+    pub(crate) interrupts: Vec<usize>,
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// None if it was killed.
+    pub(crate) outcome: Option<Outcome>,
+    /// How many calls changed something, and how many only looked.
+    pub(crate) changes: usize,
+    pub(crate) looks: usize,
+    pub(crate) events: Vec<Event>,
+}
+
+/// What a run of xdrive is asked to do.
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
+    /// Connect, write a note, save.
+    Session(u32),
+    /// Connect and be killed in the shell, after a note.
+    KilledInShell(u32),
+    /// Connect with `--from`.
+    From(xdrive::drive::stuck::Head, u32),
+    /// `xdrive stop`.
+    Stop,
+}
+
+impl World {
+    pub(crate) async fn new(stale: Staleness) -> Self {
+        let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
+        Self::open(folder(), stale, clock, Hidden::default()).await
+    }
+
+    /// A world of its own that has the same past.
+    pub(crate) async fn copy(&self) -> Self {
+        let dir = folder();
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_file() {
+                std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+            }
+        }
+        let hidden = self.hidden().clone();
+        let copy = Self::open(dir, self.stale, self.clock.clone(), hidden).await;
+        *copy.processes.borrow_mut() = *self.processes.borrow();
+        copy
+    }
+
+    async fn open(dir: tempfile::TempDir, stale: Staleness, clock: Clock, hidden: Hidden) -> Self {
+        let open = |stale: Staleness| {
+            let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
+            options.settings = LocalSettings {
+                stale_lists_ms: Some(stale.lists),
+                stale_reads_ms: Some(stale.reads),
+                ..LocalSettings::default()
+            };
+            Local::open(options).unwrap()
+        };
+        let local = open(stale);
+        let truth_local = open(FRESH);
+        let truth = Ec2::connect(Endpoint::Local(truth_local.clone()))
+            .await
+            .unwrap();
+        // As close to the lists' staleness as can be: an announcement is just not to be missed.
+        let settle = Duration::from_millis(stale.lists + 20);
+        let limits = Limits {
+            poll: Duration::from_millis(60 + stale.lists / 4),
+            ..Limits::local(settle)
+        };
+        Self {
+            hidden: Arc::new(Mutex::new(hidden)),
+            clock,
+            limits,
+            local,
+            truth,
+            truth_local,
+            stale,
+            processes: RefCell::new(0),
+            dir,
+        }
+    }
+
+    pub(crate) fn hidden(&self) -> MutexGuard<'_, Hidden> {
+        self.hidden.lock().unwrap()
+    }
+
+    /// Runs one process of xdrive to its end, whatever happens to it.
+    pub(crate) async fn run(&self, ask: Ask, trouble: Trouble) -> Told {
+        let process = {
+            let mut processes = self.processes.borrow_mut();
+            *processes += 1;
+            *processes
+        };
+        let wire = Wire::new(self, trouble.fault);
+        let http = SharedHttpClient::new(wire.clone());
+        let ec2 = Ec2::connect_through(Endpoint::Local(self.local.clone()), http)
+            .await
+            .unwrap();
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let (interrupts, mut heard) = watch::channel(0);
+        let told = Rc::clone(&events);
+        let mut due = trouble.interrupts;
+        due.sort_unstable();
+        let tell = move |event: Event| {
+            told.borrow_mut().push(event);
+            let count = told.borrow().len();
+            interrupts.send_modify(|sent| {
+                let fired = due.iter().filter(|after| **after <= count).count();
+                *sent = u32::try_from(fired).unwrap();
+            });
+        };
+        let who = Identity {
+            session: SessionId(format!("session-{process}")),
+            owner: format!("arn:aws:iam::000000000000:user/{process}"),
+        };
+        let mut reconciler = Reconciler::new(
+            drive(),
+            who,
+            ec2,
+            PaperHosts::new(self, process),
+            self.clock.clone(),
+            self.limits.clone(),
+            wanted(),
+            Box::new(tell),
+        );
+        let life = async {
+            let (from, note, killed) = match ask {
+                Ask::Session(note) => (None, note, false),
+                Ask::KilledInShell(note) => (None, note, true),
+                Ask::From(head, note) => (Some(head), note, false),
+                Ask::Stop => {
+                    let goal = Goal::Saved { even_if_used: true };
+                    return Some(reconciler.run(goal, &mut heard).await);
+                }
+            };
+            let outcome = reconciler.run(Goal::Ready { from }, &mut heard).await;
+            let Outcome::Ready {
+                instance, volume, ..
+            } = &outcome
+            else {
+                return Some(outcome);
+            };
+            self.write(instance.id.as_str(), volume.as_str(), note);
+            if killed {
+                return None;
+            }
+            let goal = Goal::Saved {
+                even_if_used: false,
+            };
+            Some(reconciler.run(goal, &mut heard).await)
+        };
+        let outcome = tokio::select! {
+            biased;
+            () = wire.killed() => None,
+            outcome = tokio::time::timeout(Duration::from_hours(2), life) => {
+                outcome.expect("a run ends within two hours")
+            }
+        };
+        drop(reconciler);
+        let events = events.borrow().clone();
+        Told {
+            outcome,
+            changes: wire.count(Calls::Changes),
+            looks: wire.count(Calls::Looks),
+            events,
+        }
+    }
+
+    /// A user writes a note and syncs it.
+    fn write(&self, instance: &str, volume: &str, note: u32) {
+        let mut hidden = self.hidden();
+        let mounted = hidden
+            .hosts
+            .get(instance)
+            .and_then(|host| host.mounted.clone());
+        if mounted.as_deref() != Some(volume) {
+            hidden
+                .broken
+                .push(format!("ready, but {volume} is not mounted on {instance}"));
+            return;
+        }
+        hidden.contents.get_mut(volume).unwrap().notes.insert(note);
+        hidden.acknowledged.insert(note);
+    }
+
+    /// The instance that runs is gone without notice: a power cut.
+    pub(crate) async fn cut_power(&self) {
+        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+            if matches!(
+                instance.state,
+                InstanceState::Pending | InstanceState::Running
+            ) {
+                self.truth.terminate(&instance.id).await.unwrap();
+                self.hidden().hosts.remove(instance.id.as_str());
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+
+    /// What is left besides snapshots, and whether the newest of those has every note.
+    pub(crate) async fn problems(&self) -> Vec<String> {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let mut problems = self.hidden().broken.clone();
+        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+            if instance.state != InstanceState::Terminated {
+                problems.push(format!("{} is {:?}", instance.id, instance.state));
+            }
+        }
+        for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
+            if volume.state != VolumeState::Deleted {
+                problems.push(format!("{} is {:?}", volume.id, volume.state));
+            }
+        }
+        let mut newest = None;
+        for snapshot in self.truth.snapshots(drive().as_str()).await.unwrap() {
+            if snapshot.state != SnapshotState::Completed {
+                problems.push(format!("{} is {:?}", snapshot.id, snapshot.state));
+            }
+            let generation: u64 = snapshot.tags["xdrive:generation"].parse().unwrap();
+            newest = newest.max(Some((generation, snapshot.id.to_string())));
+        }
+        let hidden = self.hidden();
+        let kept = newest
+            .and_then(|(_, id)| hidden.contents.get(&id).cloned())
+            .unwrap_or_default();
+        for note in hidden.acknowledged.difference(&kept.notes) {
+            problems.push(format!("note {note} is not in the newest snapshot"));
+        }
+        problems
+    }
+}
+
+pub(crate) fn drive() -> DriveName {
+    "demo".parse().unwrap()
+}
+
+/// In memory where that can be: thousands of small writes are made.
+fn folder() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
+fn wanted() -> Wanted {
+    Wanted {
+        image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
+            .to_owned(),
+        pools: vec![Pool {
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            market: Market::OnDemand,
+        }],
+        size: 2,
+        settings: Settings::default(),
+    }
+}
