@@ -112,7 +112,11 @@ fn volumes() -> impl Strategy<Value = SeenVolume> {
         attachments(),
         0..3_u64,
         0..3_u64,
-        (proptest::bool::weighted(0.8), any::<bool>(), proptest::bool::weighted(0.9)),
+        (
+            proptest::bool::weighted(0.8),
+            any::<bool>(),
+            proptest::bool::weighted(0.9),
+        ),
         sessions(),
         moments(),
         proptest::option::of(1..5_u8),
