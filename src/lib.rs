@@ -1,6 +1,54 @@
 //! xdrive: a portable drive that moves between AWS instances.
 //!
-//! (The architecture in a page stands here when the parts do.)
+//! # The flow
+//!
+//! ```text
+//! main ─ cli ─ run ─┬─ connect ──── one session: ready ▸ container ▸ shell or command ▸ save
+//!                   ├─ list          what exists, from tags alone
+//!                   └─ local         the EC2 in a folder, for other tools
+//!
+//! connect ─ drive ─┬─ reconcile     sweep ▸ plan (pure) ▸ act ▸ sweep …
+//!                  ├─ ec2           the calls: the only user of the SDK
+//!                  └─ (Hosts)       host over SSH, or paper in tests
+//! ```
+//!
+//! A session is one loop run twice: towards *ready* (find or launch an instance, make or attach
+//! the volume, mount it), and towards *saved* (close the host, snapshot, terminate, delete). There
+//! is no other way in or out. Crash recovery, a second laptop, somebody at the console, and the
+//! happy path are the same code, because every turn of the loop begins with a look at what is.
+//!
+//! # The promises
+//!
+//! | # | promise | where it is kept |
+//! | --- | --- | --- |
+//! | P1 | a volume is deleted only if it was never attached, or a completed snapshot of it carries its generation | [`drive::proof`] |
+//! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off | [`drive::proof`], `shell/host/close` |
+//! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
+//! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
+//! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` |
+//! | P6 | no host is talked to whose key is not the recorded one | [`host::ssh`] |
+//! | P7 | an abandoned instance switches itself off | not yet: only a host that nobody ever logged in to (`shell/host/boot`) |
+//! | P8 | the terminal is restored on every way out | [`terminal`] |
+//!
+//! # The rooms
+//!
+//! Imports run one way: `run → connect → drive → {ec2, host}`, and `tests/suite/house.rs` guards it.
+//!
+//! | module | what it owns |
+//! | --- | --- |
+//! | [`cli`] | what can be typed; help, man page and completions come from it |
+//! | [`run`] | from what was typed to what runs |
+//! | [`config`] | the user's files, and flags over configuration |
+//! | [`cloud`] | which EC2, as whom, with which delays and defaults |
+//! | [`connect`] | one session, top to bottom; the only `select!` on endings |
+//! | [`list`] | `xdrive list` |
+//! | [`drive`] | names, tags, generations, what was observed, the pure plan, proofs, the loop |
+//! | [`ec2`] | EC2's things in our types, errors in our kinds |
+//! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
+//! | [`terminal`], [`signals`] | raw mode given back on every way out; signals as values |
+//! | [`report`], [`failure`] | what is printed; how it fails, with hint and exit code |
+//! | [`clock`] | time as an argument |
+//! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
 
 pub mod cli;
 pub mod clock;

@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::EnvFilter;
 use xdrive::cli::Cli;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log();
     match xdrive::run::run(cli) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -18,4 +20,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit.code())
         }
     }
+}
+
+/// What went on inside, on standard error: warnings, or what `XDRIVE_LOG` asks for (the syntax is
+/// that of `tracing_subscriber::EnvFilter`, such as `xdrive=debug`).
+fn log() {
+    let filter = EnvFilter::try_from_env("XDRIVE_LOG").unwrap_or_else(|_| "xdrive=warn".into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // Told on standard error too, which may be closed, and then it would panic.
+        .log_internal_errors(false)
+        .init();
 }

@@ -17,6 +17,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until};
 
+use crate::clock::Clock;
+
 use super::cgroup::Cgroups;
 use super::computer::Computer;
 use super::console::Console;
@@ -99,12 +101,7 @@ async fn live(
     let cgroups = Cgroups::new(folder.name())?;
     cgroups.create()?;
     let network = network::up(folder.name())?;
-    metadata::describe(
-        &folder.metadata(),
-        machine,
-        &network,
-        jiff::Timestamp::now(),
-    )?;
+    metadata::describe(&folder.metadata(), machine, &network, Clock::system().now())?;
     guest::personalize(folder, &machine.instance, &network)?;
     std::os::unix::fs::symlink(tree, folder.path().join("lower"))
         .context("linking the machine tree")?;

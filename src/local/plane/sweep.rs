@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::clock::Clock;
 
 use super::cgroup::Cgroups;
 use super::copies::Disks;
@@ -18,7 +21,7 @@ use super::folder::{self, Folder};
 use super::{PlaneError, RealPlane, copies, disk, loops, network};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
-const CONSOLES: Duration = Duration::from_hours(1);
+const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
 /// How long a supervisor that was killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -78,10 +81,9 @@ impl RealPlane {
             };
             self.clear(instance)?;
             let written = fs::metadata(path.join("console")).and_then(|file| file.modified());
-            let age = written
-                .ok()
-                .and_then(|at| SystemTime::now().duration_since(at).ok());
-            if age.is_none_or(|age| age > CONSOLES) {
+            let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
+            let now = Clock::system().now();
+            if written.is_none_or(|written| now.duration_since(written) > CONSOLES) {
                 fs::remove_dir_all(&path)
                     .with_context(|| format!("removing {}", path.display()))?;
             }
