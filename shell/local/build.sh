@@ -2,6 +2,9 @@
 # What the builders of this folder have in common; they read it with `.`. A builder sets $builder
 # (its name), $here, $cache, $log, and $doing before each step that is logged.
 
+# What is built belongs to whom it runs for, whatever the caller keeps to himself.
+umask 022
+
 say() { printf '%s: %s\n' "$builder" "$*" >&2; }
 
 fail() {

@@ -29,7 +29,8 @@ fingerprint() {
         printf '%s\n' "$arch"
         cat "$here/machine.sh" "$here/masked-units"
         cd "$here/tree" && find . -type f | LC_ALL=C sort | while read -r file; do
-            printf '%s %s\n' "$file" "$(stat -c %a "$file")"
+            # Of its mode only what git keeps: the rest is this checkout's umask.
+            if [ -x "$file" ]; then echo "$file runs"; else echo "$file"; fi
             cat "$file"
         done
     } | sha256sum | cut -c1-17
@@ -79,7 +80,8 @@ settle() {
     tree=$1
     rm -f "$tree/usr/sbin/policy-rc.d" "$tree"/etc/ssh/ssh_host_*
     rm -rf "$tree"/var/lib/apt/lists/* "$tree"/usr/share/doc/* "$tree"/usr/share/man/* "$tree"/usr/share/locale/*
-    cp -R --preserve=mode "$here/tree/." "$tree/"
+    tar --directory "$here/tree" --owner=0 --group=0 --mode=u=rwX,go=rX --create . |
+        tar --directory "$tree" --same-permissions --no-overwrite-dir --extract
     chmod 440 "$tree"/etc/sudoers.d/*
 
     # Debian's default user on EC2.
