@@ -14,7 +14,7 @@ use anyhow::{Context as _, anyhow};
 
 use super::PlaneError;
 use super::computer::Computer;
-use super::program::{feed, program, run};
+use super::program::{feed, run};
 
 const RANGE: &str = "10.99.0.0/16";
 /// The host, as instances see it.
@@ -60,10 +60,10 @@ pub(super) fn up(name: &str) -> Result<Network, PlaneError> {
          address add {HOST}/32 dev {name}\n"
     );
     let reachable = format!("link set {name} up\nroute add {address}/32 dev {name} src {HOST}\n");
-    let made = feed(program("ip").args(["-batch", "-"]), &outside)
+    let made = feed("ip", ["-batch", "-"], &outside)
         .and_then(|_| forbid_forwarding(name))
-        .and_then(|()| feed(program("ip").args(["-batch", "-"]), &reachable))
-        .and_then(|_| feed(program("ip").args(["-netns", name, "-batch", "-"]), &inside));
+        .and_then(|()| feed("ip", ["-batch", "-"], &reachable))
+        .and_then(|_| feed("ip", ["-netns", name, "-batch", "-"], &inside));
     if let Err(error) = made {
         remove(name)?;
         return Err(error);

@@ -1,6 +1,8 @@
 //! Running the programs that the plane is made of: `ip`, `losetup`, `mount`, `mkfs.xfs`.
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
@@ -17,24 +19,40 @@ pub(super) fn program(name: &str) -> Command {
     command
 }
 
+/// [`program`], killed if the thread that runs it ends: what a killed xdrive had begun does not
+/// go on behind the back of whoever cleans up after it. Only for programs that are waited for.
+pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
+    let found = PATH.split(':').map(|folder| Path::new(folder).join(name));
+    let path = found
+        .into_iter()
+        .find(|path| path.exists())
+        .ok_or_else(|| missing(name))?;
+    let mut command = program("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(path);
+    Ok(command)
+}
+
 /// Runs `name` with `arguments` to its end; what it printed on stdout.
-pub(super) fn run<A: AsRef<std::ffi::OsStr>>(
+pub(super) fn run<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
 ) -> Result<String, PlaneError> {
-    feed(program(name).args(arguments), "")
+    feed(name, arguments, "")
 }
 
-/// Runs `command` with `input` on stdin; what it printed on stdout. What it printed on stderr is
-/// the error if it fails.
-pub(super) fn feed(command: &mut Command, input: &str) -> Result<String, PlaneError> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let mut child = command
+/// [`run`] with `input` on stdin. What it printed on stderr is the error if it fails.
+pub(super) fn feed<A: AsRef<OsStr>>(
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+    input: &str,
+) -> Result<String, PlaneError> {
+    let mut child = bound(name)?
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| cannot_start(&name, error))?;
+        .map_err(|error| cannot_start("setpriv", error))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that ends without reading says why on stderr.
         let _ = stdin.write_all(input.as_bytes());
@@ -52,12 +70,40 @@ pub(super) fn feed(command: &mut Command, input: &str) -> Result<String, PlaneEr
 /// Why a program did not even start.
 pub(super) fn cannot_start(name: &str, error: std::io::Error) -> PlaneError {
     if error.kind() == ErrorKind::NotFound {
-        PlaneError::Missing(format!(
-            "the program {name} is not installed (shell/try.sh installs what is needed)"
-        ))
+        missing(name)
     } else {
         anyhow::Error::new(error)
             .context(format!("starting {name}"))
             .into()
+    }
+}
+
+fn missing(name: &str) -> PlaneError {
+    PlaneError::Missing(format!(
+        "the program {name} is not installed (shell/try.sh installs what is needed)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_with_what_installs_it() {
+        let error = run("no-such-program", [""; 0]).unwrap_err();
+        assert!(matches!(error, PlaneError::Missing(_)));
+        assert!(
+            error
+                .to_string()
+                .contains("no-such-program is not installed"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_fails_says_why() {
+        let error = run("mkdir", ["/proc/nothing"]).unwrap_err();
+        assert!(error.to_string().starts_with("mkdir: "), "{error}");
+        assert_eq!(feed("cat", [""; 0], "words").unwrap(), "words");
     }
 }
