@@ -256,7 +256,8 @@ impl View<'_> {
     /// Waits until a limit counted from `since` is over; `None` if it is.
     fn patience(&self, what: Waiting, since: BootTime, limit: Duration) -> Option<Next> {
         let passed = self.now.since(since);
-        (passed < limit).then(|| Next::Wait(what, limit - passed))
+        let left = limit.saturating_sub(passed);
+        (!left.is_zero()).then_some(Next::Wait(what, left))
     }
 
     fn settle(&self) -> Next {

@@ -154,6 +154,10 @@ pub struct Reconciler<H: Hosts> {
 
 impl<H: Hosts> Reconciler<H> {
     /// A session `who` with `drive`; nothing is called yet.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a session needs, and none goes with another"
+    )]
     pub fn new(
         drive: DriveName,
         who: Identity,
@@ -196,6 +200,7 @@ impl<H: Hosts> Reconciler<H> {
     /// first while saving, end the waiting once no instance runs any more, and are answered by
     /// [`Event::CannotStop`] before.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
-        run::Run::new(goal).run(self, interrupts).await
+        // On the heap: the futures of the SDK's calls are large.
+        Box::pin(run::Run::new(goal).run(self, interrupts)).await
     }
 }

@@ -52,9 +52,9 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             continue;
         }
         if volume.holder().is_some() {
-            let held = volume.holder().and_then(|id| seen.instance(id));
-            return Some(match held {
-                Some(host) if host.is_live() => {
+            let instance = volume.holder().and_then(|id| seen.instance(id));
+            return Some(match instance {
+                Some(instance) if instance.is_live() => {
                     let problem = "another line is mounted on a running instance; save it first \
                                    (xdrive stop)";
                     view.stuck(Why::From(head.clone(), problem))

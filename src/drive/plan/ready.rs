@@ -301,7 +301,7 @@ impl Place<'_> {
                 generation: volume.generation,
             }]);
         }
-        self.raise(volume)
+        raise(volume)
     }
 
     /// Whether no final snapshot is as new as the volume: what is written now gets a generation
@@ -315,13 +315,6 @@ impl Place<'_> {
                 .iter()
                 .filter(|snapshot| snapshot.is_final())
                 .all(|snapshot| snapshot.generation < volume.generation)
-    }
-
-    fn raise(&self, volume: &SeenVolume) -> Next {
-        Next::Do(vec![Step::Raise {
-            volume: volume.id.clone(),
-            to: volume.generation.next(),
-        }])
     }
 
     /// An attached volume: mount it, and record its format before anybody uses it.
@@ -338,7 +331,7 @@ impl Place<'_> {
             return view.wait(Waiting::Host(self.host.id.clone()));
         };
         if !self.is_newest(volume) {
-            return self.raise(volume);
+            return raise(volume);
         }
         match &answer.mounted {
             Mounted::Volume(mounted) if *mounted == volume.id => {
@@ -405,6 +398,13 @@ impl Place<'_> {
             reject: false,
         }])
     }
+}
+
+fn raise(volume: &SeenVolume) -> Next {
+    Next::Do(vec![Step::Raise {
+        volume: volume.id.clone(),
+        to: volume.generation.next(),
+    }])
 }
 
 /// Adds what can be thrown away on the side: never-attached volumes that are not to be used,

@@ -325,7 +325,7 @@ impl<'a> Ending<'a> {
         if !instance.is_live() {
             return;
         }
-        if seen.held_by(&instance.id).any(|volume| volume.exists()) {
+        if seen.held_by(&instance.id).any(SeenVolume::exists) {
             // Once the snapshot is taken the bill stops; until then `volume` goes on with it.
             let taken = seen.held_by(&instance.id).all(|volume| {
                 line::is_stillborn(seen, volume) || line::is_being_saved(seen, volume)

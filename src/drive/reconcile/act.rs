@@ -247,20 +247,19 @@ impl<H: Hosts> Reconciler<H> {
     /// Keeps a line that was not chosen under the first free fork's name, one for each line.
     async fn fork(&mut self, head: &Head, line: Option<&VolumeId>) -> Result<(), RunError> {
         let line = line.cloned();
-        let name = match self.memory.forks.get(&line) {
-            Some(name) => name.clone(),
-            None => {
-                let mut number = 1;
-                loop {
-                    let name = self.drive.fork(number);
-                    let is_taken = self.memory.forks.values().any(|taken| *taken == name)
-                        || !self.ec2.volumes(name.as_str()).await?.is_empty()
-                        || !self.ec2.snapshots(name.as_str()).await?.is_empty();
-                    if !is_taken {
-                        break name;
-                    }
-                    number += 1;
+        let name = if let Some(name) = self.memory.forks.get(&line) {
+            name.clone()
+        } else {
+            let mut number = 1;
+            loop {
+                let name = self.drive.fork(number);
+                let is_taken = self.memory.forks.values().any(|taken| *taken == name)
+                    || !self.ec2.volumes(name.as_str()).await?.is_empty()
+                    || !self.ec2.snapshots(name.as_str()).await?.is_empty();
+                if !is_taken {
+                    break name;
                 }
+                number += 1;
             }
         };
         self.memory.forks.insert(line, name.clone());

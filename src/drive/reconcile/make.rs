@@ -19,7 +19,7 @@ impl<H: Hosts> Reconciler<H> {
     pub(super) async fn launch(&mut self, zone: Option<&Zone>) -> Result<String, RunError> {
         let mut last: Option<Error> = None;
         if let Some(order) = self.memory.launch.clone() {
-            match self.send_launch(order).await {
+            match Box::pin(self.send_launch(order)).await {
                 Err(error) if is_elsewhere(&error) => last = Some(error),
                 answer => return Ok(answer?),
             }
@@ -44,7 +44,7 @@ impl<H: Hosts> Reconciler<H> {
                 tags: tags::instance(&self.drive, who, &prepared.host_key),
                 root_tags: tags::root(&self.drive, who),
             };
-            match self.send_launch(order).await {
+            match Box::pin(self.send_launch(order)).await {
                 Err(error) if is_elsewhere(&error) => {
                     (self.events)(Event::NoCapacity {
                         instance_type: pool.instance_type,

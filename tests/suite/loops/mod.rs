@@ -1,6 +1,8 @@
 //! The four loops: every call failing, every call twice, killed around every call, every ending
 //! in every phase. After each: the promises hold, nothing is left, nothing acknowledged is lost.
 
+mod pair;
+
 use xdrive::drive::Outcome;
 
 use crate::paper::wire::{Calls, Fault};

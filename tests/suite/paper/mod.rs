@@ -64,7 +64,6 @@ pub(crate) struct World {
     local: Local,
     /// The same folder without any staleness: what is really there.
     pub(crate) truth: Ec2,
-    pub(crate) truth_local: Local,
     stale: Staleness,
     processes: RefCell<u32>,
     dir: tempfile::TempDir,
@@ -149,10 +148,7 @@ impl World {
             Local::open(options).unwrap()
         };
         let local = open(stale);
-        let truth_local = open(FRESH);
-        let truth = Ec2::connect(Endpoint::Local(truth_local.clone()))
-            .await
-            .unwrap();
+        let truth = Ec2::connect(Endpoint::Local(open(FRESH))).await.unwrap();
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
         let settle = Duration::from_millis(stale.lists + 20);
         let limits = Limits {
@@ -165,7 +161,6 @@ impl World {
             limits,
             local,
             truth,
-            truth_local,
             stale,
             processes: RefCell::new(0),
             dir,
@@ -190,12 +185,12 @@ impl World {
             .unwrap();
         let events = Rc::new(RefCell::new(Vec::new()));
         let (interrupts, mut heard) = watch::channel(0);
-        let told = Rc::clone(&events);
+        let written = Rc::clone(&events);
         let mut due = trouble.interrupts;
         due.sort_unstable();
         let tell = move |event: Event| {
-            told.borrow_mut().push(event);
-            let count = told.borrow().len();
+            written.borrow_mut().push(event);
+            let count = written.borrow().len();
             interrupts.send_modify(|sent| {
                 let fired = due.iter().filter(|after| **after <= count).count();
                 *sent = u32::try_from(fired).unwrap();
@@ -215,8 +210,8 @@ impl World {
             wanted(),
             Box::new(tell),
         );
-        let life = async {
-            let (from, note, killed) = match ask {
+        let life = Box::pin(async {
+            let (from, note, in_shell) = match ask {
                 Ask::Session(note) => (None, note, false),
                 Ask::KilledInShell(note) => (None, note, true),
                 Ask::From(head, note) => (Some(head), note, false),
@@ -233,14 +228,14 @@ impl World {
                 return Some(outcome);
             };
             self.write(instance.id.as_str(), volume.as_str(), note);
-            if killed {
+            if in_shell {
                 return None;
             }
             let goal = Goal::Saved {
                 even_if_used: false,
             };
             Some(reconciler.run(goal, &mut heard).await)
-        };
+        });
         let outcome = tokio::select! {
             biased;
             () = wire.killed() => None,
@@ -286,12 +281,12 @@ impl World {
                 self.hidden().hosts.remove(instance.id.as_str());
             }
         }
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
     }
 
     /// What is left besides snapshots, and whether the newest of those has every note.
     pub(crate) async fn problems(&self) -> Vec<String> {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         let mut problems = self.hidden().broken.clone();
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
             if instance.state != InstanceState::Terminated {

@@ -16,7 +16,7 @@ use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState, Zone};
 
 fn sessions() -> impl Strategy<Value = SessionId> {
-    prop_oneof![4 => "mine", 1 => "other", 1 => "third"].prop_map(|name| SessionId(name.to_owned()))
+    prop_oneof![4 => "mine", 1 => "other", 1 => "third"].prop_map(SessionId)
 }
 
 fn moments() -> impl Strategy<Value = crate::clock::BootTime> {
@@ -187,7 +187,7 @@ prop_compose! {
             snapshot.id = snap(number);
             snapshot.op = format!("op-{number}");
         }
-        let mut seen = Observed { instances, volumes, snapshots, first, ..nothing() };
+        let mut seen = Observed { first, instances, volumes, snapshots, ..nothing() };
         seen.me.announced = announced;
         seen.me.unsure = unsure;
         seen.me.raised = raised.map(|(number, generation)| (vol(number), Generation(generation)));
