@@ -209,6 +209,10 @@ impl<'a> Ending<'a> {
     fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool) {
         let seen = self.view.seen;
         if let Some(spent) = Spent::prove(seen, volume) {
+            // Failed attempts go first: without the volume nothing would prove them useless.
+            let failed = seen.snapshots_of(&volume.id);
+            let useless = failed.filter_map(|snapshot| Failed::prove(seen, snapshot));
+            self.steps.extend(useless.map(Step::DeleteSnapshot));
             return self.steps.push(Step::DeleteVolume(spent));
         }
         let saving: Vec<&SeenSnapshot> = seen
@@ -326,9 +330,13 @@ impl<'a> Ending<'a> {
             return;
         }
         if seen.held_by(&instance.id).any(SeenVolume::exists) {
-            // Once the snapshot is taken the bill stops; until then `volume` goes on with it.
+            // Once the snapshot is asked for the bill stops, whatever becomes of it: the volume
+            // survives. Until then `volume` goes on with it.
             let taken = seen.held_by(&instance.id).all(|volume| {
-                line::is_stillborn(seen, volume) || line::is_being_saved(seen, volume)
+                line::is_stillborn(seen, volume)
+                    || seen
+                        .snapshots_of(&volume.id)
+                        .any(|snapshot| saves(snapshot, volume))
             });
             if taken && seen.is_closed(instance) {
                 self.steps

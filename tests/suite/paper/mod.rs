@@ -171,6 +171,11 @@ impl World {
         self.hidden.lock().unwrap()
     }
 
+    /// The folder, for what only the cloud does.
+    pub(crate) fn local(&self) -> &Local {
+        &self.local
+    }
+
     /// Runs one process of xdrive to its end, whatever happens to it.
     pub(crate) async fn run(&self, ask: Ask, trouble: Trouble) -> Told {
         let process = {
