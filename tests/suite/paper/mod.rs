@@ -152,7 +152,7 @@ impl World {
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
         let settle = Duration::from_millis(stale.lists + 20);
         let limits = Limits {
-            poll: Duration::from_millis(60 + stale.lists / 4),
+            poll: Duration::from_millis(60 + stale.lists / 2),
             ..Limits::local(settle)
         };
         Self {
@@ -219,7 +219,7 @@ impl World {
             let (from, note, in_shell) = match ask {
                 Ask::Session(note) => (None, note, false),
                 Ask::KilledInShell(note) => (None, note, true),
-                Ask::From(head, note) => (Some(head), note, false),
+                Ask::From(chosen, note) => (Some(chosen), note, false),
                 Ask::Stop => {
                     let goal = Goal::Saved { even_if_used: true };
                     return Some(reconciler.run(goal, &mut heard).await);
