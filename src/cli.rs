@@ -7,8 +7,24 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::config::SIZES;
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
+
+/// What `--help` and the manual page say about exit codes: as the README's table has it.
+const EXIT_CODES: &str = "\
+Exit codes:
+  the shell's or the command's own; 128 + n if signal n ended it; otherwise:
+    1  something went wrong that no other line covers
+    2  the command line, a name or an id cannot be right
+   69  something needed is not here: a program, an image, a drive asked for by name
+   75  not now: the drive is in use, no capacity, or the save is unfinished
+   76  stuck: nothing was destroyed, a person has to choose
+   77  not allowed: --local needs root
+   78  a configuration, key or state file cannot be used as it is
+  129  ended by a closed terminal, after saving; 143: ended by SIGTERM
+  130  ended by Ctrl-C; undone or saved
+  255  the shell was ended by ~. or its connection was lost; saved";
 
 /// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
 #[derive(Debug, Parser)]
@@ -16,7 +32,8 @@ use crate::drive::stuck::Head;
     name = "xdrive",
     version,
     propagate_version = true,
-    max_term_width = 100
+    max_term_width = 100,
+    after_long_help = EXIT_CODES
 )]
 pub struct Cli {
     /// Use the EC2 in a folder on this computer instead of AWS (Linux, root).
@@ -54,6 +71,10 @@ pub enum Command {
     },
 }
 
+fn sizes() -> std::ops::RangeInclusive<i64> {
+    i64::from(*SIZES.start())..=i64::from(*SIZES.end())
+}
+
 /// `xdrive connect`.
 #[derive(Debug, Args)]
 pub struct Connect {
@@ -66,7 +87,7 @@ pub struct Connect {
     pub instance_type: Option<String>,
 
     /// The drive's size in GiB; an existing drive grows to it, never shrinks.
-    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(sizes()))]
     pub size: Option<u32>,
 
     /// The container's image: a registry reference, or the path of an image tar.
@@ -74,7 +95,7 @@ pub struct Connect {
     pub image: Option<String>,
 
     /// The loopback port to forward Jupyter to; if it is busy, the next free one.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
     /// Go on from this volume or snapshot; whatever else there is, is kept as NAME.fork-N.

@@ -33,6 +33,8 @@ pub const SIZE: u32 = 8;
 pub struct Cloud {
     /// The calls.
     pub ec2: Ec2,
+    /// How xdrive is called for it: what a hint's commands begin with.
+    pub command: String,
     /// Its time.
     pub clock: Clock,
     /// How long things take and lists lag there.
@@ -59,6 +61,7 @@ impl Cloud {
             .map_err(|error| Failure::new(Exit::Failed, error))?;
         Ok(Self {
             ec2,
+            command: paths.command(local),
             clock,
             limits,
             image: paths.local_cache.join("jupyter.tar"),

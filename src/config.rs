@@ -4,15 +4,21 @@
 //! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
 //! can be made again, and the EC2 in a folder is another computer's stand-in.
 
+use std::fmt::Write as _;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
 use serde::Deserialize;
 
 use crate::failure::{Exit, Failure};
+use crate::host::quote::quote;
+
+/// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
+pub const SIZES: RangeInclusive<u32> = 1..=65_536;
 
 /// Where xdrive's files are (XDG base directory specification).
 #[derive(Debug, Clone)]
@@ -23,6 +29,8 @@ pub struct Paths {
     pub key: PathBuf,
     /// The state of the EC2 in a folder.
     pub local_dir: PathBuf,
+    /// Whether `local_dir` was named on the command line.
+    local_dir_named: bool,
     /// The trees and images of the EC2 in a folder, shared by all its state directories.
     pub local_cache: PathBuf,
 }
@@ -54,9 +62,26 @@ impl Paths {
         Ok(Self {
             config: config.join("config.toml"),
             key: config.join("id_ed25519"),
+            local_dir_named: local_dir.as_ref().is_some_and(|dir| {
+                std::env::var_os("XDRIVE_LOCAL_DIR").as_deref() != Some(dir.as_os_str())
+            }),
             local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
         })
+    }
+
+    /// What a command begins with that goes on where this one ends, in the same environment.
+    #[must_use]
+    pub fn command(&self, local: bool) -> String {
+        let mut command = "xdrive".to_owned();
+        if local {
+            command.push_str(" --local");
+        }
+        if self.local_dir_named {
+            let dir = quote(&self.local_dir.to_string_lossy());
+            let _ = write!(command, " --local-dir {dir}");
+        }
+        command
     }
 }
 
@@ -65,7 +90,7 @@ impl Config {
     pub fn read(paths: &Paths) -> Result<Self, Failure> {
         let path = paths.config.display();
         match std::fs::read_to_string(&paths.config) {
-            Ok(text) => toml::from_str(&text).map_err(|error| {
+            Ok(text) => Self::parse(&text).map_err(|error| {
                 Failure::new(
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
@@ -78,6 +103,26 @@ impl Config {
                 anyhow::Error::new(error).context(format!("cannot read {path}")),
             )),
         }
+    }
+}
+
+impl Config {
+    /// The ranges are those of the flags.
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let config: Self = toml::from_str(text)?;
+        if let Some(size) = config.size
+            && !SIZES.contains(&size)
+        {
+            bail!(
+                "size = {size} is not between {} and {} GiB",
+                SIZES.start(),
+                SIZES.end()
+            );
+        }
+        if config.port == Some(0) {
+            bail!("port = 0 is not a port");
+        }
+        Ok(config)
     }
 }
 

@@ -11,6 +11,7 @@
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
 mod container;
+mod ending;
 mod hosts;
 mod words;
 
@@ -21,14 +22,13 @@ use tokio::sync::watch;
 
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
-use crate::drive::reconcile::{Failure as RunFailure, Pool, RunError};
+use crate::drive::reconcile::Pool;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::drive::{DriveName, Goal, Left, Outcome, Reconciler, Stuck, Wanted};
+use crate::drive::{DriveName, Goal, Outcome, Reconciler, Wanted};
 use crate::ec2::{InstanceId, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::container::{CommandId, Signal as ContainerSignal};
-use crate::host::scripts::Committed;
 use crate::host::{Exit as ShellExit, Line, Shell, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
@@ -52,14 +52,15 @@ pub struct Request {
 
 impl Request {
     /// Refuses what cannot work here: a shell without a terminal, an image file that is not there.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// `xdrive` is what a command begins with.
+    pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.command.is_empty() && !crate::terminal::is_interactive() {
             return Err(Failure::new(
                 Exit::Usage,
                 anyhow!("there is no terminal here for a shell"),
             )
             .hint(format!(
-                "xdrive connect {} -- CMD… runs a command without one",
+                "{xdrive} connect {} -- CMD… runs a command without one",
                 self.drive
             )));
         }
@@ -83,6 +84,8 @@ enum Ending {
 /// A session under way.
 struct Session {
     drive: DriveName,
+    /// What the commands of hints begin with.
+    command: String,
     report: Report,
     signals: Signals,
     reconciler: Reconciler<SshHosts>,
@@ -171,6 +174,7 @@ impl Session {
         );
         Ok(Self {
             drive,
+            command: cloud.command.clone(),
             report,
             signals,
             reconciler,
@@ -203,11 +207,7 @@ impl Session {
                         }
                     }
                     // The shell that stopped xdrive shows that; the cloud cannot be stopped.
-                    Signal::Suspend => {
-                        if let Err(error) = crate::terminal::suspend() {
-                            self.report.say(&format!("cannot stop here: {error}"));
-                        }
-                    }
+                    Signal::Suspend => self.report.suspend(),
                     Signal::Resize | Signal::Continue => {}
                 },
             }
@@ -241,10 +241,12 @@ impl Session {
             tokio::select! {
                 inside = &mut enter => break inside,
                 () = &mut ticking => {}
-                signal = self.signals.next() => {
-                    if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup = signal {
+                signal = self.signals.next() => match signal {
+                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
                         return Ending::Asked(signal);
                     }
+                    Signal::Suspend => self.report.suspend(),
+                    Signal::Resize | Signal::Continue => {}
                 }
             }
         };
@@ -259,137 +261,6 @@ impl Session {
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
     }
-
-    /// A commit that failed loses nothing, but the next session may want to know why a container
-    /// could not be made again.
-    fn tell_of_the_commit(&mut self) {
-        if let Some(closed) = self.reconciler.hosts().closed()
-            && closed.committed == Committed::Failed
-        {
-            self.report.say(
-                "the container could not be committed as an image; its files are on the drive all \
-                 the same",
-            );
-        }
-    }
-
-    /// The end of a session that never had a shell.
-    fn not_ready(&self, outcome: Outcome, asked: Option<Signal>) -> Result<u8, Failure> {
-        match (outcome, asked) {
-            (outcome @ (Outcome::Unwound | Outcome::Saved { .. }), Some(signal)) => {
-                self.finish(Ending::Asked(signal), outcome)
-            }
-            (outcome, _) => self.finish(Ending::Exit(0), outcome),
-        }
-    }
-
-    /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
-    fn finish(&self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
-        let saved = self.told(outcome);
-        let code = match ending {
-            Ending::Failed(failure) => {
-                if let Err(unsaved) = saved {
-                    self.report.say(&unsaved.to_string());
-                }
-                return Err(failure);
-            }
-            Ending::Exit(code) => code,
-            Ending::Asked(signal) => code_of(signal),
-        };
-        match saved {
-            Ok(()) => Ok(code),
-            Err(unsaved) if code == 0 => Err(unsaved),
-            Err(unsaved) => {
-                self.report.say(&unsaved.to_string());
-                Ok(code)
-            }
-        }
-    }
-
-    /// What came of the save, said or as a failure.
-    fn told(&self, outcome: Outcome) -> Result<(), Failure> {
-        let drive = &self.drive;
-        match outcome {
-            Outcome::Saved {
-                snapshot: Some((snapshot, generation)),
-                ..
-            } => {
-                self.report.say(&format!(
-                    "{drive} is saved: {snapshot}, generation {generation}"
-                ));
-                Ok(())
-            }
-            Outcome::Saved { snapshot: None, .. } => {
-                self.report.say(&format!("there is no drive {drive}"));
-                Ok(())
-            }
-            Outcome::Unwound => {
-                self.report.say(&format!("undone: {drive} is as it was"));
-                Ok(())
-            }
-            Outcome::StoppedWaiting(left) => Err(Failure::new(
-                Exit::TryAgain,
-                anyhow!(
-                    "stopped waiting; the bill for the instance has stopped{}",
-                    listed(&left)
-                ),
-            )
-            .hint(format!(
-                "the next run deletes the volume, for example: xdrive stop {drive}"
-            ))),
-            Outcome::Busy(holder) => Err(Failure::new(
-                Exit::TryAgain,
-                anyhow!(
-                    "{drive} is in use on {} by another xdrive of {}, since {}",
-                    holder.instance,
-                    holder.owner,
-                    holder.since
-                ),
-            )
-            .hint(format!(
-                "leave that session, or save it from here: xdrive stop {drive}"
-            ))),
-            Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
-            Outcome::Failed(failure) => Err(self.failed(failure)),
-            Outcome::Ready { .. } => Ok(()),
-        }
-    }
-
-    fn stuck(&self, stuck: &Stuck) -> Failure {
-        let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
-        Failure::new(Exit::Stuck, error).hint(stuck.commands(&self.drive).join("\n      "))
-    }
-
-    fn failed(&self, failure: RunFailure) -> Failure {
-        let RunFailure { error, also, left } = failure;
-        let exit = match &error {
-            RunError::NoCapacity { .. } => Exit::TryAgain,
-            RunError::Invalid(_) => Exit::Usage,
-            _ => Exit::Failed,
-        };
-        if let Some(also) = also
-            && let Err(also) = self.told(*also)
-        {
-            self.report.say(&also.to_string());
-        }
-        let failure = Failure::new(exit, error);
-        if left.0.is_empty() {
-            return failure;
-        }
-        failure.hint(format!(
-            "xdrive stop {} finishes what is left:{}",
-            self.drive,
-            listed(&left)
-        ))
-    }
-}
-
-/// What is still billed, a line each.
-fn listed(left: &Left) -> String {
-    left.0
-        .iter()
-        .map(|thing| format!("\n  left: {thing}"))
-        .collect()
 }
 
 /// The interactive shell: keys go there, so that only what comes from outside arrives here.
@@ -448,15 +319,6 @@ fn ended(exit: ShellExit) -> Ending {
             .hint("xdrive connect again: what was written to the drive is still there"),
         ),
         other => Ending::Exit(other.code()),
-    }
-}
-
-/// 128 and the signal's number, as shells have it.
-fn code_of(signal: Signal) -> u8 {
-    match signal {
-        Signal::Hangup => 129,
-        Signal::Terminate => 143,
-        _ => Exit::Interrupted.code(),
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::drive::DriveName;
+
 /// Why xdrive itself ended without doing what was asked; the number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -55,6 +57,15 @@ impl Failure {
             error: error.into(),
             hint: None,
         }
+    }
+
+    /// A drive that was asked for by name is not there; `command` is how xdrive was called.
+    pub fn no_drive(drive: &DriveName, command: &str) -> Self {
+        Self::new(
+            Exit::Unavailable,
+            anyhow::anyhow!("there is no drive {drive}"),
+        )
+        .hint(format!("{command} list shows all there are"))
     }
 
     /// The same failure with a hint.

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use anyhow::anyhow;
 use serde::Serialize;
 
 use crate::cloud::Cloud;
@@ -63,10 +62,7 @@ pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result
         .filter(|entry| only.is_none_or(|drive| drive.as_str() == entry.drive))
         .collect();
     if let (Some(drive), true) = (only, entries.is_empty()) {
-        return Err(
-            Failure::new(Exit::Unavailable, anyhow!("there is no drive {drive}"))
-                .hint("xdrive list shows all there are"),
-        );
+        return Err(Failure::no_drive(drive, &cloud.command));
     }
     let text = if json {
         serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)? + "\n"
@@ -145,12 +141,12 @@ impl Entry {
             .things
             .iter()
             .filter_map(|line| line.dollars_a_month)
-            .sum();
+            .fold(0.0, std::ops::Add::add);
         self.dollars_an_hour = self
             .things
             .iter()
             .filter_map(|line| line.dollars_an_hour)
-            .sum();
+            .fold(0.0, std::ops::Add::add);
     }
 
     fn text(&self) -> String {
@@ -176,8 +172,8 @@ impl Entry {
                 .map_or_else(String::new, |gib| format!("{gib} GiB, "));
             let _ = writeln!(
                 text,
-                "  {:9} {}  {}, {generation}{size}{}, since {}, {cost}",
-                line.kind, line.id, line.state, line.detail, line.since
+                "  {:9}  {}  {}, {generation}{size}{}\n{:13}since {}, {cost}",
+                line.kind, line.id, line.state, line.detail, "", line.since
             );
         }
         text

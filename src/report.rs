@@ -73,6 +73,14 @@ impl Report {
         lock(&self.0).line(line);
     }
 
+    /// Stops xdrive as Ctrl-Z does, without a spinner in the shell's way, until it is continued.
+    pub fn suspend(&self) {
+        lock(&self.0).hide();
+        if let Err(error) = crate::terminal::suspend() {
+            self.say(&format!("cannot stop here: {error}"));
+        }
+    }
+
     /// Shows the spinner if a step has taken long enough; call it some times a second.
     pub fn tick(&self) {
         lock(&self.0).tick();
@@ -144,8 +152,9 @@ impl Board {
     fn hide(&mut self) {
         if !self.spinner.is_hidden() {
             self.spinner.finish_and_clear();
-            self.spinner.reset();
+            // Hidden before it begins anew, which would draw it once more.
             self.spinner.set_draw_target(ProgressDrawTarget::hidden());
+            self.spinner.reset();
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Connect(typed) => {
             let paths = Paths::find(cli.local_dir)?;
             let request = request(typed, &paths)?;
-            request.check()?;
+            request.check(&paths.command(cli.local))?;
             runtime()?.block_on(async {
                 let cloud = Cloud::open(cli.local, &paths).await?;
                 connect::connect(request, cloud, key(&paths)?).await
@@ -40,13 +40,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Local(local) => run_local(local, cli.local_dir),
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .map_err(anyhow::Error::from)?;
-            print(&String::from_utf8_lossy(&page))
-        }
+        Command::Man => print(&manual().map_err(anyhow::Error::from)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "xdrive", &mut script);
@@ -104,6 +98,43 @@ fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failur
             Ok(0)
         }
     }
+}
+
+/// The manual page: the program's own, then a section for each command.
+fn manual() -> std::io::Result<String> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut page = Vec::new();
+    let whole = clap_mangen::Man::new(cli.clone());
+    whole.render_title(&mut page)?;
+    whole.render_name_section(&mut page)?;
+    whole.render_synopsis_section(&mut page)?;
+    whole.render_description_section(&mut page)?;
+    whole.render_options_section(&mut page)?;
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    for command in cli
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        let name = command.get_bin_name().unwrap_or_default().to_uppercase();
+        if command.get_name() == "help" {
+            continue;
+        }
+        let command = clap_mangen::Man::new(command.clone());
+        let mut section = Vec::new();
+        command.render_synopsis_section(&mut section)?;
+        command.render_description_section(&mut section)?;
+        command.render_options_section(&mut section)?;
+        let section = String::from_utf8_lossy(&section);
+        page.push_str(&format!(
+            ".SH \"{name}\"\n{}",
+            section.replace(".SH ", ".SS ")
+        ));
+    }
+    let mut end = Vec::new();
+    whole.render_extra_section(&mut end)?;
+    page.push_str(&String::from_utf8_lossy(&end));
+    Ok(page)
 }
 
 fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {

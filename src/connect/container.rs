@@ -73,7 +73,7 @@ pub(super) async fn enter(
         image,
         environment: Vec::new(),
     };
-    let step = report.step("starting the container");
+    let step = report.step("start the container");
     let container = host.container(&order).await.map_err(failure)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
@@ -101,21 +101,17 @@ impl Inside {
     /// Starts Jupyter if the image has it; the port takes connections at once, and they wait until
     /// it is up.
     async fn open_jupyter(&mut self, port: u16, report: &Report) -> anyhow::Result<()> {
-        let step = report.step("starting Jupyter");
+        let step = report.step("start Jupyter");
         let token = token()?;
         let Some(address) = self.host.jupyter(&token).await? else {
             return Ok(());
         };
         let forward = Forward::open(&self.ssh, port, address).await?;
         let taken = forward.port();
-        step.done(&format!(
-            "Jupyter: http://127.0.0.1:{taken}/lab?token={token}{}",
-            if taken == port {
-                String::new()
-            } else {
-                format!("   (port {port} is busy)")
-            }
-        ));
+        if taken != port {
+            report.say(&format!("port {port} is busy: Jupyter gets port {taken}"));
+        }
+        step.done(&format!("http://127.0.0.1:{taken}/lab?token={token}"));
         // The prompt does not wait for it, and neither does who opens the page right away.
         forward.set_starting(true);
         let (host, report) = (self.host.clone(), report.clone());
@@ -152,12 +148,13 @@ async fn image(
     if mounted.source.as_ref() == Some(&source) {
         return Ok(Image::Kept);
     }
-    let step = report.step(format!("sending the image {}", path.display()));
+    let step = report.step(format!("load the image {}", path.display()));
     let file = tokio::fs::File::open(&path)
         .await
         .map_err(|error| unreadable(&path, error))?;
     let loaded = host.load_image(&source, file).await.map_err(failure)?;
-    step.done(&format!("loaded the image {source}"));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))
 }
 
@@ -190,17 +187,29 @@ fn unreadable(path: &Path, error: std::io::Error) -> Failure {
 /// What the host said about the container, for the user.
 fn failure(error: HostError) -> Failure {
     match error {
-        HostError::Image(words) => Failure::new(Exit::Unavailable, anyhow!(words))
-            .hint("--image names another one: a registry reference, or an image archive"),
+        HostError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+            "--image names another one: an archive that `docker save` wrote, or a reference to a \
+             registry that the instance reaches",
+        ),
         other => anyhow::Error::new(other)
             .context("the container cannot be started")
             .into(),
     }
 }
 
-/// A new token: 32 random bytes.
+/// A program's words as an error: its last line says what went wrong, those before it why.
+fn last_first(words: &str) -> anyhow::Error {
+    let mut lines = words.lines().map(str::to_owned);
+    let mut error = anyhow!(lines.next().unwrap_or_default());
+    for line in lines {
+        error = error.context(line);
+    }
+    error
+}
+
+/// A new token: 16 random bytes, which nobody guesses, in letters that fit a line of the terminal.
 fn token() -> anyhow::Result<String> {
-    let mut bytes = [0; 32];
+    let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).context("no random numbers")?;
     Ok(hex::encode(bytes))
 }

@@ -236,7 +236,11 @@ impl Hosts for SshHosts {
 /// Owner and time out of a client's line.
 fn told(line: &str) -> (String, String) {
     let mut words = line.splitn(3, ' ').skip(1);
-    let since = words.next().unwrap_or("an unknown time").to_owned();
+    let since = words.next().unwrap_or("an unknown time");
+    // To the second: nobody reads more.
+    let since = since
+        .parse::<jiff::Timestamp>()
+        .map_or_else(|_| since.to_owned(), |time| format!("{time:.0}"));
     let owner = words.next().unwrap_or(line).to_owned();
     (owner, since)
 }

@@ -56,8 +56,7 @@ impl Teller {
                 .report
                 .say(&format!("no {instance_type} to be had: {error}")),
             Event::NewDrive { size, cents } => self.report.say(&format!(
-                "there is no such drive yet: making an empty one of {size} GiB (about {} a month \
-                 while it is a volume)",
+                "a new drive: empty, {size} GiB, about {} a month while it is a volume",
                 dollars(cents)
             )),
             Event::Console { instance, text } => {
@@ -88,20 +87,18 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
             ..
         } => format!("created empty volume {made}"),
         Step::CreateVolume {
-            from: Source::Snapshot(snapshot, generation),
+            from: Source::Snapshot(snapshot, _),
             ..
-        } => format!("created volume {made} from {snapshot} (generation {generation})"),
+        } => format!("created {made} from {snapshot}"),
         Step::Claim(instance) => format!("logged in to {instance}"),
         Step::Attach { volume, .. } => format!("attached {volume}"),
         Step::Mount { order, .. } => format!("mounted, generation {}", order.generation),
         Step::Close {
             volume: Some((volume, _)),
             ..
-        } => format!("closed: container stopped, {volume} unmounted"),
+        } => format!("container stopped, {volume} unmounted"),
         Step::Close { volume: None, .. } => "closed the host".to_owned(),
-        Step::Snapshot {
-            volume, generation, ..
-        } => format!("started snapshot {made} of {volume} (generation {generation})"),
+        Step::Snapshot { volume, .. } => format!("started snapshot {made} of {volume}"),
         Step::Detach { volume, .. } => format!("detached {volume}"),
         Step::Terminate(quiet) => format!("terminated {}", quiet.instance()),
         Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
@@ -116,16 +113,16 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
 
 fn waiting(what: &Waiting) -> String {
     match what {
-        Waiting::Settle => "waiting until EC2's lists are settled".to_owned(),
-        Waiting::Host(id) => format!("waiting for {id} to boot"),
-        Waiting::OtherStarting(id) => format!("another xdrive launched {id}: waiting for it"),
-        Waiting::Closing(id) => format!("waiting for {id} to close the drive"),
-        Waiting::Volume(id) => format!("waiting for {id} to be made"),
-        Waiting::Attaching(id) => format!("waiting for {id} to be attached"),
-        Waiting::Release(id) => format!("waiting for {id} to be let go"),
-        Waiting::Copy(id) => format!("waiting for snapshot {id} to be completed"),
-        Waiting::SnapshotGap(id) => format!("waiting until {id} may be snapshotted again"),
-        Waiting::Termination(id) => format!("waiting for {id} to be gone"),
+        Waiting::Settle => "wait until EC2's lists are settled".to_owned(),
+        Waiting::Host(id) => format!("wait for {id} to boot"),
+        Waiting::OtherStarting(id) => format!("wait for {id}, which another xdrive launched"),
+        Waiting::Closing(id) => format!("wait for {id} to close the drive"),
+        Waiting::Volume(id) => format!("wait for {id} to be made"),
+        Waiting::Attaching(id) => format!("wait for {id} to be attached"),
+        Waiting::Release(id) => format!("wait for {id} to be let go"),
+        Waiting::Copy(id) => format!("wait for snapshot {id} to be completed"),
+        Waiting::SnapshotGap(id) => format!("wait until {id} may be snapshotted again"),
+        Waiting::Termination(id) => format!("wait for {id} to be gone"),
     }
 }
 

@@ -17,4 +17,5 @@ mod plane;
 mod sdk;
 mod serve;
 mod serving;
+mod session;
 mod ssh;

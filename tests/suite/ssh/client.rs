@@ -7,11 +7,13 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::host::{Line, Shell, Ssh, Target};
 use xdrive::signals::{Signal, Signals};
 
 use super::sshd::Sshd;
+use crate::harness::Pty;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
 const SELF: &str = "ssh::client::attached_to_standard_streams";
@@ -52,6 +54,15 @@ impl Task {
         let arguments = ["--exact", SELF, "--ignored", "--nocapture", "--quiet"];
         let task = serde_json::to_string(self).unwrap();
         (std::env::current_exe().unwrap(), arguments, (TASK, task))
+    }
+
+    /// A terminal with this task in it.
+    pub(super) fn in_terminal(&self) -> Pty {
+        let (program, arguments, (name, value)) = self.call();
+        let mut command = CommandBuilder::new(program);
+        command.args(arguments);
+        command.env(name, value);
+        Pty::start(command)
     }
 
     /// A command between pipes that runs this task.

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 
 use super::client::{Task, report};
 use super::link::Link;
-use super::pty::Pty;
 use super::sshd::Sshd;
 use super::{DEADLINE, eventually, eventually_within};
+use crate::harness::Pty;
 
 /// A shell whose prompt is computed, so that it cannot be taken for its own echo.
 const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
@@ -21,7 +21,7 @@ fn task(sshd: &Sshd) -> Task {
 }
 
 fn at_prompt(sshd: &Sshd) -> Pty {
-    let pty = Pty::start(&task(sshd));
+    let pty = task(sshd).in_terminal();
     pty.see("42>");
     assert!(!pty.modes_are_as_before(), "raw mode is on");
     pty
@@ -147,7 +147,7 @@ fn a_panic_gives_the_terminal_back_before_it_speaks() {
     let sshd = Sshd::start();
     let mut fragile = task(&sshd);
     fragile.fragile = true;
-    let mut pty = Pty::start(&fragile);
+    let mut pty = fragile.in_terminal();
     pty.see("42>");
     pty.signal(Signal::INT);
     pty.wait();
@@ -239,7 +239,7 @@ fn the_escape_works_on_a_dead_link() {
     let link = Link::to(sshd.address);
     let mut through = task(&sshd);
     through.address = link.address;
-    let mut pty = Pty::start(&through);
+    let mut pty = through.in_terminal();
     pty.see("42>");
     link.die();
     pty.type_in(&"what nobody takes\r".repeat(1000));
@@ -254,7 +254,7 @@ fn a_dead_link_ends_the_shell_when_the_host_has_been_silent_for_twenty_seconds()
     let link = Link::to(sshd.address);
     let mut through = task(&sshd);
     through.address = link.address;
-    let pty = Pty::start(&through);
+    let pty = through.in_terminal();
     pty.see("42>");
     link.die();
     eventually_within(2 * DEADLINE, "the end", || !report(&sshd).is_empty());

@@ -1,13 +1,13 @@
-//! A pseudo-terminal with a client in it, and what a person would see.
+//! A pseudo-terminal with a program in it, and what a person would see.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::client::Task;
-use super::eventually;
+use super::{DEADLINE, eventually_within};
 
 const SIZE: PtySize = PtySize {
     rows: 24,
@@ -16,7 +16,7 @@ const SIZE: PtySize = PtySize {
     pixel_height: 0,
 };
 
-pub(super) struct Pty {
+pub(crate) struct Pty {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
@@ -33,12 +33,9 @@ impl Drop for Pty {
 }
 
 impl Pty {
-    pub(super) fn start(task: &Task) -> Self {
+    /// Runs `command` in a terminal of 80 by 24.
+    pub(crate) fn start(mut command: CommandBuilder) -> Self {
         let pair = native_pty_system().openpty(SIZE).unwrap();
-        let (program, arguments, (name, value)) = task.call();
-        let mut command = CommandBuilder::new(program);
-        command.args(arguments);
-        command.env(name, value);
         command.env("TERM", "xterm");
         let modes_before = modes_of(&*pair.master);
         let child = pair.slave.spawn_command(command).unwrap();
@@ -62,37 +59,41 @@ impl Pty {
         }
     }
 
-    pub(super) fn type_in(&mut self, keys: &str) {
+    pub(crate) fn type_in(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
         self.keyboard.flush().unwrap();
     }
 
     /// Waits until `text` is on the screen: something computed, not what was typed.
-    pub(super) fn see(&self, text: &str) {
-        eventually(&format!("{text:?} in\n{}", self.contents()), || {
-            self.contents().contains(text)
-        });
+    pub(crate) fn see(&self, text: &str) {
+        self.see_within(DEADLINE, text);
     }
 
-    pub(super) fn contents(&self) -> String {
+    /// The same, for what takes a while.
+    pub(crate) fn see_within(&self, limit: Duration, text: &str) {
+        let seen = || self.contents().contains(text);
+        eventually_within(limit, || format!("{text:?} in\n{}", self.contents()), seen);
+    }
+
+    pub(crate) fn contents(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    pub(super) fn screen<T>(&self, look: impl Fn(&vt100::Screen) -> T) -> T {
+    pub(crate) fn screen<T>(&self, look: impl Fn(&vt100::Screen) -> T) -> T {
         look(self.screen.lock().unwrap().screen())
     }
 
-    pub(super) fn resize(&self, rows: u16, cols: u16) {
+    pub(crate) fn resize(&self, rows: u16, cols: u16) {
         let size = PtySize { rows, cols, ..SIZE };
         self.master.resize(size).unwrap();
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// The state letter of the client's process in proc(5): `T` is stopped.
-    pub(super) fn state(&self) -> char {
+    /// The state letter of the program's process in proc(5): `T` is stopped.
+    pub(crate) fn state(&self) -> char {
         let pid = self.pid().as_raw_nonzero();
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let (_, after_name) = stat.rsplit_once(") ").unwrap();
@@ -104,14 +105,27 @@ impl Pty {
         Pid::from_raw(pid.try_into().unwrap()).unwrap()
     }
 
-    pub(super) fn wait(&mut self) {
-        eventually(&format!("the end of\n{}", self.contents()), || {
-            self.child.try_wait().unwrap().is_some()
-        });
+    pub(crate) fn wait(&mut self) {
+        self.wait_within(DEADLINE);
     }
 
-    /// Every mode of the terminal, byte for byte, is as before the client.
-    pub(super) fn modes_are_as_before(&self) -> bool {
+    /// Waits for the end; the exit code, 1 for a signal.
+    pub(crate) fn wait_within(&mut self, limit: Duration) -> u32 {
+        let mut status = None;
+        let Self { child, screen, .. } = self;
+        eventually_within(
+            limit,
+            || format!("the end of\n{}", screen.lock().unwrap().screen().contents()),
+            || {
+                status = child.try_wait().unwrap();
+                status.is_some()
+            },
+        );
+        status.unwrap().exit_code()
+    }
+
+    /// Every mode of the terminal, byte for byte, is as before the program.
+    pub(crate) fn modes_are_as_before(&self) -> bool {
         modes_of(&*self.master) == self.modes_before
     }
 }

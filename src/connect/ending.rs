@@ -1,0 +1,170 @@
+//! What an ending means: the words and the exit code.
+//!
+//! Two things are told apart: how the middle of the session ended (a command's exit code, a
+//! signal, a failure), and what came of the save after it. What could not be saved outranks an
+//! exit code of 0 and nothing else. Every hint is a command that can be typed as it stands.
+
+use anyhow::anyhow;
+
+use crate::drive::reconcile::{Failure as RunFailure, RunError};
+use crate::drive::{Left, Outcome, Stuck};
+use crate::failure::{Exit, Failure};
+use crate::host::scripts::Committed;
+use crate::signals::Signal;
+
+use super::{Ending, Session};
+
+impl Session {
+    /// A commit that failed loses nothing, but the next session may want to know why a container
+    /// could not be made again.
+    pub(super) fn tell_of_the_commit(&mut self) {
+        if let Some(closed) = self.reconciler.hosts().closed()
+            && closed.committed == Committed::Failed
+        {
+            self.report.say(
+                "the container could not be committed as an image; its files are on the drive all \
+                 the same",
+            );
+        }
+    }
+
+    /// The end of a session that never had a shell.
+    pub(super) fn not_ready(&self, outcome: Outcome, asked: Option<Signal>) -> Result<u8, Failure> {
+        match (outcome, asked) {
+            (outcome @ (Outcome::Unwound | Outcome::Saved { .. }), Some(signal)) => {
+                self.finish(Ending::Asked(signal), outcome)
+            }
+            (outcome, _) => self.told(outcome).map(|()| 0),
+        }
+    }
+
+    /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
+    pub(super) fn finish(&self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
+        let saved = self.told(outcome);
+        let code = match ending {
+            Ending::Failed(failure) => {
+                if let Err(unsaved) = saved {
+                    self.report.say(&unsaved.to_string());
+                }
+                return Err(failure);
+            }
+            Ending::Exit(code) => code,
+            Ending::Asked(signal) => code_of(signal),
+        };
+        match saved {
+            Ok(()) => Ok(code),
+            // Not a failure of the command: the next run may well finish what this one could not.
+            Err(unsaved) if code == 0 && unsaved.exit == Exit::Failed => Err(Failure {
+                exit: Exit::TryAgain,
+                ..unsaved
+            }),
+            Err(unsaved) if code == 0 => Err(unsaved),
+            Err(unsaved) => {
+                self.report.say(&unsaved.to_string());
+                Ok(code)
+            }
+        }
+    }
+
+    /// What came of the save, said or as a failure.
+    fn told(&self, outcome: Outcome) -> Result<(), Failure> {
+        let drive = &self.drive;
+        match outcome {
+            Outcome::Saved {
+                snapshot: Some((snapshot, generation)),
+                ..
+            } => {
+                self.report.say(&format!(
+                    "{drive} is saved: {snapshot}, generation {generation}"
+                ));
+                Ok(())
+            }
+            Outcome::Saved { snapshot: None, .. } => Err(Failure::no_drive(drive, &self.command)),
+            Outcome::Unwound => {
+                self.report.say(&format!("undone: {drive} is as it was"));
+                Ok(())
+            }
+            Outcome::StoppedWaiting(left) => Err(Failure::new(
+                Exit::TryAgain,
+                anyhow!(
+                    "stopped waiting; the bill for the instance has stopped{}",
+                    listed(&left)
+                ),
+            )
+            .hint(format!(
+                "the next run deletes the volume, for example: {} stop {drive}",
+                self.command
+            ))),
+            Outcome::Busy(holder) => Err(Failure::new(
+                Exit::TryAgain,
+                anyhow!(
+                    "{drive} is in use on {} by another xdrive of {}, since {}",
+                    holder.instance,
+                    holder.owner,
+                    holder.since
+                ),
+            )
+            .hint(format!(
+                "leave that session, or save it from here: {} stop {drive}",
+                self.command
+            ))),
+            Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
+            Outcome::Failed(failure) => Err(self.failed(failure)),
+            Outcome::Ready { .. } => Ok(()),
+        }
+    }
+
+    fn stuck(&self, stuck: &Stuck) -> Failure {
+        let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
+        let commands: Vec<String> = stuck
+            .commands(&self.drive)
+            .iter()
+            .map(|command| match command.strip_prefix("xdrive ") {
+                Some(rest) => format!("{} {rest}", self.command),
+                None => command.clone(),
+            })
+            .collect();
+        Failure::new(Exit::Stuck, error).hint(commands.join("\n      "))
+    }
+
+    fn failed(&self, failure: RunFailure) -> Failure {
+        let RunFailure { error, also, left } = failure;
+        let exit = match &error {
+            RunError::NoCapacity { .. } => Exit::TryAgain,
+            RunError::Invalid(_) => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        if let Some(also) = also
+            && let Err(also) = self.told(*also)
+        {
+            self.report.say(&also.to_string());
+        }
+        let failure = Failure::new(exit, error);
+        if left.0.is_empty() {
+            return failure;
+        }
+        failure.hint(format!(
+            "{} stop {} finishes what is left:{}",
+            self.command,
+            self.drive,
+            listed(&left)
+        ))
+    }
+}
+
+/// What is still billed, a line each.
+fn listed(left: &Left) -> String {
+    left.0
+        .iter()
+        .map(|thing| format!("\n  left: {thing}"))
+        .collect()
+}
+
+/// 128 and the signal's number, as shells have it.
+pub(super) fn code_of(signal: Signal) -> u8 {
+    match signal {
+        Signal::Hangup => 129,
+        Signal::Terminate => 143,
+        _ => Exit::Interrupted.code(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Whole sessions: the program as its user runs it, on the EC2 in a folder with all its parts.
+
+mod life;
+mod refusals;
+mod site;

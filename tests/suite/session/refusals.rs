@@ -1,0 +1,215 @@
+//! What xdrive refuses before it makes anything.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use super::site::{Ended, Site};
+
+/// A site whose instances are states only: nothing here gets as far as a machine.
+fn paper() -> Site {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+    site
+}
+
+fn configured(site: &Site, text: &str) {
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+fn connect(site: &Site, arguments: &[&str]) -> Ended {
+    let all = [&["connect", "demo"], arguments, &["--", "true"]].concat();
+    site.run(&all)
+}
+
+#[test]
+fn a_name_that_cannot_be_one_is_refused_by_every_command() {
+    let site = Site::new();
+    let long = "x".repeat(65);
+    let names = [
+        ("", "cannot be empty"),
+        ("a..b", "cannot contain"),
+        ("../x", "not '/'"),
+        ("a b", "not ' '"),
+        ("it's", "not '\\''"),
+        ("a\"b", "not '\"'"),
+        ("a\nb", "not '\\n'"),
+        ("é", "not 'é'"),
+        (".x", "starts with a letter or a digit"),
+        ("_x", "starts with a letter or a digit"),
+        (&long, "at most 64 characters, this one has 65"),
+    ];
+    for (name, why) in names {
+        for command in ["connect", "list", "stop"] {
+            site.run(&[command, name]).is(2).says(why);
+        }
+    }
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn one_letter_and_64_are_names() {
+    let site = paper();
+    for name in ["x", "7", &"x".repeat(64)] {
+        site.run(&["list", name])
+            .is(69)
+            .says(&format!("there is no drive {name}\n"));
+    }
+}
+
+#[test]
+fn a_drive_that_is_not_there_cannot_be_listed_or_stopped() {
+    let site = paper();
+    for command in ["list", "stop"] {
+        site.run(&[command, "nothere"])
+            .is(69)
+            .says("error: there is no drive nothere\n\nhint: xdrive --local list shows");
+    }
+    let all = site.run(&["list"]);
+    assert_eq!(all.is(0).stdout, "no drives\n");
+    assert_eq!(site.run(&["list", "--json"]).is(0).stdout, "[]\n");
+}
+
+#[test]
+fn a_shell_needs_a_terminal_and_the_hint_can_be_typed() {
+    let site = Site::new();
+    site.run(&["connect", "demo"])
+        .is(2)
+        .says("hint: xdrive --local connect demo -- CMD");
+    let elsewhere = site.path("else where");
+    let elsewhere = elsewhere.to_str().unwrap();
+    site.run(&["--local-dir", elsewhere, "connect", "demo"])
+        .is(2)
+        .says(&format!("--local-dir '{elsewhere}' connect demo -- CMD"));
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn sizes_ports_and_images_that_cannot_be_are_refused() {
+    let site = Site::new();
+    connect(&site, &["--size", "0"]).is(2).says("1..=65536");
+    connect(&site, &["--port", "0"]).is(2).says("--port");
+    connect(&site, &["--image", "./no.tar"])
+        .is(69)
+        .says("cannot read the image ./no.tar\n  caused by: No such file");
+    connect(&site, &["--image", "/tmp"])
+        .is(69)
+        .says("it is not a file");
+    connect(&site, &["--from", "snapshot"]).is(2).says("snap-…");
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn a_configuration_with_an_error_is_refused_with_its_path_and_line() {
+    let site = Site::new();
+    for (text, why) in [
+        ("size = 20\nimgae = 'x'\n", "imgae"),
+        ("size = 0\n", "size"),
+        ("port = 0\n", "port"),
+        ("size = \n", "line 1"),
+    ] {
+        configured(&site, text);
+        connect(&site, &[])
+            .is(78)
+            .says(why)
+            .says(".config/xdrive/config.toml");
+    }
+    configured(&site, "image = './no.tar'\n");
+    connect(&site, &[]).is(69).says("./no.tar");
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn a_state_file_that_cannot_be_read_is_left_as_it_is() {
+    let site = paper();
+    site.run(&["list"]).is(0);
+    let state = site.dir().join("state.json");
+    for text in ["", "{", "{\"format\": 99}"] {
+        fs::write(&state, text).unwrap();
+        for arguments in [
+            &["list"][..],
+            &["stop", "demo"],
+            &["connect", "demo", "--", "true"],
+        ] {
+            site.run(arguments)
+                .is(78)
+                .says(state.to_str().unwrap())
+                .says("--local-dir names another one");
+        }
+        assert_eq!(fs::read_to_string(&state).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused() {
+    let site = paper();
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    let key = folder.join("id_ed25519");
+    fs::write(&key, "a secret").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    connect(&site, &[])
+        .is(78)
+        .says(key.to_str().unwrap())
+        .says("`chmod 600` it");
+    assert_eq!(site.drive("demo"), serde_json::Value::Null);
+}
+
+#[test]
+fn without_local_there_is_no_cloud_yet() {
+    let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
+        .args(["connect", "demo", "--", "true"])
+        .env_clear()
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs root (to be someone else)"]
+fn someone_who_is_not_root_is_told_so() {
+    let site = Site::new();
+    let folder = site.home();
+    fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = site.path("xdrive");
+    fs::copy(env!("CARGO_BIN_EXE_xdrive"), &program).unwrap();
+    let ended = Command::new("setpriv")
+        .args(["--reuid", "65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--local", "list"])
+        .env("HOME", "/nonexistent")
+        .env("XDRIVE_LOCAL_DIR", site.dir())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(77), "{said}");
+    assert!(said.contains("sudo"), "{said}");
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn every_exit_code_is_explained_where_people_look() {
+    let top = env!("CARGO_MANIFEST_DIR");
+    let readme = fs::read_to_string(format!("{top}/README.md")).unwrap();
+    let site = Site::new();
+    let page = site.run(&["man"]).stdout;
+    let help = site.run(&["--help"]).stdout;
+    for code in [1, 2, 69, 75, 76, 77, 78, 130, 255] {
+        assert!(readme.contains(&format!("\n| {code} |")), "README: {code}");
+        let line = format!("\n  {code:3}  ");
+        assert!(help.contains(&line), "help: {code}\n{help}");
+        assert!(page.contains(&format!("{code:3}  ")), "man: {code}");
+    }
+    for option in [
+        "\\-\\-image",
+        "\\-\\-from",
+        "\\-\\-json",
+        "\\-\\-local\\-dir",
+    ] {
+        assert!(page.contains(option), "man: {option}\n{page}");
+    }
+}

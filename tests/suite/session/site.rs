@@ -1,0 +1,316 @@
+//! One user with a home of their own, and an EC2 in a folder of their own.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use portable_pty::CommandBuilder;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use xdrive::local::plane::{Plane, RealPlane};
+
+use crate::harness::{Pty, eventually_within, leaks};
+
+/// How long a whole session may take on a busy machine.
+pub(super) const SESSION: Duration = Duration::from_secs(180);
+
+/// What the small image has.
+const PROGRAMS: &str = "sh bash cat env head id ls mkdir ps rm sleep stat stty touch";
+
+/// A home, a state directory, an image. When it is dropped, nothing of it may be left.
+pub(super) struct Site {
+    folder: TempDir,
+}
+
+/// xdrive, running; killed when dropped, should it still run.
+pub(super) struct Running {
+    child: Child,
+    output: Option<[JoinHandle<Vec<u8>>; 2]>,
+    errors_file: Option<PathBuf>,
+}
+
+/// How xdrive ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Site {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Self { folder };
+        fs::create_dir(site.home()).unwrap();
+        site
+    }
+
+    pub(super) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(super) fn dir(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The image of the drives that need no Jupyter: some programs of this computer.
+    pub(super) fn image(&self) -> String {
+        let tar = self.path("small.tar");
+        if !tar.exists() {
+            let script = format!(
+                "cd / && for p in {PROGRAMS}; do command -v $p; readlink -f $(command -v $p); \
+                 ldd $(command -v $p) | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
+                 tar -chf {0} --no-recursion --hard-dereference -T {0}.list tmp 2>{0}.said || \
+                 {{ cat {0}.said; false; }}",
+                tar.display()
+            );
+            let made = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert!(made.status.success(), "{made:?}");
+        }
+        tar.into_os_string().into_string().unwrap()
+    }
+
+    /// xdrive with these arguments, and nothing of the tester's environment.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+        command
+            .env_clear()
+            .envs(self.environment())
+            .arg("--local")
+            .args(arguments)
+            .current_dir(self.folder.path());
+        command
+    }
+
+    fn environment(&self) -> [(&'static str, String); 5] {
+        let text = |path: PathBuf| path.into_os_string().into_string().unwrap();
+        [
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("HOME", text(self.home())),
+            ("XDRIVE_CACHE", text(cache())),
+            ("XDRIVE_LOCAL_DIR", text(self.dir())),
+        ]
+    }
+
+    /// The same command in a terminal.
+    pub(super) fn in_terminal(&self, arguments: &[&str]) -> Pty {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_xdrive"));
+        command.env_clear();
+        for (name, value) in self.environment() {
+            command.env(name, value);
+        }
+        command.arg("--local");
+        command.args(arguments);
+        command.cwd(self.folder.path());
+        Pty::start(command)
+    }
+
+    /// Runs xdrive to its end without anything on standard input.
+    pub(super) fn run(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).end()
+    }
+
+    /// Starts xdrive without anything on standard input. Its standard error goes to a file, so that
+    /// it can be read meanwhile.
+    pub(super) fn start(&self, arguments: &[&str]) -> Running {
+        let file = tempfile::Builder::new()
+            .prefix("stderr")
+            .tempfile_in(self.folder.path())
+            .unwrap();
+        let (file, path) = file.keep().unwrap();
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::null()).stderr(file);
+        let mut running = Running::start(&mut command);
+        running.errors_file = Some(path);
+        running
+    }
+
+    /// A session of `drive` that runs `command` in the small image.
+    pub(super) fn session(&self, drive: &str, command: &[&str]) -> Ended {
+        let image = self.image();
+        let arguments = [&["connect", drive, "--image", &image, "--"], command].concat();
+        self.run(&arguments)
+    }
+
+    /// What `xdrive list --json` has of a drive.
+    pub(super) fn drive(&self, name: &str) -> Value {
+        let listed = self.run(&["list", "--json"]);
+        assert_eq!(listed.code(), 0, "{listed:?}");
+        let drives: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
+        drives
+            .into_iter()
+            .find(|drive| drive["drive"] == name)
+            .unwrap_or(Value::Null)
+    }
+
+    /// The kinds of what there is of a drive, one for each thing.
+    pub(super) fn kinds(&self, name: &str) -> Vec<String> {
+        let drive = self.drive(name);
+        let things = drive["things"].as_array().cloned().unwrap_or_default();
+        let kinds = things
+            .iter()
+            .map(|thing| thing["kind"].as_str().unwrap().to_owned());
+        kinds.collect()
+    }
+
+    /// The drive is `snapshots` snapshots and nothing else, and no part of the running system
+    /// belongs to this site.
+    pub(super) fn is_saved(&self, name: &str, snapshots: usize) {
+        assert_eq!(self.kinds(name), vec!["snapshot"; snapshots]);
+        if snapshots > 0 {
+            assert_eq!(self.drive(name)["state"], "saved");
+        }
+        self.has_no_leaks();
+    }
+
+    pub(super) fn has_no_leaks(&self) {
+        // The supervisor of a terminated instance tidies up beside the session.
+        eventually_within(
+            Duration::from_secs(20),
+            || format!("no leaks, but {:#?}", leaks(&self.dir())),
+            || !self.dir().exists() || leaks(&self.dir()).is_empty(),
+        );
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if !self.dir().exists() {
+            return;
+        }
+        if !std::thread::panicking() {
+            self.has_no_leaks();
+            return;
+        }
+        let plane = Plane::Real(RealPlane {
+            dir: self.dir(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache().join("local"),
+        });
+        if let Err(error) = plane.sweep(&[], &[], &[]) {
+            eprintln!("cannot clean up: {error}");
+        }
+    }
+}
+
+impl Running {
+    /// Starts `command`, reading its standard output and error unless they go elsewhere.
+    pub(super) fn start(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let stderr = child.stderr.take();
+        let output = Some([
+            std::thread::spawn(move || read(stdout)),
+            std::thread::spawn(move || stderr.map(read).unwrap_or_default()),
+        ]);
+        Self {
+            child,
+            output,
+            errors_file: None,
+        }
+    }
+
+    /// Waits until standard error has `text`.
+    pub(super) fn says(&mut self, text: &str) {
+        let file = self.errors_file.clone().unwrap();
+        let said = || fs::read_to_string(&file).unwrap();
+        let child = &mut self.child;
+        eventually_within(
+            SESSION,
+            || format!("{text:?} in\n{}", said()),
+            || {
+                let found = said().contains(text);
+                let ended = child.try_wait().unwrap().is_some();
+                assert!(found || !ended || said().contains(text), "{}", said());
+                found || said().contains(text)
+            },
+        );
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(super) fn end(mut self) -> Ended {
+        let mut status = None;
+        let file = self.errors_file.take();
+        let said = || file.as_ref().map(|file| fs::read_to_string(file).unwrap());
+        let child = &mut self.child;
+        eventually_within(
+            SESSION,
+            || format!("the end of xdrive: {:?}", said()),
+            || {
+                status = child.try_wait().unwrap();
+                status.is_some()
+            },
+        );
+        let [stdout, stderr] = self.output.take().unwrap();
+        let text = |reader: JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&reader.join().unwrap()).into_owned()
+        };
+        let stderr = text(stderr);
+        Ended {
+            status: status.unwrap(),
+            stdout: text(stdout),
+            stderr: said().unwrap_or(stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// Its exit code, as a shell would have it.
+    pub(super) fn code(&self) -> i32 {
+        let signal = || 128 + self.status.signal().unwrap();
+        self.status.code().unwrap_or_else(signal)
+    }
+
+    /// It ended with this code; else what it said is shown.
+    pub(super) fn is(&self, code: i32) -> &Self {
+        assert_eq!(self.code(), code, "{}\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// What it said has this.
+    pub(super) fn says(&self, text: &str) -> &Self {
+        assert!(
+            self.stderr.contains(text),
+            "no {text:?} in:\n{}",
+            self.stderr
+        );
+        self
+    }
+}
+
+fn read(mut from: impl Read) -> Vec<u8> {
+    let mut all = Vec::new();
+    from.read_to_end(&mut all).unwrap();
+    all
+}
+
+/// Where `shell/local/` keeps trees and images, shared by all tests.
+fn cache() -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    variable("XDRIVE_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("xdrive")))
+        .unwrap_or_else(|| variable("HOME").unwrap().join(".cache/xdrive"))
+}
