@@ -5,6 +5,7 @@
 //! [`super::scripts::Host::signal`] finds it there.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::quote::{join, quote};
 
@@ -17,6 +18,8 @@ pub struct Container {
     pub address: IpAddr,
     /// What had to be done for it to run.
     pub came: Came,
+    /// The steps and their times, in order.
+    pub timings: Vec<(String, Duration)>,
 }
 
 /// How a container came to run.
@@ -129,6 +132,7 @@ mod tests {
             name: "xdrive-demo".into(),
             address: [172, 17, 0, 2].into(),
             came: Came::Running,
+            timings: Vec::new(),
         }
     }
 

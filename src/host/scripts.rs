@@ -118,6 +118,8 @@ pub struct Mounted {
     pub recorded: Option<u64>,
     /// What its container was made from ([`Image`]'s own words), if it has one.
     pub source: Option<String>,
+    /// The steps and their times, in order.
+    pub timings: Vec<(String, Duration)>,
 }
 
 /// What the container is to be made from.
@@ -270,6 +272,7 @@ impl Host {
             grown: facts.yes("grown"),
             recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
             source: facts.get("source").map(str::to_owned),
+            timings: facts.timings(),
         })
     }
 
@@ -323,6 +326,7 @@ impl Host {
             name: facts.require("container")?,
             address: facts.require("address")?,
             came,
+            timings: facts.timings(),
         })
     }
 

@@ -1,0 +1,366 @@
+//! The other side: the same parts in a straight line.
+//!
+//! It decides nothing, records nothing, waits for nothing but the parts, asks again every few
+//! milliseconds, and lets overlap what can: the volume is made and plugged in while the instance
+//! boots, Jupyter starts beside the command, the copy and the shutdown go on together.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use tokio::time::{sleep, timeout};
+
+use xdrive::clock::Clock;
+use xdrive::cloud::{INSTANCE_TYPE, MACHINE, SIZE};
+use xdrive::ec2::{
+    AttachmentState, Ec2, Endpoint, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
+    SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+};
+use xdrive::host::boot::{self, BootOrder};
+use xdrive::host::container::CommandId;
+use xdrive::host::scripts::{ContainerOrder, Host, Image, MountOrder, Mounted};
+use xdrive::host::{HostKey, Ssh, Target, UserKey};
+use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::{Local, OpenOptions};
+
+use super::{Session, Site, command, now, stamps};
+
+/// How soon what is waited for is looked at again.
+const AGAIN: Duration = Duration::from_millis(5);
+/// How long a login to a booting machine may take before it is tried anew.
+const LOGIN: Duration = Duration::from_secs(3);
+const DEVICE: &str = "/dev/sdf";
+
+/// The parts, and what they have made in this round.
+pub(crate) struct Parts {
+    dir: PathBuf,
+    plane: RealPlane,
+    image: PathBuf,
+    key: UserKey,
+    snapshots: Mutex<Vec<SnapshotId>>,
+}
+
+/// Steps with their times, in the order in which they ended.
+struct Steps {
+    began: Instant,
+    done: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            done: Vec::new(),
+        }
+    }
+
+    /// What has happened since the last step was one.
+    fn end(&mut self, name: &str) {
+        self.done.push((name.to_owned(), self.began.elapsed()));
+        self.began = Instant::now();
+    }
+
+    /// Steps beside or within the others, as they were told.
+    fn beside(&mut self, steps: &[(String, Duration)]) {
+        let named = |(name, took): &(String, Duration)| (format!("[{name}]"), *took);
+        self.done.extend(steps.iter().map(named));
+    }
+}
+
+impl Parts {
+    pub(crate) fn new(site: &Site) -> anyhow::Result<Self> {
+        let dir = site.dir.join("parts");
+        std::fs::create_dir_all(&dir)?;
+        Ok(Self {
+            plane: plane(site, &dir),
+            image: site.cache.join("jupyter.tar"),
+            key: UserKey::open_or_create(&site.dir.join("key"))?,
+            snapshots: Mutex::new(Vec::new()),
+            dir,
+        })
+    }
+
+    /// The session number `generation` of `drive`: the first one makes it.
+    pub(crate) async fn session(
+        &self,
+        drive: &str,
+        generation: usize,
+        change: &str,
+    ) -> anyhow::Result<Session> {
+        let began = now()?;
+        let mut steps = Steps::new();
+        let ec2 = open(&self.dir, &self.plane).await?;
+        steps.end("open");
+        let (instance, host_key) = self.launch(&ec2, drive).await?;
+        steps.end("launch");
+        let last = self.last_snapshot();
+        let disk = async {
+            let mut steps = Steps::new();
+            let volume = create(&ec2, drive, &instance.zone, last.as_ref()).await?;
+            steps.end("volume");
+            attach(&ec2, &volume, &instance).await?;
+            steps.end("attach");
+            anyhow::Ok((volume, steps))
+        };
+        let boot = async {
+            let mut steps = Steps::new();
+            let ssh = self.login(&ec2, &instance, &host_key).await?;
+            steps.end("boot");
+            let (host, _) = Host::contact(ssh.clone()).await?;
+            let hold = host.hold(&format!("{drive} now me")).await?;
+            steps.end("scripts");
+            anyhow::Ok((ssh, host, hold, steps))
+        };
+        let ((volume, beside), (ssh, host, hold, boot)) = tokio::try_join!(disk, boot)?;
+        steps.done.extend(boot.done);
+        steps.beside(&beside.done);
+        steps.began = Instant::now();
+
+        let mounted = mount(&host, &volume, generation, last.is_none()).await?;
+        steps.end("mount");
+        steps.beside(&mounted.timings);
+        let image = if mounted.source.is_some() {
+            Image::Kept
+        } else {
+            let archive = tokio::fs::File::open(&self.image).await?;
+            Image::Loaded(host.load_image("the image", archive).await?)
+        };
+        steps.end("image");
+        let order = ContainerOrder {
+            drive: drive.to_owned(),
+            image,
+            environment: Vec::new(),
+        };
+        let container = host.container(&order).await?;
+        steps.end("container");
+        steps.beside(&container.timings);
+        let jupyter = {
+            let host = host.clone();
+            tokio::spawn(async move {
+                host.jupyter("token").await?;
+                host.jupyter_listens().await
+            })
+        };
+        let command = container.command(&CommandId::new()?, &command(change));
+        let output = ssh.run(&command, b"").await?;
+        ensure!(output.status == 0, "the command failed: {output:?}");
+        let (first, last) = stamps(&output.stdout)?;
+
+        let mut saving = Steps::new();
+        jupyter.abort();
+        let closed = host.close("the benchmark").await?;
+        ensure!(closed.unmounted, "the drive could not be unmounted");
+        saving.end("close");
+        saving.beside(&closed.timings);
+        drop(hold);
+        self.save(&ec2, drive, &instance, &volume, &mut saving)
+            .await?;
+        Ok(Session {
+            connect: first.saturating_sub(began),
+            save: now()?.saturating_sub(last),
+            connect_steps: steps.done,
+            save_steps: saving.done,
+        })
+    }
+
+    /// Removes the snapshots of this round, which hold a gigabyte or more.
+    pub(crate) async fn forget(&self) -> anyhow::Result<()> {
+        let snapshots = std::mem::take(&mut *self.lock());
+        let ec2 = open(&self.dir, &self.plane).await?;
+        for snapshot in snapshots {
+            ec2.delete_snapshot(&snapshot).await?;
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<SnapshotId>> {
+        self.snapshots
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn last_snapshot(&self) -> Option<SnapshotId> {
+        self.lock().last().cloned()
+    }
+
+    async fn launch(&self, ec2: &Ec2, drive: &str) -> anyhow::Result<(Instance, String)> {
+        let host_key = HostKey::generate()?;
+        let user_data = boot::user_data(&BootOrder {
+            host_private_key: host_key.private,
+            host_public_key: host_key.public.clone(),
+            authorized_keys: self.key.public().to_owned(),
+        })?;
+        let order = LaunchOrder {
+            client_token: token()?,
+            image: MACHINE.to_owned(),
+            instance_type: INSTANCE_TYPE.to_owned(),
+            zone: None,
+            market: Market::Spot,
+            user_data,
+            tags: named(drive),
+            root_tags: named(drive),
+        };
+        Ok((ec2.launch(&order).await?, host_key.public))
+    }
+
+    async fn login(&self, ec2: &Ec2, instance: &Instance, host_key: &str) -> anyhow::Result<Ssh> {
+        let address = loop {
+            let seen = ec2.instance(&instance.id).await?.context("it is gone")?;
+            match seen.address {
+                Some(address) if seen.state == InstanceState::Running => break address,
+                _ => sleep(AGAIN).await,
+            }
+        };
+        let target = Target {
+            address: SocketAddr::new(address, 22),
+            user: "root".to_owned(),
+            host_key: host_key.to_owned(),
+        };
+        loop {
+            // Refused and denied are what a machine that boots answers.
+            if let Ok(Ok(ssh)) = timeout(LOGIN, Ssh::connect(&target, self.key.private())).await {
+                return Ok(ssh);
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// From a closed drive to nothing but its snapshot.
+    async fn save(
+        &self,
+        ec2: &Ec2,
+        drive: &str,
+        instance: &Instance,
+        volume: &Volume,
+        steps: &mut Steps,
+    ) -> anyhow::Result<()> {
+        let snapshot = ec2.create_snapshot(&volume.id, &named(drive)).await?.id;
+        steps.end("snapshot");
+        ec2.terminate(&instance.id).await?;
+        loop {
+            let copied = ec2.snapshot(&snapshot).await?.context("no snapshot")?;
+            let free = is_free(ec2, &volume.id).await?;
+            if copied.state == SnapshotState::Completed && free {
+                break;
+            }
+            sleep(AGAIN).await;
+        }
+        steps.end("shutdown");
+        ec2.delete_volume(&volume.id).await?;
+        steps.end("delete");
+        self.lock().push(snapshot);
+        Ok(())
+    }
+}
+
+/// Ends and removes everything in the state directory `dir`.
+pub(crate) async fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
+    if !dir.join("state.json").exists() {
+        return Ok(());
+    }
+    let ec2 = open(dir, &plane(site, dir)).await?;
+    let (instances, ..) = ec2.everything().await?;
+    for instance in instances {
+        ec2.terminate(&instance.id).await?;
+        while let Some(seen) = ec2.instance(&instance.id).await? {
+            if seen.state == InstanceState::Terminated {
+                break;
+            }
+            sleep(AGAIN).await;
+        }
+    }
+    let (_, volumes, snapshots) = ec2.everything().await?;
+    for volume in volumes {
+        ec2.delete_volume(&volume.id).await?;
+    }
+    for snapshot in snapshots {
+        ec2.delete_snapshot(&snapshot.id).await?;
+    }
+    Ok(())
+}
+
+fn plane(site: &Site, dir: &Path) -> RealPlane {
+    RealPlane {
+        dir: dir.to_owned(),
+        program: site.program.clone(),
+        cache: site.cache.clone(),
+    }
+}
+
+async fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
+    let options = OpenOptions::new(dir, Plane::Real(plane.clone()), Clock::system());
+    Ok(Ec2::connect(Endpoint::Local(Local::open(options)?)).await?)
+}
+
+async fn create(
+    ec2: &Ec2,
+    drive: &str,
+    zone: &Zone,
+    snapshot: Option<&SnapshotId>,
+) -> anyhow::Result<Volume> {
+    let order = VolumeOrder {
+        client_token: token()?,
+        zone: zone.clone(),
+        size: SIZE,
+        snapshot: snapshot.cloned(),
+        tags: named(drive),
+    };
+    Ok(ec2.create_volume(&order).await?)
+}
+
+async fn attach(ec2: &Ec2, volume: &Volume, instance: &Instance) -> anyhow::Result<()> {
+    while !is_free(ec2, &volume.id).await? || !is_running(ec2, instance).await? {
+        sleep(AGAIN).await;
+    }
+    ec2.attach(&volume.id, &instance.id, DEVICE).await?;
+    loop {
+        let seen = ec2.volume(&volume.id).await?.context("no volume")?;
+        let attached = seen
+            .attachment
+            .is_some_and(|attachment| attachment.state == AttachmentState::Attached);
+        if attached {
+            return Ok(());
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+async fn is_free(ec2: &Ec2, volume: &VolumeId) -> anyhow::Result<bool> {
+    let seen = ec2.volume(volume).await?.context("no volume")?;
+    Ok(seen.state == VolumeState::Available)
+}
+
+async fn is_running(ec2: &Ec2, instance: &Instance) -> anyhow::Result<bool> {
+    let seen = ec2.instance(&instance.id).await?.context("no instance")?;
+    Ok(seen.state == InstanceState::Running)
+}
+
+async fn mount(
+    host: &Host,
+    volume: &Volume,
+    generation: usize,
+    blank: bool,
+) -> anyhow::Result<Mounted> {
+    let order = MountOrder {
+        volume: volume.id.to_string(),
+        generation: u64::try_from(generation)? + 1,
+        blank,
+        device: None,
+        wait: Duration::from_secs(30),
+        dirty_bytes: None,
+    };
+    Ok(host.mount(&order).await?)
+}
+
+fn named(drive: &str) -> Tags {
+    Tags::from([("Name".to_owned(), drive.to_owned())])
+}
+
+/// A client token: anything that is never the same twice.
+fn token() -> anyhow::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(hex::encode(bytes))
+}
