@@ -250,23 +250,22 @@ impl Session {
                 }
             }
         };
-        let inside = match inside {
+        let (inside, line) = match inside {
             Ok(inside) => inside,
             Err(failure) => return Ending::Failed(failure),
         };
         let ended = if command.is_empty() {
-            in_a_shell(&inside, &mut self.signals).await
+            in_a_shell(&inside, line, &mut self.signals).await
         } else {
-            in_a_command(&inside, command, &mut self.signals).await
+            in_a_command(&inside, line, command, &mut self.signals).await
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
     }
 }
 
 /// The interactive shell: keys go there, so that only what comes from outside arrives here.
-async fn in_a_shell(inside: &Inside, signals: &mut Signals) -> anyhow::Result<Ending> {
+async fn in_a_shell(inside: &Inside, line: Line, signals: &mut Signals) -> anyhow::Result<Ending> {
     let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
-    let line = Line::open(&inside.ssh).await?;
     let mut shell = Shell::terminal(line, &inside.container.shell(&term)).await?;
     loop {
         tokio::select! {
@@ -286,11 +285,11 @@ async fn in_a_shell(inside: &Inside, signals: &mut Signals) -> anyhow::Result<En
 /// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.
 async fn in_a_command(
     inside: &Inside,
+    line: Line,
     command: &[String],
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
     let id = CommandId::new()?;
-    let line = Line::open(&inside.ssh).await?;
     let mut shell = Shell::piped(line, &inside.container.command(&id, command)).await?;
     loop {
         tokio::select! {

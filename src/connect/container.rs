@@ -1,5 +1,6 @@
 //! From a mounted drive to a running container, with Jupyter forwarded.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -8,19 +9,21 @@ use tokio::task::JoinSet;
 use crate::config::Options;
 use crate::drive::DriveName;
 use crate::failure::{Exit, Failure};
-use crate::host::Ssh;
 use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
 use crate::host::forward::Forward;
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
-use crate::report::Report;
+use crate::host::{Line, Ssh};
+use crate::report::{Report, Step};
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;
 
+/// Jupyter's port in the container, as in `shell/host/jupyter_config.py`.
+const IN_CONTAINER: u16 = 8888;
+
 /// A session in its container. Dropping it closes Jupyter's port.
 pub(super) struct Inside {
-    pub(super) ssh: Ssh,
     pub(super) host: Host,
     pub(super) container: Container,
     jupyter: JoinSet<()>,
@@ -57,7 +60,8 @@ pub(super) fn check_image(given: &str) -> Result<(), Failure> {
     }
 }
 
-/// Starts the container, opens Jupyter's port, and says where it is.
+/// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
+/// and the port are opened while the container starts.
 pub(super) async fn enter(
     drive: &DriveName,
     ssh: &Ssh,
@@ -66,7 +70,7 @@ pub(super) async fn enter(
     options: &Options,
     default: &Path,
     report: &Report,
-) -> Result<Inside, Failure> {
+) -> Result<(Inside, Line), Failure> {
     let image = image(host, mounted, options.image.as_deref(), default, report).await?;
     let order = ContainerOrder {
         drive: drive.to_string(),
@@ -74,7 +78,14 @@ pub(super) async fn enter(
         environment: Vec::new(),
     };
     let step = report.step("start the container");
-    let container = host.container(&order).await.map_err(failure)?;
+    let port = options.port.unwrap_or(JUPYTER);
+    let (container, forward, line) = tokio::join!(
+        host.container(&order),
+        // Until the container has an address nothing can answer.
+        Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into()),
+        Line::open(ssh),
+    );
+    let container = container.map_err(failure)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
         Came::Started => "started the container".to_owned(),
@@ -82,48 +93,120 @@ pub(super) async fn enter(
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
     let mut inside = Inside {
-        ssh: ssh.clone(),
         host: host.clone(),
         container,
         jupyter: JoinSet::new(),
     };
-    if let Err(error) = inside
-        .open_jupyter(options.port.unwrap_or(JUPYTER), report)
-        .await
-    {
+    let opened = match forward {
+        Ok(forward) => inside.open_jupyter(forward, port, report).await,
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = opened {
         // A notebook that does not come up is no reason to lose a shell.
         report.say(&format!("no Jupyter: {error:#}"));
     }
-    Ok(inside)
+    Ok((inside, line.map_err(anyhow::Error::from)?))
 }
 
 impl Inside {
     /// Starts Jupyter if the image has it; the port takes connections at once, and they wait until
-    /// it is up.
-    async fn open_jupyter(&mut self, port: u16, report: &Report) -> anyhow::Result<()> {
-        let step = report.step("start Jupyter");
-        let token = token()?;
-        let Some(address) = self.host.jupyter(&token).await? else {
-            return Ok(());
+    /// it is up. The prompt waits only for the answer whether the image has it, and only the first
+    /// time.
+    async fn open_jupyter(
+        &mut self,
+        forward: Forward,
+        wanted: u16,
+        report: &Report,
+    ) -> anyhow::Result<()> {
+        let notebook = Notebook {
+            host: self.host.clone(),
+            token: token()?,
+            forward,
+            wanted,
+            report: report.clone(),
         };
-        let forward = Forward::open(&self.ssh, port, address).await?;
-        let taken = forward.port();
-        if taken != port {
-            report.say(&format!("port {port} is busy: Jupyter gets port {taken}"));
-        }
-        step.done(&format!("http://127.0.0.1:{taken}/lab?token={token}"));
-        // The prompt does not wait for it, and neither does who opens the page right away.
-        forward.set_starting(true);
-        let (host, report) = (self.host.clone(), report.clone());
-        self.jupyter.spawn(async move {
-            let listens = host.jupyter_listens().await;
-            forward.set_starting(false);
-            if let Err(error) = listens {
-                report.say(&format!("Jupyter did not come up: {error}"));
+        notebook.forward.set_starting(true);
+        notebook
+            .forward
+            .retarget(SocketAddr::new(self.container.address, IN_CONTAINER));
+        match self.container.lab {
+            None => {
+                let step = report.step("start Jupyter");
+                if notebook.start().await? {
+                    notebook.tell(step);
+                    self.jupyter.spawn(notebook.listen());
+                }
             }
-            std::future::pending().await
-        });
+            Some(true) => {
+                notebook.tell(report.step("start Jupyter"));
+                self.jupyter.spawn(async move {
+                    match notebook.start().await {
+                        Ok(true) => notebook.listen().await,
+                        Ok(false) => notebook
+                            .report
+                            .say("no Jupyter: it is not installed any more"),
+                        Err(error) => notebook.report.say(&format!("no Jupyter: {error}")),
+                    }
+                });
+            }
+            Some(false) => {
+                // Somebody may have installed it meanwhile.
+                self.jupyter.spawn(async move {
+                    if let Ok(true) = notebook.start().await {
+                        notebook.tell(notebook.report.step("start Jupyter"));
+                        notebook.listen().await;
+                    }
+                });
+            }
+        }
         Ok(())
+    }
+}
+
+/// Jupyter in the container, and the port that leads there for as long as this lives.
+struct Notebook {
+    host: Host,
+    token: String,
+    forward: Forward,
+    /// The port that was asked for.
+    wanted: u16,
+    report: Report,
+}
+
+impl Notebook {
+    /// Lets the token in, and starts Jupyter if it does not run; false if the image has none.
+    async fn start(&self) -> Result<bool, HostError> {
+        let Some(address) = self.host.jupyter(&self.token).await? else {
+            return Ok(false);
+        };
+        self.forward.retarget(address);
+        Ok(true)
+    }
+
+    /// Lets connections wait until it listens, then keeps the port open.
+    async fn listen(self) {
+        let listens = self.host.jupyter_listens().await;
+        self.forward.set_starting(false);
+        if let Err(error) = listens {
+            self.report
+                .say(&format!("Jupyter did not come up: {error}"));
+        }
+        std::future::pending().await
+    }
+
+    /// Says where it is.
+    fn tell(&self, step: Step) {
+        let taken = self.forward.port();
+        if taken != self.wanted {
+            self.report.say(&format!(
+                "port {} is busy: Jupyter gets port {taken}",
+                self.wanted
+            ));
+        }
+        step.done(&format!(
+            "http://127.0.0.1:{taken}/lab?token={}",
+            self.token
+        ));
     }
 }
 

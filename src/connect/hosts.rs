@@ -87,8 +87,8 @@ impl SshHosts {
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), HostError> {
         let unreachable = |why: &str| HostError::Unreachable(why.to_owned());
         if let Some(link) = self.links.get(&host.id) {
-            match timeout(ANSWER, Host::contact(link.ssh.clone())).await {
-                Ok(Ok((_, contact))) => return Ok((link.host.clone(), contact)),
+            match timeout(ANSWER, link.host.look()).await {
+                Ok(Ok(contact)) => return Ok((link.host.clone(), contact)),
                 // The connection is of no use any more, and with it the client lock is lost.
                 Ok(Err(_)) | Err(_) => drop(self.links.remove(&host.id)),
             }

@@ -18,6 +18,8 @@ pub struct Container {
     pub address: IpAddr,
     /// What had to be done for it to run.
     pub came: Came,
+    /// Whether its image has `JupyterLab`, as far as is known: from the last session that asked.
+    pub lab: Option<bool>,
     /// The steps and their times, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -132,6 +134,7 @@ mod tests {
             name: "xdrive-demo".into(),
             address: [172, 17, 0, 2].into(),
             came: Came::Running,
+            lab: None,
             timings: Vec::new(),
         }
     }

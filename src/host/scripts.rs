@@ -36,6 +36,9 @@ const SCRIPTS: [(&str, &str); 7] = [
     ("close", include_str!("../../shell/host/close")),
 ];
 
+/// What answers what a host knows.
+const CONTACT: &str = "session contact";
+
 /// Ends each script in the bundle; no script has such a line.
 const END: &str = "XDRIVE-END-OF-SCRIPT";
 
@@ -68,8 +71,6 @@ pub struct Contact {
     pub unmounted: bool,
     /// What is mounted.
     pub volume: Option<MountedVolume>,
-    /// The drive's container, if it runs.
-    pub container: Option<String>,
     /// The client that is attached now.
     pub attached: Option<String>,
 }
@@ -193,13 +194,8 @@ impl Hold {
     }
 }
 
-impl Host {
-    /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
-    /// asks what it knows.
-    pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
-        const SCRIPT: &str = "session contact";
-        let output = ssh.run("sh", bundle().as_bytes()).await?;
-        let facts = Facts::read(SCRIPT, &output, &[])?;
+impl Contact {
+    fn read(facts: &Facts) -> Result<Self, HostError> {
         let volume = match facts.get("volume") {
             None => None,
             Some(volume) => Some(MountedVolume {
@@ -210,15 +206,28 @@ impl Host {
         };
         facts.require::<String>("booted")?;
         let owned = |key| facts.get(key).map(str::to_owned);
-        let contact = Contact {
+        Ok(Self {
             booted: facts.yes("booted"),
             closing: owned("closing"),
             unmounted: facts.yes("unmounted"),
             volume,
-            container: owned("container"),
             attached: owned("attached"),
-        };
+        })
+    }
+}
+
+impl Host {
+    /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
+    /// asks what it knows.
+    pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
+        let output = ssh.run("sh", bundle().as_bytes()).await?;
+        let contact = Contact::read(&Facts::read(CONTACT, &output, &[])?)?;
         Ok((Self { ssh }, contact))
+    }
+
+    /// Asks again what it knows.
+    pub async fn look(&self) -> Result<Contact, HostError> {
+        Contact::read(&self.run(CONTACT, &[]).await?)
     }
 
     /// Attaches this client; [`HostError::Busy`] if another one is attached. `owner` is one line
@@ -326,6 +335,7 @@ impl Host {
             name: facts.require("container")?,
             address: facts.require("address")?,
             came,
+            lab: facts.get("lab").map(|said| said == "yes"),
             timings: facts.timings(),
         })
     }

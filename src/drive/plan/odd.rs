@@ -59,7 +59,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         (_, attached) => {
             // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
             // its time to do so unasked.
-            let overdue = view.now.since(volume.since) >= view.limits.attaching;
+            let ending = holder.map_or(volume.since, |holder| holder.since.max(volume.since));
+            let overdue = view.now.since(ending) >= view.limits.attaching;
             let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
             if overdue && is_closed && attached == AttachmentState::Attached {
                 return Some(detach(false));
