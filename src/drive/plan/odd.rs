@@ -47,6 +47,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
     let waiting = Waiting::Release(volume.id.clone());
     let holder = view.seen.instance(&attachment.instance);
     let state = holder.map_or(InstanceState::Terminated, |holder| holder.state);
+    // A volume may have been attached for days before its instance began to end.
+    let since = holder.map_or(volume.since, |holder| holder.since.max(volume.since));
     match (state, attachment.state) {
         (_, AttachmentState::Detached) => (!volume.is_free()).then(|| view.wait(waiting)),
         (InstanceState::Stopped, AttachmentState::Attached) => Some(detach(false)),
@@ -59,13 +61,12 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         (_, attached) => {
             // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
             // its time to do so unasked.
-            let ending = holder.map_or(volume.since, |holder| holder.since.max(volume.since));
-            let overdue = view.now.since(ending) >= view.limits.attaching;
+            let overdue = view.now.since(since) >= view.limits.attaching;
             let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
             if overdue && is_closed && attached == AttachmentState::Attached {
                 return Some(detach(false));
             }
-            let patience = view.patience(waiting, volume.since, view.limits.shutting_down);
+            let patience = view.patience(waiting, since, view.limits.shutting_down);
             Some(
                 patience.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))),
             )

@@ -1,7 +1,7 @@
 //! The table of odd states, row by row.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Contact, Mounted};
+use crate::drive::hosts::{Client, Closed, Contact, Mounted};
 use crate::drive::observed::{Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::Next;
 use crate::drive::stuck::Why;
@@ -166,14 +166,18 @@ fn an_instance_on_its_way_out_is_given_a_quarter_of_an_hour() {
         volumes: vec![on(1, volume(1, 4, 5))],
         ..nothing()
     };
-    seen.volumes[0].since = at(NOW - 14 * 60);
+    // However long it was attached before.
+    seen.volumes[0].since = at(0);
+    seen.instances[0].since = at(NOW - 14 * 60);
     assert!(words(&ready(&seen)).starts_with("wait: Release"));
-    seen.volumes[0].since = at(NOW - 16 * 60);
+    seen.me.closes.insert(id(1), Closed::Unmounted);
+    seen.instances[0].since = at(NOW - 60);
+    assert!(words(&ready(&seen)).starts_with("wait: Release"));
+    seen.me.closes.clear();
+    seen.instances[0].since = at(NOW - 16 * 60);
     assert_eq!(why(ready(&seen)), Why::NeverEnds(id(1)));
     // It said that it had unmounted: EC2 may be asked to let go.
-    seen.me
-        .closes
-        .insert(id(1), crate::drive::hosts::Closed::Unmounted);
+    seen.me.closes.insert(id(1), Closed::Unmounted);
     assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
 }
 
