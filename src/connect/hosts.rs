@@ -135,10 +135,9 @@ impl SshHosts {
                 Client::Other { owner, since }
             }
         };
-        let frozen = false;
         let mounted = match contact.volume.map(|volume| volume.volume.parse()) {
             None => Mounted::Nothing,
-            Some(Ok(volume)) if frozen => Mounted::Frozen(volume),
+            Some(Ok(volume)) if contact.frozen => Mounted::Frozen(volume),
             Some(Ok(volume)) => Mounted::Volume(volume),
             // A host whose record cannot be read is not understood: as good as no answer.
             Some(Err(_)) => return Contact::Unreachable,
@@ -219,13 +218,16 @@ impl Hosts for SshHosts {
             .close("the session ended")
             .await
             .map_err(translated)?;
-        let unmounted = closed.unmounted;
+        let how = match (closed.unmounted, closed.frozen) {
+            (true, _) => Ok(Closed::Unmounted),
+            (false, true) => Ok(Closed::Frozen),
+            (false, false) => Err(HostError::Failed(
+                "the drive could be neither unmounted nor made read-only; the host powers off"
+                    .to_owned(),
+            )),
+        };
         self.closed = Some(closed);
-        Ok(if unmounted {
-            Closed::Unmounted
-        } else {
-            Closed::Frozen
-        })
+        how
     }
 
     fn release(&mut self, host: &Instance) {

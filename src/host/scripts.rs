@@ -69,6 +69,8 @@ pub struct Contact {
     pub closing: Option<String>,
     /// Whether its drive was unmounted for good.
     pub unmounted: bool,
+    /// Whether the drive, still mounted, was synced and given up, and the machine is powering off.
+    pub frozen: bool,
     /// What is mounted.
     pub volume: Option<MountedVolume>,
     /// The client that is attached now.
@@ -159,8 +161,10 @@ pub struct ContainerOrder {
 pub struct Closed {
     /// What became of the container's own layer.
     pub committed: Committed,
-    /// Whether the drive is unmounted. If not, it was synced, and the machine is powering off.
+    /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
+    /// Whether, still mounted, it was synced and is read-only.
+    pub frozen: bool,
     /// The steps and their times, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -210,6 +214,7 @@ impl Contact {
             booted: facts.yes("booted"),
             closing: owned("closing"),
             unmounted: facts.yes("unmounted"),
+            frozen: facts.yes("frozen"),
             volume,
             attached: owned("attached"),
         })
@@ -387,6 +392,7 @@ impl Host {
                 "no" => false,
                 _ => return Err(facts.garbled("unmounted")),
             },
+            frozen: facts.yes("frozen"),
             timings: facts.timings(),
         })
     }

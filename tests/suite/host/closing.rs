@@ -212,3 +212,25 @@ async fn one_client_is_attached_until_it_is_gone_however_it_went() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn whoever_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    machine
+        .sh("(cd /v1/work; exec setsid sleep 1000) > /dev/null 2>&1 < /dev/null &")
+        .await;
+    machine
+        .sh("setsid unshare --mount --propagation private \
+             sh -c 'while sleep 0.1; do date > /v1/work/late; done' > /dev/null 2>&1 < /dev/null & \
+             until [ -e /v1/work/late ]; do sleep 0.02; done")
+        .await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert!(closed.unmounted);
+    // Nobody writes any more: the device can be had alone.
+    let device = Machine::device(&disk);
+    machine.sh(&format!("e2fsck -fn {device}")).await;
+}
