@@ -53,7 +53,7 @@ impl Clock {
         }
     }
 
-    /// The boot-time clock (`CLOCK_BOOTTIME`, clock_gettime(2)).
+    /// The boot-time clock (`CLOCK_BOOTTIME`, see `clock_gettime(2)`).
     #[must_use]
     pub fn boot(&self) -> BootTime {
         match &self.0 {
