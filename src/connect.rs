@@ -236,7 +236,7 @@ impl Session {
             &self.report,
         );
         let mut ticking = pin!(self.report.keep_ticking());
-        let mut enter = pin!(enter);
+        let mut enter = Box::pin(enter);
         let inside = loop {
             tokio::select! {
                 inside = &mut enter => break inside,

@@ -191,7 +191,7 @@ impl Notebook {
             self.report
                 .say(&format!("Jupyter did not come up: {error}"));
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Says where it is.

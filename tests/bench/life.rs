@@ -102,11 +102,11 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
         for (index, (name, change)) in SESSIONS.into_iter().enumerate() {
             // Whoever comes second finds the disk's and the processor's caches warm: take turns.
             let (alone, whole) = if round % 2 == 0 {
-                let alone = parts.session(&drive, index, change).await?;
+                let alone = Box::pin(parts.session(&drive, index, change)).await?;
                 (alone, program.session(&drive, change).await?)
             } else {
                 let whole = program.session(&drive, change).await?;
-                (parts.session(&drive, index, change).await?, whole)
+                (Box::pin(parts.session(&drive, index, change)).await?, whole)
             };
             eprintln!(
                 "round {} of {rounds}, {name}: connect {:.2} s, parts {:.2} s; save {:.2} s, parts {:.2} s",

@@ -93,7 +93,7 @@ impl Parts {
         let mut steps = Steps::new();
         let ec2 = open(&self.dir, &self.plane).await?;
         steps.end("open");
-        let (instance, host_key) = self.launch(&ec2, drive).await?;
+        let (instance, host_key) = Box::pin(self.launch(&ec2, drive)).await?;
         steps.end("launch");
         let last = self.last_snapshot();
         let disk = async {

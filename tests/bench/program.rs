@@ -13,11 +13,11 @@ use tokio::process::Command;
 use super::{Session, Site, command, now, stamps};
 
 /// How long a session that was told to end may take to save.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program, and the session of it that runs.
 pub(crate) struct Program {
-    program: PathBuf,
+    path: PathBuf,
     dir: PathBuf,
     /// `XDRIVE_CACHE`.
     cache: PathBuf,
@@ -30,7 +30,7 @@ impl Program {
         std::fs::create_dir_all(&dir)?;
         let cache = site.cache.parent().context("no cache")?;
         Ok(Self {
-            program: site.program.clone(),
+            path: site.program.clone(),
             cache: cache.to_owned(),
             running: Mutex::new(None),
             dir,
@@ -40,7 +40,7 @@ impl Program {
     /// One session of `drive`.
     pub(crate) async fn session(&self, drive: &str, change: &str) -> anyhow::Result<Session> {
         let began = now()?;
-        let child = Command::new(&self.program)
+        let child = Command::new(&self.path)
             .arg("--local")
             .arg("--local-dir")
             .arg(&self.dir)
