@@ -14,7 +14,7 @@ use crate::drive::tags::Identity;
 use crate::drive::{Limits, SessionId};
 use crate::ec2::{Ec2, Endpoint};
 use crate::failure::{Exit, Failure};
-use crate::local::plane::RealPlane;
+use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
 /// The public parameter of the machine image that instances run; EC2 resolves it at launch (AWS
@@ -111,6 +111,9 @@ pub fn open_local(paths: &Paths) -> Result<Local, Failure> {
 }
 
 fn unusable(dir: &Path, error: anyhow::Error) -> Failure {
+    if let Some(PlaneError::Missing(_)) = error.downcast_ref() {
+        return Failure::new(Exit::Unavailable, error);
+    }
     Failure::new(Exit::Config, error).hint(format!(
         "the EC2 in a folder keeps its state in {}; --local-dir names another one",
         dir.display()

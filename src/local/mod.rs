@@ -93,7 +93,8 @@ impl Local {
     /// Opens it, and completes or undoes what a killed process left half done.
     ///
     /// Fails, with nothing changed, if the directory cannot be used: a damaged or newer state
-    /// file ([`StoreError`]), another plane or region than it was made with, a wrong setting.
+    /// file ([`StoreError`]), another plane or region than it was made with, a wrong setting; or
+    /// if this computer lacks a program it needs ([`plane::PlaneError::Missing`]).
     pub fn open(options: OpenOptions) -> anyhow::Result<Self> {
         let OpenOptions {
             dir,
@@ -102,6 +103,7 @@ impl Local {
             settings,
         } = options;
         let real = matches!(plane, Plane::Real(_));
+        plane.check()?;
         let store = Store::new(&dir, real)?;
         let settings = settings.over(Settings::read(&dir)?);
         let lock = store.lock()?;

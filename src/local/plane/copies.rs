@@ -284,6 +284,18 @@ impl Disks {
     }
 }
 
+/// Whether the first volume in `dir`, there or not yet, will need an XFS to be made for it.
+pub(super) fn needs_store(dir: &Path) -> Result<bool, PlaneError> {
+    if dir.join("disks").exists() || dir.join("disks.xfs").exists() {
+        return Ok(false);
+    }
+    // A folder that is yet to be made will be on its parent's file system.
+    match dir.ancestors().find(|folder| folder.is_dir()) {
+        Some(folder) => Ok(!has_reflink(folder)?),
+        None => Ok(true),
+    }
+}
+
 /// Whether files on the file system of `dir` can share blocks.
 fn has_reflink(dir: &Path) -> Result<bool, PlaneError> {
     let try_it = || -> std::io::Result<bool> {

@@ -108,6 +108,15 @@ pub struct Up {
 }
 
 impl Plane {
+    /// Whether this computer has what instances and volumes in this directory are made with;
+    /// [`PlaneError::Missing`] names all that it has not. Changes nothing.
+    pub fn check(&self) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.check(),
+        }
+    }
+
     /// Brings `machine` up: returns once its process 1 runs, before it has booted.
     ///
     /// A machine whose launch fails leaves nothing behind but its console.

@@ -1,13 +1,30 @@
-//! Running the programs that the plane is made of: `ip`, `losetup`, `mount`, `mkfs.xfs`.
+//! Running the programs that the plane is made of, and knowing whether they are all there.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
 
-use super::PlaneError;
+use super::{PlaneError, RealPlane, copies};
+
+/// What runs on this computer, the boot script's programs included, and the Debian package it
+/// comes in. The shell and coreutils are not listed: without them nobody gets as far as here.
+const PROGRAMS: [(&str, &str); 10] = [
+    ("ip", "iproute2"),
+    ("kill", "procps"),
+    ("losetup", "mount"),
+    ("mount", "mount"),
+    ("umount", "mount"),
+    ("nsenter", "util-linux"),
+    ("pivot_root", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("setsid", "util-linux"),
+    ("unshare", "util-linux"),
+];
+/// Makes the file system of volumes where the state directory's own cannot copy them.
+const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
 
 /// Where system programs are, whatever root's own `PATH` says (`su` keeps a user's).
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -22,14 +39,32 @@ pub(super) fn program(name: &str) -> Command {
 /// [`program`], killed if the thread that runs it ends: what a killed xdrive had begun does not
 /// go on behind the back of whoever cleans up after it. Only for programs that are waited for.
 pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
-    let found = PATH.split(':').map(|folder| Path::new(folder).join(name));
-    let path = found
-        .into_iter()
-        .find(|path| path.exists())
-        .ok_or_else(|| missing(name))?;
+    let path = find(name).ok_or_else(|| missing(&[name]))?;
     let mut command = program("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(path);
     Ok(command)
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    PATH.split(':')
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.is_file())
+}
+
+impl RealPlane {
+    /// Whether every program is there; all that are not, in one [`PlaneError::Missing`].
+    pub(super) fn check(&self) -> Result<(), PlaneError> {
+        let mut needed: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
+        if copies::needs_store(&self.dir)? {
+            needed.push(MKFS.0);
+        }
+        needed.retain(|name| find(name).is_none());
+        if needed.is_empty() {
+            Ok(())
+        } else {
+            Err(missing(&needed))
+        }
+    }
 }
 
 /// Runs `name` with `arguments` to its end; what it printed on stdout.
@@ -70,7 +105,7 @@ pub(super) fn feed<A: AsRef<OsStr>>(
 /// Why a program did not even start.
 pub(super) fn cannot_start(name: &str, error: std::io::Error) -> PlaneError {
     if error.kind() == ErrorKind::NotFound {
-        missing(name)
+        missing(&[name])
     } else {
         anyhow::Error::new(error)
             .context(format!("starting {name}"))
@@ -78,9 +113,23 @@ pub(super) fn cannot_start(name: &str, error: std::io::Error) -> PlaneError {
     }
 }
 
-fn missing(name: &str) -> PlaneError {
+fn missing(names: &[&str]) -> PlaneError {
+    let described: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let known = PROGRAMS
+                .iter()
+                .chain([&MKFS])
+                .find(|known| known.0 == *name);
+            known.map_or_else(
+                || (*name).to_owned(),
+                |(name, package)| format!("{name} (package {package})"),
+            )
+        })
+        .collect();
     PlaneError::Missing(format!(
-        "the program {name} is not installed (shell/try.sh installs what is needed)"
+        "not installed: {}; shell/try.sh installs what is needed",
+        described.join(", ")
     ))
 }
 
@@ -95,7 +144,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("no-such-program is not installed"),
+                .contains("not installed: no-such-program; shell/try.sh"),
             "{error}"
         );
     }

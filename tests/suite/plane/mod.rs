@@ -2,4 +2,5 @@
 
 mod disks;
 mod instances;
+mod missing;
 mod site;

@@ -1,0 +1,57 @@
+//! A computer without a program that the data plane is made of.
+
+use std::process::Command;
+
+/// Runs xdrive where each of `hidden` is no program, in a mount namespace of its own.
+fn without(hidden: &[&str], dir: &std::path::Path) -> (Option<i32>, String) {
+    let hide = "for name in $hidden; do
+            for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+                [ ! -f $folder/$name ] || mount --bind /dev/null $folder/$name
+            done
+        done
+        exec \"$@\"";
+    let mut order = hidden.to_vec();
+    // What hides the others goes last.
+    order.sort_by_key(|name| *name == "mount");
+    let output = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-ec",
+            hide,
+            "sh",
+        ])
+        .arg(env!("CARGO_BIN_EXE_xdrive"))
+        .args(["--local", "connect", "demo", "--", "true"])
+        .env("hidden", order.join(" "))
+        .env("HOME", dir.join("home"))
+        .env("XDRIVE_LOCAL_DIR", dir.join("state"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), said)
+}
+
+#[test]
+#[ignore = "needs root (a mount namespace)"]
+fn missing_programs_are_named_all_at_once_before_anything_is_made() {
+    // A tmpfs: its files cannot share blocks, so volumes need an XFS.
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    for (hidden, named) in [
+        (vec!["ip"], "ip (package iproute2)"),
+        (
+            vec!["losetup", "unshare"],
+            "losetup (package mount), unshare (package util-linux)",
+        ),
+        (vec!["mkfs.xfs"], "mkfs.xfs (package xfsprogs)"),
+        (vec!["mount"], "mount (package mount)"),
+    ] {
+        let (code, said) = without(&hidden, dir.path());
+        let expected =
+            format!("error: not installed: {named}; shell/try.sh installs what is needed\n");
+        assert_eq!((code, said), (Some(69), expected));
+        assert!(!dir.path().join("state").exists(), "something was made");
+    }
+}
