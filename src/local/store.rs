@@ -6,8 +6,8 @@
 //!   The kernel lets go of it when a process dies.
 //! - `credentials.json` — the key that requests must be signed with; mode 0600.
 //!
-//! A state file that cannot be read, or that a newer xdrive wrote, is an error and is left as it
-//! is: nothing is ever written over it.
+//! A state file that cannot be read, or is of another format, is an error and is left as it is:
+//! nothing is ever written over it.
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write as _};
@@ -45,6 +45,18 @@ pub enum StoreError {
         "{path} was written by a newer xdrive (format {found}, this one knows {VERSION}): update xdrive"
     )]
     Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// Written by an earlier version, in a format that this one does not read.
+    #[error(
+        "{path} was written by an older xdrive (format {found}, this one knows {VERSION}); nothing \
+         was changed. Finish its drives with that xdrive, or move the directory away to begin with \
+         an empty one"
+    )]
+    Older {
         /// The file.
         path: PathBuf,
         /// Its format.
@@ -201,8 +213,11 @@ impl Store {
         if let Some(known) = known.as_ref().filter(|known| known.bytes == bytes) {
             return Ok(Some(Arc::clone(&known.world)));
         }
-        match serde_json::from_slice::<World>(&bytes) {
-            Ok(world) if world.version == VERSION => {
+        // Another format need not be readable as this one: its number is.
+        let format: Format = serde_json::from_slice(&bytes).map_err(damaged)?;
+        match format.version {
+            VERSION => {
+                let world: World = serde_json::from_slice(&bytes).map_err(damaged)?;
                 let world = Arc::new(world);
                 *known = Some(Known {
                     bytes,
@@ -210,18 +225,8 @@ impl Store {
                 });
                 Ok(Some(world))
             }
-            // A newer format need not be readable as this one: its number is.
-            outcome => match (serde_json::from_slice::<Format>(&bytes), outcome) {
-                (Ok(format), _) if format.version > VERSION => Err(StoreError::Newer {
-                    path,
-                    found: format.version,
-                }),
-                (_, Err(cause)) => Err(damaged(cause)),
-                (_, Ok(world)) => Err(damaged(serde::de::Error::custom(format!(
-                    "there is no format {}",
-                    world.version
-                )))),
-            },
+            found if found > VERSION => Err(StoreError::Newer { path, found }),
+            found => Err(StoreError::Older { path, found }),
         }
     }
 

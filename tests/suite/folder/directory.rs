@@ -53,12 +53,17 @@ async fn a_damaged_state_file_is_an_error_that_says_what_to_do_and_is_left_alone
     let whole = std::fs::read_to_string(&path).unwrap();
     let newer = whole.replacen("\"version\":1", "\"version\":2", 1);
     let other = "{\"version\":7,\"worlds\":[]}".to_owned();
+    let older = "{\"version\":0,\"machines\":[]}".to_owned();
     for (text, expected) in [
         (String::new(), "damaged"),
         (whole[..whole.len() / 2].to_owned(), "damaged"),
         ("[]".to_owned(), "damaged"),
         (newer, "update xdrive"),
         (other, "update xdrive"),
+        (
+            older,
+            "written by an older xdrive (format 0, this one knows 1)",
+        ),
     ] {
         std::fs::write(&path, &text).unwrap();
         let opening = format!("{:#}", folder.reopen().unwrap_err());
