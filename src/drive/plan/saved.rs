@@ -198,8 +198,9 @@ impl<'a> Ending<'a> {
                     self.view.wait(Waiting::Closing(host.id.clone()))
                 }
                 Client::Other { .. } if !forced => Next::Busy(host.id.clone()),
-                Client::Nobody => Next::Do(vec![Step::Claim(host.id.clone())]),
-                Client::Me | Client::Other { .. } => close,
+                // A closing host takes no client any more, and needs none.
+                Client::Nobody if !answer.closing => Next::Do(vec![Step::Claim(host.id.clone())]),
+                Client::Nobody | Client::Me | Client::Other { .. } => close,
             },
         };
         self.take(next);

@@ -100,6 +100,8 @@ impl Hosts for PaperHosts {
                 owner: format!("process {client}"),
                 since: "2026-01-01T00:00:00Z".into(),
             }),
+            // As on a real host: one that closes takes no client any more.
+            _ if state.closing => Ok(()),
             _ => {
                 state.client = Some(self.process);
                 Ok(())

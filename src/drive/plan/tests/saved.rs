@@ -68,6 +68,15 @@ fn the_way_out_is_close_snapshot_terminate_wait_delete() {
 }
 
 #[test]
+fn a_close_that_was_cut_short_is_done_again_although_nobody_can_hold_the_host_any_more() {
+    let mut seen = mounted();
+    seen.instances[0].contact = answers(Client::Nobody, true, Mounted::Volume(vol(1)));
+    for plan in [saved, ended] {
+        assert_eq!(words(&plan(&seen)), "close the drive on i-1");
+    }
+}
+
+#[test]
 fn a_never_attached_volume_is_the_way_back() {
     let spare = SeenVolume {
         snapshot: Some(snap(1)),
