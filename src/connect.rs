@@ -170,7 +170,7 @@ impl Session {
             cloud.clock.clone(),
             cloud.limits.clone(),
             wanted,
-            Box::new(move |event| teller.tell(event)),
+            move |event| teller.tell(event),
         );
         Ok(Self {
             drive,
@@ -201,8 +201,10 @@ impl Session {
                         interrupts.send_modify(|count| *count += 1);
                     }
                     Signal::Terminate | Signal::Hangup => {
+                        let is_first = asked.is_none();
                         asked.get_or_insert(signal);
-                        if !saving {
+                        // A closed terminal may send both: neither asks to leave things behind.
+                        if !saving && is_first {
                             interrupts.send_modify(|count| *count += 1);
                         }
                     }

@@ -87,12 +87,17 @@ impl Session {
             Outcome::StoppedWaiting(left) => Err(Failure::new(
                 Exit::TryAgain,
                 anyhow!(
-                    "stopped waiting; the bill for the instance has stopped{}",
+                    "stopped waiting{}{}",
+                    if left.has_instances() {
+                        ""
+                    } else {
+                        "; the bill for the instance has stopped"
+                    },
                     listed(&left)
                 ),
             )
             .hint(format!(
-                "the next run deletes the volume, for example: {} stop {drive}",
+                "the next run does the rest, for example: {} stop {drive}",
                 self.command
             ))),
             Outcome::Busy(holder) => Err(Failure::new(

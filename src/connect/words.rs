@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
+use crate::drive::tags::SnapshotKind;
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -25,6 +26,14 @@ impl Teller {
     pub(crate) fn tell(&mut self, event: Event) {
         match event {
             Event::Started(step) => {
+                if let Step::Snapshot {
+                    kind: SnapshotKind::Crashed,
+                    ..
+                } = step
+                {
+                    self.report
+                        .say("the host is gone without closing the drive: saving what was synced");
+                }
                 let running = self.report.step(step.to_string());
                 self.steps.insert(step, running);
             }
@@ -40,6 +49,9 @@ impl Teller {
                 self.report
                     .say(&format!("could not {step}, looking again: {error}"));
             }
+            Event::LookFailed(error) => self.report.say(&format!(
+                "could not look at the drive, trying again: {error}"
+            )),
             Event::Waiting(what) => {
                 let running = self.report.step(waiting(&what));
                 self.waits.insert(what, running);

@@ -27,6 +27,8 @@ pub enum Event {
         /// Why.
         error: String,
     },
+    /// EC2 could not be asked how things are; it is asked again after a pause.
+    LookFailed(String),
     /// Nothing to do but wait, now for this (told once for each thing waited for).
     Waiting(Waiting),
     /// What was waited for is over.

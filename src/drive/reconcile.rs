@@ -11,7 +11,9 @@ mod make;
 mod run;
 mod sweep;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tokio::sync::watch;
 
@@ -149,7 +151,8 @@ pub struct Reconciler<H: Hosts> {
     memory: Memory,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
-    events: Box<dyn FnMut(Event)>,
+    /// Shared with the run that carries a step out, which may have to tell something meanwhile.
+    events: Rc<RefCell<dyn FnMut(Event)>>,
 }
 
 impl<H: Hosts> Reconciler<H> {
@@ -166,7 +169,7 @@ impl<H: Hosts> Reconciler<H> {
         clock: Clock,
         limits: Limits,
         wanted: Wanted,
-        events: Box<dyn FnMut(Event)>,
+        events: impl FnMut(Event) + 'static,
     ) -> Self {
         let memory = Memory::new(who);
         Self {
@@ -178,13 +181,17 @@ impl<H: Hosts> Reconciler<H> {
             wanted,
             memory,
             seen_instances: BTreeMap::new(),
-            events,
+            events: Rc::new(RefCell::new(events)),
         }
     }
 
     /// The host side, for what comes after the drive is ready.
     pub fn hosts(&mut self) -> &mut H {
         &mut self.hosts
+    }
+
+    fn tell(&self, event: Event) {
+        (self.events.borrow_mut())(event);
     }
 
     /// This session.

@@ -119,6 +119,16 @@ impl Left {
     }
 }
 
+impl Left {
+    /// Whether an instance is among it, which is billed by the second.
+    #[must_use]
+    pub fn has_instances(&self) -> bool {
+        self.0
+            .iter()
+            .any(|thing| matches!(thing, Thing::Instance(_)))
+    }
+}
+
 impl Stuck {
     /// The command that gets out, to be typed as it is; one for each choice there is.
     #[must_use]

@@ -72,7 +72,7 @@ impl<H: Hosts> Reconciler<H> {
                     Ok(text) => text,
                     Err(error) => format!("(the console cannot be read: {error})"),
                 };
-                (self.events)(Event::Console {
+                self.tell(Event::Console {
                     instance: instance.clone(),
                     text,
                 });

@@ -46,7 +46,7 @@ impl<H: Hosts> Reconciler<H> {
             };
             match Box::pin(self.send_launch(order)).await {
                 Err(error) if is_elsewhere(&error) => {
-                    (self.events)(Event::NoCapacity {
+                    self.tell(Event::NoCapacity {
                         instance_type: pool.instance_type,
                         error: error.to_string(),
                     });
@@ -135,7 +135,7 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, base, size, kept) = match from {
             Source::Empty => {
                 let size = self.wanted.size;
-                (self.events)(Event::NewDrive {
+                self.tell(Event::NewDrive {
                     size,
                     cents: volume_cents(size),
                 });

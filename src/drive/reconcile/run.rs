@@ -1,5 +1,7 @@
 //! One run of the loop: the goal as it stands, what failed, who is waiting.
 
+use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -69,6 +71,7 @@ impl Run {
                         // Blind, it can neither go on nor tidy up.
                         return self.fail(error);
                     }
+                    with.tell(Event::LookFailed(error.to_string()));
                     rest(pause(with, self.looks_failed), interrupts, self.heard).await;
                     continue;
                 }
@@ -92,17 +95,14 @@ impl Run {
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
         if self.impatient {
-            let is_running = seen
-                .instances
-                .iter()
-                .any(|instance| instance.is_live() && seen.is_mine(instance));
+            let is_running = is_running(seen);
             if matches!(next, Next::Wait(..)) && !is_running {
                 self.waited(None, with);
                 return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
             }
-            if !self.told {
+            if !self.told && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
                 self.told = true;
-                (with.events)(Event::CannotStop);
+                with.tell(Event::CannotStop);
             }
         }
         match next {
@@ -145,15 +145,15 @@ impl Run {
                 return None;
             }
             let began = with.clock.boot();
-            (with.events)(Event::Started(step.clone()));
-            match with.act(&step, seen).await {
+            with.tell(Event::Started(step.clone()));
+            match self.carry_out(&step, seen, with, interrupts).await {
                 Ok(made) => {
                     self.steps_failed = 0;
                     let took = with.clock.boot().since(began);
-                    (with.events)(Event::Finished { step, made, took });
+                    with.tell(Event::Finished { step, made, took });
                 }
                 Err(error) => {
-                    (with.events)(Event::Failed {
+                    with.tell(Event::Failed {
                         step,
                         error: error.to_string(),
                     });
@@ -170,6 +170,32 @@ impl Run {
         None
     }
 
+    /// Carries out one step. It may take minutes (a commit): whoever interrupts a save meanwhile is
+    /// told at once that it goes on.
+    async fn carry_out<H: Hosts>(
+        &mut self,
+        step: &Step,
+        seen: &Observed,
+        with: &mut Reconciler<H>,
+        interrupts: &mut watch::Receiver<u32>,
+    ) -> Result<Option<String>, RunError> {
+        let is_saving = !matches!(self.goal, Goal::Ready { .. }) && is_running(seen);
+        let events = Rc::clone(&with.events);
+        let mut acting = pin!(with.act(step, seen));
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut acting => return answer,
+                count = more(interrupts, self.heard), if is_saving => {
+                    self.heard = count;
+                    self.impatient = true;
+                    self.told = true;
+                    (events.borrow_mut())(Event::CannotStop);
+                }
+            }
+        }
+    }
+
     /// Hears what a person did since the last look.
     fn listen<H: Hosts>(
         &mut self,
@@ -183,7 +209,7 @@ impl Run {
         if let Goal::Ready { .. } = self.goal {
             self.goal = Goal::Ended;
             self.heard += 1;
-            (with.events)(Event::Ending);
+            with.tell(Event::Ending);
         }
         if count > self.heard {
             self.heard = count;
@@ -199,13 +225,13 @@ impl Run {
             return;
         }
         if let Some((known, since)) = self.waiting.take() {
-            (with.events)(Event::Waited {
+            with.tell(Event::Waited {
                 what: known,
                 took: now.since(since),
             });
         }
         if let Some(what) = what {
-            (with.events)(Event::Waiting(what.clone()));
+            with.tell(Event::Waiting(what.clone()));
             self.waiting = Some((what, now));
         }
     }
@@ -230,8 +256,11 @@ impl Run {
                 })
             }
             Done::Saved(snapshot) => {
-                // A session that took no snapshot had nothing to save.
-                let unwound = self.goal == Goal::Ended && with.memory.snapshots.is_empty();
+                // A session that took no snapshot had nothing to save. (One whose answer got lost
+                // was an attempt.)
+                let took_none =
+                    with.memory.snapshots.is_empty() && with.memory.me.attempts.is_empty();
+                let unwound = self.goal == Goal::Ended && took_none;
                 Some(self.conclude(if unwound {
                     Outcome::Unwound
                 } else {
@@ -347,14 +376,28 @@ fn pause<H: Hosts>(with: &Reconciler<H>, failures: u32) -> Duration {
 
 /// Sleeps, or until somebody interrupts once more than was `heard`.
 async fn rest(span: Duration, interrupts: &mut watch::Receiver<u32>, heard: u32) {
-    let interrupted = async {
-        if interrupts.wait_for(|count| *count > heard).await.is_err() {
-            // Nobody is left who could interrupt.
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         () = tokio::time::sleep(span) => {}
-        () = interrupted => {}
+        _ = more(interrupts, heard) => {}
     }
+}
+
+/// Waits until there were more interrupts than were `heard`: how many.
+async fn more(interrupts: &mut watch::Receiver<u32>, heard: u32) -> u32 {
+    match interrupts
+        .wait_for(|count| *count > heard)
+        .await
+        .map(|count| *count)
+    {
+        Ok(count) => count,
+        // Nobody is left who could interrupt.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Whether an instance that this run has to end is still billed.
+fn is_running(seen: &Observed) -> bool {
+    seen.instances
+        .iter()
+        .any(|instance| instance.is_live() && seen.is_mine(instance))
 }

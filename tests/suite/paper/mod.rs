@@ -213,7 +213,7 @@ impl World {
             self.clock.clone(),
             self.limits.clone(),
             wanted(),
-            Box::new(tell),
+            tell,
         );
         let life = Box::pin(async {
             let (from, note, in_shell) = match ask {
