@@ -125,11 +125,22 @@ impl SshHosts {
     }
 
     /// What a host says, in the drive's words.
-    fn view(&self, host: &InstanceId, contact: scripts::Contact) -> Contact {
+    fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
+        let is_own = contact.attached.as_deref().is_some_and(|line| {
+            let own = self.client.as_deref();
+            own.is_some_and(|own| session_of(own) == session_of(line))
+        });
+        let link = self.links.get_mut(host);
+        if !is_own && let Some(link) = link {
+            // A hold that the host knows nothing of is none any more.
+            link.hold = None;
+        }
         let holding = self.links.get(host).is_some_and(|link| link.hold.is_some());
         let client = match contact.attached {
             None => Client::Nobody,
-            Some(line) if holding && Some(&line) == self.client.as_ref() => Client::Me,
+            Some(_) if is_own && holding => Client::Me,
+            // This session's own hold, over a connection that is lost: a claim takes it over.
+            Some(_) if is_own => Client::Nobody,
             Some(line) => {
                 let (owner, since) = told(&line);
                 Client::Other { owner, since }
@@ -233,6 +244,11 @@ impl Hosts for SshHosts {
     fn release(&mut self, host: &Instance) {
         self.links.remove(&host.id);
     }
+}
+
+/// The session out of a client's line.
+fn session_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or(line)
 }
 
 /// Owner and time out of a client's line.

@@ -1,0 +1,100 @@
+//! What becomes of the drive when its host, or the way there, is lost in the middle of a command.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::site::{Running, Site};
+
+/// A command under way that never ends by itself.
+fn working(site: &Site) -> Running {
+    let image = site.image();
+    let command = "echo kept >/work/note; echo at work >&2; sleep 600";
+    let mut running = site.start(&[
+        "connect", "demo", "--image", &image, "--", "sh", "-c", command,
+    ]);
+    running.says("at work");
+    running
+}
+
+/// The process that is recorded in this file of the only instance.
+fn recorded(site: &Site, file: &str) -> Pid {
+    let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
+    let instance = instances.next().unwrap().unwrap().path();
+    let text = fs::read_to_string(instance.join(file)).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    Pid::from_raw(i32::try_from(record["pid"].as_i64().unwrap()).unwrap()).unwrap()
+}
+
+/// The processes of the only instance that carry this laptop's connections.
+fn connections(site: &Site) -> Vec<Pid> {
+    let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let init = recorded(site, "init.json").as_raw_nonzero().to_string();
+    let own = space(&init).unwrap();
+    let mut found = Vec::new();
+    for process in fs::read_dir("/proc").unwrap() {
+        let name = process.unwrap().file_name().into_string().unwrap();
+        let command = fs::read_to_string(format!("/proc/{name}/cmdline")).unwrap_or_default();
+        if command.starts_with("sshd: root@") && space(&name).as_ref() == Some(&own) {
+            found.push(Pid::from_raw(name.parse().unwrap()).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_connection_that_goes_silent_ends_in_a_save_over_another_one() {
+    let site = Site::new();
+    let running = working(&site);
+    let connections = connections(&site);
+    assert!(connections.len() >= 2, "{connections:?}");
+    for connection in connections {
+        kill_process(connection, Signal::STOP).unwrap();
+    }
+    let ended = running.end();
+    ended
+        .is(255)
+        .says("the connection was lost")
+        .says("container stopped")
+        .says("demo is saved");
+    site.is_saved("demo", 1);
+    let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
+    assert_eq!(after.is(0).stdout, "kept\n");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_host_that_vanishes_is_said_aloud_and_what_was_synced_is_saved() {
+    let site = Site::new();
+    let running = working(&site);
+    kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
+    let ended = running.end();
+    ended
+        .is(255)
+        .says("the host is gone without closing the drive")
+        .says("demo is saved");
+    site.is_saved("demo", 1);
+    let things = site.drive("demo")["things"].to_string();
+    assert!(things.contains("crashed"), "{things}");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_host_that_switches_itself_off_leaves_a_saved_drive_and_nothing_else() {
+    let site = Site::new();
+    let running = working(&site);
+    let init = recorded(&site, "init.json").as_raw_nonzero().to_string();
+    let off = Command::new("nsenter")
+        .args(["-t", &init, "-a", "systemctl", "poweroff"])
+        .output()
+        .unwrap();
+    let ended = running.end();
+    assert_ne!(ended.code(), 0, "{ended:?}, {off:?}");
+    ended.says("demo is saved");
+    site.is_saved("demo", 1);
+    let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
+    assert_eq!(after.is(0).stdout, "kept\n");
+}
