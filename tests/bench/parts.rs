@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use xdrive::clock::Clock;
 use xdrive::cloud::{INSTANCE_TYPE, MACHINE, SIZE};
+use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
     AttachmentState, Ec2, Endpoint, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
     SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
@@ -354,8 +355,9 @@ async fn mount(
     Ok(host.mount(&order).await?)
 }
 
+/// The tag by which [`Ec2::everything`] finds it.
 fn named(drive: &str) -> Tags {
-    Tags::from([("Name".to_owned(), drive.to_owned())])
+    Tags::from([(DRIVE.to_owned(), drive.to_owned())])
 }
 
 /// A client token: anything that is never the same twice.
