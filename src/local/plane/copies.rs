@@ -24,6 +24,8 @@ use super::{PlaneError, RealPlane, loops};
 
 /// The nominal size of the XFS, in bytes. It takes the room of what is in it.
 const STORE: u64 = 1 << 40;
+/// What it is called until it is complete.
+const HALF_STORE: &str = "disks.xfs.half";
 /// Below this much free space nothing is begun, in bytes: a file system in a file that finds no
 /// room for its own records in the middle of a write shuts down.
 const ROOM: u64 = 64 << 20;
@@ -97,6 +99,23 @@ impl Disks {
     pub(super) fn open_if_any(dir: &Path) -> Result<Option<Self>, PlaneError> {
         let any = dir.join("disks").exists() || dir.join("disks.xfs").exists();
         any.then(|| Self::open(dir)).transpose()
+    }
+
+    /// Removes the XFS that a killed process was making: nobody else is, as the lock shows.
+    pub(super) fn remove_half_store(dir: &Path) -> Result<(), PlaneError> {
+        let half = dir.join(HALF_STORE);
+        if !half.exists() {
+            return Ok(());
+        }
+        let lock = File::options().append(true).open(dir.join("disks.lock"));
+        let lock = lock.with_context(|| format!("locking {}", dir.display()))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => remove(&half),
+            Err(Errno::WOULDBLOCK) => Ok(()),
+            Err(error) => Err(anyhow::Error::new(error)
+                .context(format!("locking {}", dir.display()))
+                .into()),
+        }
     }
 
     /// Where the files are.
@@ -230,7 +249,7 @@ impl Disks {
         if free.f_bavail.saturating_mul(free.f_frsize) < 2 * ROOM {
             return Err(PlaneError::Full(self.dir.clone()));
         }
-        let half = self.store().with_extension("xfs.half");
+        let half = self.dir.join(HALF_STORE);
         let file = File::create(&half).and_then(|file| file.set_len(STORE));
         file.map_err(|error| self.failure(&error, &half))?;
         let options = ["-q", "-f", "-m", "reflink=1", "-l", "size=64m"];

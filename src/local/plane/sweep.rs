@@ -93,6 +93,7 @@ impl RealPlane {
 
     /// Detaches loop devices that no instance has, and removes files that are not in `known`.
     fn sweep_disks(&self, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
+        Disks::remove_half_store(&self.dir)?;
         let Some(disks) = Disks::open_if_any(&self.dir)? else {
             return Ok(());
         };

@@ -151,6 +151,16 @@ fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
 }
 
 #[test]
+fn a_file_system_for_volumes_that_was_never_finished_is_swept_away() {
+    let site = Site::new();
+    for name in ["disks.lock", "disks.xfs.half"] {
+        std::fs::write(site.dir().join(name), "").unwrap();
+    }
+    site.plane.sweep(&[], &[], &[]).unwrap();
+    assert!(!site.dir().join("disks.xfs.half").exists());
+}
+
+#[test]
 #[ignore = "needs root (loop devices)"]
 fn many_calls_at_once_share_the_disks() {
     let site = Site::new();
