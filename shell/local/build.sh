@@ -57,7 +57,8 @@ one_at_a_time() {
 }
 
 # Runs `build HALF …` in a mount namespace of its own: what it mounts ends with it, however it ends.
-# HALF, a folder, is removed unless that succeeds.
+# HALF, a folder, is removed unless that succeeds. The lock goes along: if this script alone is killed,
+# the next run waits until nothing writes to HALF any more.
 build_in_namespace() {
     started=$(date +%s)
     rm -rf "$1"
@@ -65,7 +66,7 @@ build_in_namespace() {
     trap "rm -rf '$1'" EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    unshare --mount --propagation private "$here/$builder.sh" --build "$@" 9>&-
+    unshare --mount --propagation private "$here/$builder.sh" --build "$@"
     trap - EXIT INT TERM HUP
 }
 
