@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
+use crate::harness::leaks;
 use crate::serving::Serving;
 
 /// A Python with boto3: the one that `XDRIVE_TEST_PYTHON` names, else `python3`.
@@ -46,8 +47,19 @@ fn run(python: &Path, script: &str, environment: &str) -> Output {
 #[test]
 #[ignore = "needs python3 with boto3"]
 fn boto3_lives_a_whole_life() {
+    live(&mut Serving::start());
+}
+
+#[test]
+#[ignore = "needs python3 with boto3, root (namespaces, loop devices) and the machine tree"]
+fn boto3_lives_it_with_real_machines_and_disks_and_leaves_none() {
+    let mut serving = Serving::start_real();
+    live(&mut serving);
+    assert_eq!(leaks(serving.dir()), [""; 0]);
+}
+
+fn live(serving: &mut Serving) {
     let python = python();
-    let mut serving = Serving::start();
     let environment = String::from_utf8(serving.environment().stdout).unwrap();
     let output = run(&python, "life.py", &environment);
     assert!(

@@ -6,19 +6,34 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use xdrive::local::plane::{Plane, RealPlane};
 
-/// A served paper EC2; killed when dropped, should it still run.
+use crate::harness::cache;
+
+/// A served EC2; killed when dropped, should it still run.
 pub(crate) struct Serving {
     dir: TempDir,
     child: Child,
     pub(crate) url: String,
+    /// Whether it has machines and disks.
+    real: bool,
 }
 
 impl Serving {
-    /// Starts one on an empty folder, and waits until it listens.
+    /// Starts one of states only on an empty folder, and waits until it listens.
     pub(crate) fn start() -> Self {
+        Self::on("paper")
+    }
+
+    /// Starts one with machines and disks.
+    pub(crate) fn start_real() -> Self {
+        Self::on("real")
+    }
+
+    fn on(plane: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+        let settings = format!("plane = {plane:?}\n");
+        std::fs::write(dir.path().join("settings.toml"), settings).unwrap();
         let mut child = xdrive(dir.path(), &["local", "serve", "--port", "0"])
             .stdout(Stdio::piped())
             .spawn()
@@ -30,12 +45,18 @@ impl Serving {
             dir,
             child,
             url: url.trim().to_owned(),
+            real: plane == "real",
         }
     }
 
     /// What `xdrive local env` says meanwhile, or afterwards.
     pub(crate) fn environment(&self) -> Output {
         xdrive(self.dir.path(), &["local", "env"]).output().unwrap()
+    }
+
+    /// Its state directory.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Sends it `signal` and waits for its end.
@@ -51,6 +72,16 @@ impl Drop for Serving {
         // Both fail only if it is over, which is what is wanted.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self.real {
+            let plane = Plane::Real(RealPlane {
+                dir: self.dir.path().to_owned(),
+                program: env!("CARGO_BIN_EXE_xdrive").into(),
+                cache: cache().join("local"),
+            });
+            if let Err(error) = plane.sweep(&[], &[], &[]) {
+                eprintln!("cannot clean up: {error}");
+            }
+        }
     }
 }
 
@@ -59,6 +90,7 @@ fn xdrive(dir: &Path, arguments: &[&str]) -> Command {
     command
         .env_clear()
         .env("HOME", dir.join("home"))
+        .env("XDRIVE_CACHE", cache())
         .arg("--local-dir")
         .arg(dir)
         .args(arguments);

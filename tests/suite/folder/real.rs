@@ -11,6 +11,8 @@ use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, OpenOptions};
 
+use crate::harness::cache;
+
 use super::{call, find, launch_params, text, texts};
 
 /// An EC2 in a folder with real parts; nothing of it is left when it is dropped.
@@ -21,12 +23,10 @@ struct Real {
 }
 
 fn plane(dir: &Path) -> RealPlane {
-    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map_or(home.join(".cache"), PathBuf::from);
     RealPlane {
         dir: dir.to_owned(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_xdrive")),
-        cache: cache.join("xdrive/local"),
+        cache: cache().join("local"),
     }
 }
 

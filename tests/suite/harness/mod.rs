@@ -1,5 +1,6 @@
 //! What tests of several parts share.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 mod leaks;
@@ -10,6 +11,15 @@ pub(crate) use pty::Pty;
 
 /// How long anything that should happen at once may take on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The cache that the shell scripts fill, by the rule they and xdrive have. What `shell/local/`
+/// builds is below `local`.
+pub(crate) fn cache() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    folder("XDRIVE_CACHE")
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
+        .unwrap_or_else(|| folder("HOME").unwrap().join(".cache/xdrive"))
+}
 
 /// Polls until `reached`, and fails with `what` when it never is.
 pub(crate) fn eventually_within(

@@ -3,7 +3,8 @@
 use tokio::fs::File;
 use xdrive::host::scripts::Image;
 
-use super::machine::{Disk, Machine, cache};
+use super::machine::{Disk, Machine};
+use crate::harness::cache;
 
 async fn status(machine: &Machine, address: &str, path: &str) -> String {
     let url = format!("http://{address}/{path}");
@@ -21,7 +22,7 @@ async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
     machine.mount_blank(&disk).await;
-    let archive = cache().join("jupyter.tar");
+    let archive = cache().join("local/jupyter.tar");
     let archive = File::open(&archive).await.unwrap_or_else(|error| {
         panic!(
             "{}: {error}: shell/local/jupyter.sh builds it",

@@ -12,6 +12,8 @@ use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage, MountOrder
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Machine as Order, Plane, RealPlane, Up};
 
+use crate::harness::cache;
+
 /// From launch to login; two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);
 
@@ -245,7 +247,7 @@ pub(super) fn plane(dir: &Path) -> Plane {
     Plane::Real(RealPlane {
         dir: dir.to_owned(),
         program: env!("CARGO_BIN_EXE_xdrive").into(),
-        cache: cache(),
+        cache: cache().join("local"),
     })
 }
 
@@ -277,15 +279,6 @@ async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::host::SshE
             answer => return answer,
         }
     }
-}
-
-/// Where `shell/local/` puts what it builds.
-pub(super) fn cache() -> PathBuf {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    variable("XDRIVE_CACHE")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("xdrive")))
-        .unwrap_or_else(|| Path::new(&std::env::var_os("HOME").unwrap()).join(".cache/xdrive"))
-        .join("local")
 }
 
 fn random(prefix: &str) -> String {

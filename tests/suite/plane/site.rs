@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use xdrive::local::plane::{Machine, Plane, RealPlane, Up};
 
-use crate::harness::leaks;
+use crate::harness::{cache, leaks};
 
 /// A state directory; everything of it is gone after the test, or the test has failed.
 pub(super) struct Site {
@@ -60,7 +60,7 @@ impl Site {
         let plane = Plane::Real(RealPlane {
             dir: dir.clone(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache(),
+            cache: cache().join("local"),
         });
         Self {
             plane,
@@ -200,15 +200,6 @@ impl Host {
             .output()
             .unwrap()
     }
-}
-
-/// The cache that the shell scripts fill, by the same rule.
-fn cache() -> PathBuf {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    folder("XDRIVE_CACHE")
-        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
-        .unwrap_or_else(|| folder("HOME").unwrap().join(".cache/xdrive"))
-        .join("local")
 }
 
 /// A new id, such as no other test has.

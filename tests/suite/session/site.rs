@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::local::plane::{Plane, RealPlane};
 
-use crate::harness::{Pty, eventually_within, leaks};
+use crate::harness::{Pty, cache, eventually_within, leaks};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_secs(180);
@@ -305,12 +305,4 @@ fn read(mut from: impl Read) -> Vec<u8> {
     let mut all = Vec::new();
     from.read_to_end(&mut all).unwrap();
     all
-}
-
-/// Where `shell/local/` keeps trees and images, shared by all tests.
-fn cache() -> PathBuf {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from);
-    variable("XDRIVE_CACHE")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("xdrive")))
-        .unwrap_or_else(|| variable("HOME").unwrap().join(".cache/xdrive"))
 }
