@@ -39,6 +39,8 @@ pub struct Cloud {
     pub clock: Clock,
     /// How long things take and lists lag there.
     pub limits: Limits,
+    /// Where the EC2 in a folder has its machine image, if its instances are real.
+    machine: Option<PathBuf>,
     /// The image archive that new drives are made from when nobody says otherwise.
     pub image: PathBuf,
 }
@@ -54,6 +56,7 @@ impl Cloud {
             .hint("use the EC2 in a folder on this computer: xdrive --local …"));
         }
         let folder = open_local(paths)?;
+        let real = is_real(paths)?;
         let limits = Limits::local(folder.delays().settle());
         let clock = folder.clock().clone();
         let ec2 = Ec2::connect(Endpoint::Local(folder))
@@ -62,10 +65,23 @@ impl Cloud {
         Ok(Self {
             ec2,
             command: paths.command(local),
+            machine: real.then(|| paths.local_cache.join("machine")),
             clock,
             limits,
             image: paths.local_cache.join("jupyter.tar"),
         })
+    }
+
+    /// Makes sure that there is something to launch, where that can be told beforehand.
+    pub fn check_machine(&self) -> Result<(), Failure> {
+        match &self.machine {
+            Some(machine) if !machine.exists() => Err(Failure::new(
+                Exit::Unavailable,
+                anyhow!("there is no machine image in {}", machine.display()),
+            )
+            .hint("shell/try.sh builds it, once")),
+            _ => Ok(()),
+        }
     }
 
     /// A new session of this caller.
@@ -82,9 +98,7 @@ impl Cloud {
 
 /// The EC2 in a folder, after making sure that this computer can run one (paper runs anywhere).
 pub fn open_local(paths: &Paths) -> Result<Local, Failure> {
-    let settings =
-        Settings::read(&paths.local_dir).map_err(|error| unusable(&paths.local_dir, error))?;
-    let real = settings.plane.unwrap_or_default() == PlaneKind::Real;
+    let real = is_real(paths)?;
     if real && !cfg!(target_os = "linux") {
         return Err(Failure::new(
             Exit::Unavailable,
@@ -108,6 +122,12 @@ pub fn open_local(paths: &Paths) -> Result<Local, Failure> {
     OpenOptions::from_settings(plane, Clock::system())
         .and_then(Local::open)
         .map_err(|error| unusable(&paths.local_dir, error))
+}
+
+fn is_real(paths: &Paths) -> Result<bool, Failure> {
+    let settings =
+        Settings::read(&paths.local_dir).map_err(|error| unusable(&paths.local_dir, error))?;
+    Ok(settings.plane.unwrap_or_default() == PlaneKind::Real)
 }
 
 fn unusable(dir: &Path, error: anyhow::Error) -> Failure {

@@ -15,13 +15,16 @@ mod ending;
 mod hosts;
 mod words;
 
+use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
 
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
+use crate::drive::event::Event;
 use crate::drive::reconcile::Pool;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
@@ -89,6 +92,8 @@ struct Session {
     report: Report,
     signals: Signals,
     reconciler: Reconciler<SshHosts>,
+    /// Whether anything was made, changed or ended.
+    acted: Rc<Cell<bool>>,
 }
 
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
@@ -100,21 +105,29 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         from,
         command,
     } = request;
-    check_size(&drive, &options, &cloud).await?;
+    check_drive(&drive, &options, &cloud).await?;
     let mut session = Session::begin(drive, &options, &cloud, key).await?;
 
     let goal = Goal::Ready { from };
     let (outcome, asked) = session.run(goal).await;
-    let instance = match outcome {
-        Outcome::Ready { instance, .. } => instance.id,
-        other => return session.not_ready(other, asked),
+    let Outcome::Ready {
+        instance,
+        volume,
+        generation,
+    } = outcome
+    else {
+        return session.not_ready(outcome, asked);
     };
-    let ending = match asked {
-        Some(signal) => Ending::Asked(signal),
-        None => {
-            session
-                .be_inside(&instance, &options, &cloud, &command)
-                .await
+    let joined = session
+        .reconciler
+        .hosts()
+        .join(&instance, &volume, generation);
+    let ending = match (asked, joined.await) {
+        (Some(signal), _) => Ending::Asked(signal),
+        (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
+        (None, Ok(())) => {
+            let id = &instance.id;
+            session.be_inside(id, &options, &cloud, &command).await
         }
     };
     let (outcome, _) = session
@@ -145,6 +158,8 @@ impl Session {
         let signals = Signals::install().context("cannot listen to signals")?;
         let report = Report::stderr();
         let mut teller = Teller::new(report.clone());
+        let acted = Rc::new(Cell::new(false));
+        let acting = Rc::clone(&acted);
         let wanted = Wanted {
             image: MACHINE.to_owned(),
             pools: vec![Pool {
@@ -170,7 +185,12 @@ impl Session {
             cloud.clock.clone(),
             cloud.limits.clone(),
             wanted,
-            move |event| teller.tell(event),
+            move |event| {
+                if let Event::Finished { .. } = event {
+                    acting.set(true);
+                }
+                teller.tell(event);
+            },
         );
         Ok(Self {
             drive,
@@ -178,6 +198,7 @@ impl Session {
             report,
             signals,
             reconciler,
+            acted,
         })
     }
 
@@ -323,11 +344,10 @@ fn ended(exit: ShellExit) -> Ending {
     }
 }
 
-/// Refuses to shrink a drive, before anything is launched for it.
-async fn check_size(drive: &DriveName, options: &Options, cloud: &Cloud) -> Result<(), Failure> {
-    let Some(size) = options.size else {
-        return Ok(());
-    };
+/// Refuses what cannot work, before anything is launched for it: without a machine image, a new
+/// drive without an image for its container, a drive that would have to shrink.
+async fn check_drive(drive: &DriveName, options: &Options, cloud: &Cloud) -> Result<(), Failure> {
+    cloud.check_machine()?;
     let failed = |error| Failure::new(Exit::Failed, error);
     let name = drive.as_str();
     let volumes = cloud.ec2.volumes(name).await.map_err(failed)?;
@@ -344,8 +364,14 @@ async fn check_size(drive: &DriveName, options: &Options, cloud: &Cloud) -> Resu
     let largest = volumes
         .chain(snapshots.iter().map(|snapshot| snapshot.size))
         .max();
-    match largest {
-        Some(largest) if size < largest => Err(Failure::new(
+    let Some(largest) = largest else {
+        return match options.image {
+            Some(_) => Ok(()),
+            None => container::check_default(&cloud.image),
+        };
+    };
+    match options.size {
+        Some(size) if size < largest => Err(Failure::new(
             Exit::Usage,
             anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),
         )

@@ -60,6 +60,7 @@ impl Failure {
     }
 
     /// A drive that was asked for by name is not there; `command` is how xdrive was called.
+    #[must_use]
     pub fn no_drive(drive: &DriveName, command: &str) -> Self {
         Self::new(
             Exit::Unavailable,

@@ -60,6 +60,17 @@ pub(super) fn check_image(given: &str) -> Result<(), Failure> {
     }
 }
 
+/// The same for the image of drives whose user names none.
+pub(super) fn check_default(path: &Path) -> Result<(), Failure> {
+    match source_of(path) {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            Err(failure
+                .hint("shell/try.sh builds the image of new drives; --image names another one"))
+        }
+    }
+}
+
 /// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
 /// and the port are opened while the container starts.
 pub(super) async fn enter(

@@ -79,6 +79,13 @@ impl Session {
                 ));
                 Ok(())
             }
+            // What a killed run had begun is gone; a drive never came of it.
+            Outcome::Saved { snapshot: None, .. } if self.acted.get() => {
+                self.report.say(&format!(
+                    "nothing of {drive} is left: it never held anything"
+                ));
+                Ok(())
+            }
             Outcome::Saved { snapshot: None, .. } => Err(Failure::no_drive(drive, &self.command)),
             Outcome::Unwound => {
                 self.report.say(&format!("undone: {drive} is as it was"));

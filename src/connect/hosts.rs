@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::drive::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
-    tags,
+    Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
+    SessionId, tags,
 };
-use crate::ec2::{Instance, InstanceId};
+use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder};
 use crate::host::facts::{self, Oddity};
 use crate::host::scripts::{self, Hold, Host};
@@ -68,6 +68,25 @@ impl SshHosts {
     /// What the last mount found, once there was one.
     pub(super) fn mounted(&self) -> Option<&scripts::Mounted> {
         self.mounted.as_ref()
+    }
+
+    /// Finds out what is mounted on a host that another session mounted and left behind; nothing
+    /// if this session mounted it itself. Changes nothing there: the drive is mounted already.
+    pub(super) async fn join(
+        &mut self,
+        host: &Instance,
+        volume: &VolumeId,
+        generation: Generation,
+    ) -> Result<(), HostError> {
+        if self.mounted.is_some() {
+            return Ok(());
+        }
+        let order = MountOrder {
+            volume: volume.clone(),
+            generation,
+            format: false,
+        };
+        self.mount(host, &order).await
     }
 
     /// What the last close did, once there was one.

@@ -1,6 +1,44 @@
-//! The life of a drive over several instances.
+//! The life of a drive over several instances, in a terminal and without one.
 
-use super::site::Site;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::harness::{Pty, eventually_within};
+
+use super::site::{SESSION, Site};
+
+/// Jupyter's address on the screen, which soft-wraps nothing that is this short.
+fn address(pty: &Pty) -> String {
+    let shown = pty.contents();
+    let start = shown.find("http://127.0.0.1:").unwrap();
+    shown[start..].split_whitespace().next().unwrap().to_owned()
+}
+
+fn fetch(url: &str) -> String {
+    let arguments = [
+        "-s",
+        "-o",
+        "/dev/null",
+        "-m",
+        "30",
+        "-w",
+        "%{http_code}",
+        url,
+    ];
+    let output = Command::new("curl").args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn notebook(url: &str, code: &str) -> Output {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/suite/session/notebook.py"
+    );
+    Command::new("python3")
+        .args([script, url, code])
+        .output()
+        .unwrap()
+}
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
@@ -17,4 +55,53 @@ fn a_file_in_the_containers_layer_crosses_two_instances() {
     for line in second.stderr.lines() {
         assert!(line.chars().count() <= 80, "longer than a terminal: {line}");
     }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+fn a_shell_in_a_terminal_with_jupyter_beside_it() {
+    let site = Site::new();
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    pty.see_within(SESSION, "/work#");
+    let shown = pty.contents();
+    let spinner = shown
+        .lines()
+        .find(|line| line.contains(['⠋', '⠙', '⠹', '⠸', '⠼', '⠴']));
+    assert_eq!(spinner, None, "a spinner was left in\n{shown}");
+    assert!(!pty.modes_are_as_before(), "raw mode is on");
+
+    let url = address(&pty);
+    let (base, token) = url.split_once("?token=").unwrap();
+    assert_eq!(fetch(&url), "200");
+    assert_eq!(fetch(base), "403");
+    assert_eq!(
+        fetch(&format!("{base}?token={}", token.replace(['0', '1'], "2"))),
+        "403"
+    );
+    let ran = notebook(
+        &url,
+        "open('from-a-notebook', 'w').write('x'); print(6 * 7)",
+    );
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "42\n", "{ran:?}");
+
+    pty.type_in("ls\r");
+    pty.see("from-a-notebook");
+    pty.type_in("clear; echo size $(stty size) $((6*7))\r");
+    pty.see("size 24 80 42");
+    pty.resize(30, 100);
+    pty.type_in("until [ \"$(stty size)\" = '30 100' ]; do :; done; echo grown$((1+1))\r");
+    pty.see("grown2");
+    pty.type_in("echo before$((1+1)); sleep 1000; echo not${}reached\r");
+    pty.see("before2");
+    pty.type_in("\x03");
+    pty.type_in("\recho code$?-$((1+1))\r");
+    pty.see("code130-2");
+    // A full-screen program that never gets to leaving its screen.
+    pty.type_in("printf '\\033[?1049h\\033[?25l'; exit 7\r");
+    assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
+    assert!(pty.modes_are_as_before(), "the terminal's modes are back");
+    let back = || pty.screen(|screen| !screen.alternate_screen() && !screen.hide_cursor());
+    eventually_within(Duration::from_secs(5), || pty.contents(), back);
+    pty.see("demo is saved: snap-");
+    site.is_saved("demo", 1);
 }

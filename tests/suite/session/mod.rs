@@ -1,6 +1,10 @@
 //! Whole sessions: the program as its user runs it, on the EC2 in a folder with all its parts.
 
+mod endings;
+mod killed;
 mod life;
+mod lists;
 mod lost;
 mod refusals;
 mod site;
+mod wrong;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::harness::{Pty, cache, eventually_within, leaks};
 pub(super) const SESSION: Duration = Duration::from_secs(180);
 
 /// What the small image has.
-const PROGRAMS: &str = "sh bash cat env head id ls mkdir ps rm sleep stat stty touch";
+const PROGRAMS: &str = "sh bash cat echo env head id ls mkdir ps rm sleep stat stty touch true";
 
 /// A home, a state directory, an image. When it is dropped, nothing of it may be left.
 pub(super) struct Site {
@@ -30,8 +31,9 @@ pub(super) struct Site {
 /// xdrive, running; killed when dropped, should it still run.
 pub(super) struct Running {
     child: Child,
-    output: Option<[JoinHandle<Vec<u8>>; 2]>,
+    readers: Option<[JoinHandle<Vec<u8>>; 2]>,
     errors_file: Option<PathBuf>,
+    printed: Arc<Mutex<Vec<u8>>>,
 }
 
 /// How xdrive ended.
@@ -67,8 +69,8 @@ impl Site {
         let tar = self.path("small.tar");
         if !tar.exists() {
             let script = format!(
-                "cd / && for p in {PROGRAMS}; do command -v $p; readlink -f $(command -v $p); \
-                 ldd $(command -v $p) | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
+                "cd / && for p in {PROGRAMS}; do echo /bin/$p; \
+                 ldd /bin/$p | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
                  tar -chf {0} --no-recursion --hard-dereference -T {0}.list tmp 2>{0}.said || \
                  {{ cat {0}.said; false; }}",
                 tar.display()
@@ -166,7 +168,12 @@ impl Site {
     /// The drive is `snapshots` snapshots and nothing else, and no part of the running system
     /// belongs to this site.
     pub(super) fn is_saved(&self, name: &str, snapshots: usize) {
-        assert_eq!(self.kinds(name), vec!["snapshot"; snapshots]);
+        // An instance that is undone is listed for a moment.
+        eventually_within(
+            Duration::from_secs(20),
+            || format!("{snapshots} snapshots alone, but {:?}", self.kinds(name)),
+            || self.kinds(name) == vec!["snapshot"; snapshots],
+        );
         if snapshots > 0 {
             assert_eq!(self.drive(name)["state"], "saved");
         }
@@ -176,7 +183,7 @@ impl Site {
     pub(super) fn has_no_leaks(&self) {
         // The supervisor of a terminated instance tidies up beside the session.
         eventually_within(
-            Duration::from_secs(20),
+            Duration::from_secs(60),
             || format!("no leaks, but {:#?}", leaks(&self.dir())),
             || !self.dir().exists() || leaks(&self.dir()).is_empty(),
         );
@@ -210,15 +217,31 @@ impl Running {
         let mut child = command.spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
         let stderr = child.stderr.take();
-        let output = Some([
-            std::thread::spawn(move || read(stdout)),
-            std::thread::spawn(move || stderr.map(read).unwrap_or_default()),
+        let printed = Arc::<Mutex<Vec<u8>>>::default();
+        let prints = Arc::clone(&printed);
+        let readers = Some([
+            std::thread::spawn(move || read(stdout, &prints)),
+            std::thread::spawn(move || {
+                let said = Arc::default();
+                stderr.map(|stderr| read(stderr, &said)).unwrap_or_default()
+            }),
         ]);
         Self {
             child,
-            output,
+            readers,
             errors_file: None,
+            printed,
         }
+    }
+
+    /// Waits until standard output has `text`.
+    pub(super) fn prints(&mut self, text: &str) {
+        let printed = || String::from_utf8_lossy(&self.printed.lock().unwrap()).into_owned();
+        eventually_within(
+            SESSION,
+            || format!("{text:?} in\n{}", printed()),
+            || printed().contains(text),
+        );
     }
 
     /// Waits until standard error has `text`.
@@ -242,6 +265,28 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Sends `signal` until it is taken for insisting, not for the command's, which counts what it
+    /// gets with "caught": on a busy machine more than two seconds may pass in between.
+    pub(super) fn insists(&mut self, signal: Signal) {
+        let file = self.errors_file.clone().unwrap();
+        let caught = |printed: &[u8]| String::from_utf8_lossy(printed).matches("caught").count();
+        let mut seen = 0;
+        eventually_within(
+            SESSION,
+            || fs::read_to_string(&file).unwrap(),
+            || {
+                let now = caught(&self.printed.lock().unwrap());
+                if now > seen {
+                    seen = now;
+                    self.signal(signal);
+                }
+                fs::read_to_string(&file)
+                    .unwrap()
+                    .contains("container stopped")
+            },
+        );
+    }
+
     /// Waits for the end.
     pub(super) fn end(mut self) -> Ended {
         let mut status = None;
@@ -256,7 +301,7 @@ impl Running {
                 status.is_some()
             },
         );
-        let [stdout, stderr] = self.output.take().unwrap();
+        let [stdout, stderr] = self.readers.take().unwrap();
         let text = |reader: JoinHandle<Vec<u8>>| {
             String::from_utf8_lossy(&reader.join().unwrap()).into_owned()
         };
@@ -301,8 +346,10 @@ impl Ended {
     }
 }
 
-fn read(mut from: impl Read) -> Vec<u8> {
-    let mut all = Vec::new();
-    from.read_to_end(&mut all).unwrap();
-    all
+fn read(mut from: impl Read, into: &Mutex<Vec<u8>>) -> Vec<u8> {
+    let mut buffer = [0; 4096];
+    while let length @ 1.. = from.read(&mut buffer).unwrap() {
+        into.lock().unwrap().extend_from_slice(&buffer[..length]);
+    }
+    into.lock().unwrap().clone()
 }

@@ -1,0 +1,223 @@
+//! Every way a session ends, and what follows.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use super::site::{Running, SESSION, Site};
+
+const UNTIL_KILLED: &str = "echo begun; sleep 1000";
+
+/// A drive whose container exists, so that sessions of it are quick.
+fn with_a_drive() -> Site {
+    let site = Site::new();
+    site.session("demo", &["true"]).is(0);
+    site
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_streams_and_the_exit_code_are_the_commands_own() {
+    let site = with_a_drive();
+    let script = "cat; echo problem >&2; exit 37";
+    let mut command = site.command(&["connect", "demo", "--", "sh", "-c", script]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let every_byte: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let sent = every_byte.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&sent).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert_eq!(output.status.code(), Some(37));
+    assert!(output.stdout == every_byte, "{} bytes", output.stdout.len());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.matches("problem").count(), 1, "{said}");
+    site.is_saved("demo", 2);
+
+    let killed = site.run(&["connect", "demo", "--", "sh", "-c", "kill -9 $$"]);
+    killed.is(128 + 9);
+    site.run(&["connect", "demo", "--", "no-such-program"])
+        .is(127);
+    site.is_saved("demo", 4);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_reader_that_leaves_early_ends_the_command_and_the_drive_is_saved() {
+    let site = with_a_drive();
+    // More than any pipe or window takes, until nobody reads it.
+    let script = "while :; do echo yes; done";
+    let mut command = site.command(&["connect", "demo", "--", "sh", "-c", script]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 4]).unwrap();
+    drop(stdout);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(128 + 13), "{ended:?}");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_stderr_that_is_closed_or_that_nobody_reads_is_no_reason_not_to_save() {
+    let site = with_a_drive();
+    let program = site.command(&[]);
+    let program = program.get_program().to_str().unwrap().to_owned();
+    let closed = format!("exec {program} --local connect demo -- echo done 2>&-");
+    let mut shell = Command::new("sh");
+    let plain = site.command(&[]);
+    for (name, value) in plain.get_envs() {
+        shell.env(name, value.unwrap());
+    }
+    let ended = shell.args(["-c", &closed]).output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n");
+    site.is_saved("demo", 2);
+
+    let mut command = site.command(&["connect", "demo", "--", "echo", "done"]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "done\n");
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ctrl_c_goes_to_the_command_and_a_second_one_saves() {
+    let site = with_a_drive();
+    let polite = "trap 'echo caught; exit 5' INT; echo begun; while :; do sleep 0.1; done";
+    let mut session = site.start(&["connect", "demo", "--", "sh", "-c", polite]);
+    session.prints("begun\n");
+    session.signal(Signal::INT);
+    let ended = session.end();
+    assert_eq!(ended.is(5).stdout, "begun\ncaught\n");
+    site.is_saved("demo", 2);
+
+    let deaf = "trap 'echo caught' INT; echo begun; while :; do sleep 0.1; done";
+    let mut session = site.start(&["connect", "demo", "--", "sh", "-c", deaf]);
+    session.prints("begun\n");
+    session.signal(Signal::INT);
+    session.prints("caught\n");
+    session.insists(Signal::INT);
+    session.end().is(130).says("demo is saved: snap-");
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_signal_that_asks_for_the_end_saves() {
+    let site = with_a_drive();
+    for (index, (signal, code)) in [(Signal::TERM, 143), (Signal::HUP, 129)]
+        .into_iter()
+        .enumerate()
+    {
+        let mut session = site.start(&["connect", "demo", "--", "sh", "-c", UNTIL_KILLED]);
+        session.prints("begun\n");
+        session.signal(signal);
+        session.end().is(code).says("demo is saved: snap-");
+        site.is_saved("demo", 2 + index);
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() {
+    let site = Site::new();
+    let image = site.image();
+    let begin = || site.start(&["connect", "demo", "--image", &image, "--", "true"]);
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let mut session = begin();
+        session.says("launched i-");
+        session.signal(signal);
+        session.end().is(code).says("undone: demo is as it was");
+        site.is_saved("demo", 0);
+    }
+    let mut session = begin();
+    session.says("loaded the image");
+    session.signal(Signal::INT);
+    session.end().is(130).says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+    // The drive that nothing was ever put on is one all the same.
+    begin().end().is(0);
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_interrupt_while_saving_stops_only_the_waiting() {
+    let site = with_a_drive();
+    let mut session = site.start(&["connect", "demo", "--", "sh", "-c", "echo kept >/root-note"]);
+    session.says("container stopped");
+    session.signal(Signal::INT);
+    session.signal(Signal::INT);
+    let ended = session.end();
+    // Either it was quicker, or it says what the next run will do.
+    if ended.code() != 0 {
+        ended.is(75).says("the next run deletes the volume");
+    }
+    let next = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
+    assert_eq!(next.is(0).stdout, "kept\n");
+    assert!(site.kinds("demo").iter().all(|kind| kind == "snapshot"));
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_escape_and_a_closed_terminal_save() {
+    let site = with_a_drive();
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    pty.see_within(SESSION, "# ");
+    pty.type_in("\r~.");
+    assert_eq!(pty.wait_within(SESSION), 255, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    site.is_saved("demo", 2);
+
+    // A terminal emulator without a window, that can be closed without saying good-bye.
+    let said = site.path("said");
+    let call = format!(
+        "exec {} --local connect demo 2>{}",
+        env!("CARGO_BIN_EXE_xdrive"),
+        said.display()
+    );
+    let mut command = Command::new("script");
+    let plain = site.command(&[]);
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    command
+        .args(["--quiet", "--flush", "--command", &call, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stderr(File::create(site.path("script-said")).unwrap());
+    let mut emulator = Running::start(&mut command);
+    emulator.prints("# ");
+    emulator.signal(Signal::KILL);
+    emulator.end();
+    crate::harness::eventually_within(
+        SESSION,
+        || std::fs::read_to_string(&said).unwrap(),
+        || {
+            std::fs::read_to_string(&said)
+                .unwrap()
+                .contains("demo is saved")
+        },
+    );
+    site.is_saved("demo", 3);
+}

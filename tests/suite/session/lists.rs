@@ -1,0 +1,89 @@
+//! A drive in use: what others see of it, and what they can do.
+
+use rustix::process::Signal;
+
+use super::site::Site;
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere() {
+    let site = Site::new();
+    let image = site.image();
+    let script = "echo note >/root-note; sync; echo begun; sleep 1000";
+    let arguments = [
+        "connect", "demo", "--image", &image, "--", "sh", "-c", script,
+    ];
+    let mut session = site.start(&arguments);
+    session.prints("begun\n");
+
+    let drive = site.drive("demo");
+    assert_eq!(drive["state"], "running", "{drive}");
+    let mut kinds = site.kinds("demo");
+    kinds.sort();
+    assert_eq!(kinds, ["instance", "root disk", "volume"]);
+    let text = site.run(&["list", "demo"]);
+    for words in [
+        "demo   running, generation 1",
+        "t3.medium spot in us-east-1",
+        "an hour",
+        "8 GiB",
+    ] {
+        assert!(
+            text.is(0).stdout.contains(words),
+            "{words}:\n{}",
+            text.stdout
+        );
+    }
+    for line in text.stdout.lines() {
+        assert!(line.chars().count() <= 80, "longer than a terminal: {line}");
+    }
+
+    let second = site.run(&["connect", "demo", "--", "true"]);
+    second
+        .is(75)
+        .says("demo is in use on i-")
+        .says("by another xdrive of arn:aws:iam::000000000000:user/local, since 20")
+        .says("hint: leave that session, or save it from here: xdrive --local stop demo");
+    assert_eq!(
+        site.drive("demo")["things"],
+        drive["things"],
+        "nothing was made"
+    );
+
+    // Somebody decides to, from another computer: the one that has it notices.
+    site.run(&["stop", "demo"])
+        .is(0)
+        .says("demo is saved: snap-");
+    let ended = session.end();
+    assert_ne!(ended.code(), 0, "{}", ended.stderr);
+    site.is_saved("demo", 1);
+    let next = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
+    assert_eq!(next.is(0).stdout, "note\n");
+    site.run(&["stop", "demo"])
+        .is(0)
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn two_drives_are_used_at_once_and_a_busy_port_is_said_aloud() {
+    let site = Site::new();
+    let image = site.image();
+    let script = "echo begun; sleep 1000";
+    let start = |drive: &str| {
+        let arguments = [
+            "connect", drive, "--image", &image, "--", "sh", "-c", script,
+        ];
+        let mut session = site.start(&arguments);
+        session.prints("begun\n");
+        session
+    };
+    let sessions = [start("one"), start("two")];
+    for session in sessions {
+        session.signal(Signal::TERM);
+        session.end().is(143);
+    }
+    site.is_saved("one", 1);
+    site.is_saved("two", 1);
+}
