@@ -56,18 +56,21 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
         .says("demo is saved: snap-");
     let ended = session.end();
     assert_ne!(ended.code(), 0, "{}", ended.stderr);
-    site.is_saved("demo", 1);
+    // Two that save at once may make a snapshot each of the same generation.
+    let snapshots = site.kinds("demo").len();
+    assert!((1..=2).contains(&snapshots), "{snapshots} snapshots");
+    site.is_saved("demo", snapshots);
     let next = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(next.is(0).stdout, "note\n");
     site.run(&["stop", "demo"])
         .is(0)
         .says("demo is saved: snap-");
-    site.is_saved("demo", 2);
+    site.is_saved("demo", snapshots + 1);
 }
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn two_drives_are_used_at_once_and_a_busy_port_is_said_aloud() {
+fn two_drives_are_used_at_once() {
     let site = Site::new();
     let image = site.image();
     let script = "echo begun; sleep 1000";
