@@ -40,7 +40,7 @@ pub struct Cli {
     #[arg(long, global = true)]
     pub local: bool,
 
-    /// Where the EC2 in a folder keeps its state [default: $XDG_DATA_HOME/xdrive/local].
+    /// Where the EC2 in a folder keeps its state [default: ~/.local/share/xdrive/local].
     #[arg(long, global = true, value_name = "DIR", env = "XDRIVE_LOCAL_DIR")]
     pub local_dir: Option<PathBuf>,
 

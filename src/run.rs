@@ -1,5 +1,7 @@
 //! From what was typed to what runs.
 
+use std::fmt::Write as _;
+
 use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
 
@@ -126,10 +128,7 @@ fn manual() -> std::io::Result<String> {
         command.render_description_section(&mut section)?;
         command.render_options_section(&mut section)?;
         let section = String::from_utf8_lossy(&section);
-        page.push_str(&format!(
-            ".SH \"{name}\"\n{}",
-            section.replace(".SH ", ".SS ")
-        ));
+        let _ = write!(page, ".SH \"{name}\"\n{}", section.replace(".SH ", ".SS "));
     }
     let mut end = Vec::new();
     whole.render_extra_section(&mut end)?;

@@ -4,6 +4,8 @@
 //! signal, a failure), and what came of the save after it. What could not be saved outranks an
 //! exit code of 0 and nothing else. Every hint is a command that can be typed as it stands.
 
+use std::fmt::Write as _;
+
 use anyhow::anyhow;
 
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
@@ -166,10 +168,11 @@ impl Session {
 
 /// What is still billed, a line each.
 fn listed(left: &Left) -> String {
-    left.0
-        .iter()
-        .map(|thing| format!("\n  left: {thing}"))
-        .collect()
+    let mut lines = String::new();
+    for thing in &left.0 {
+        let _ = write!(lines, "\n  left: {thing}");
+    }
+    lines
 }
 
 /// 128 and the signal's number, as shells have it.

@@ -27,6 +27,11 @@ const ANSWER: Duration = Duration::from_secs(3);
 /// How long the attached volume may take to appear inside (AWS: under a second, mostly).
 const DEVICE: Duration = Duration::from_secs(30);
 
+/// A client that was killed holds its host until sshd has noticed: another one is believed only
+/// when it has been seen for this often and long, two seconds in all.
+const LEAVING_TRIES: u32 = 10;
+const LEAVING: Duration = Duration::from_millis(200);
+
 /// Where xdrive logs in: the boot script lets its key in as root on every distribution.
 const PORT: u16 = 22;
 const USER: &str = "root";
@@ -36,6 +41,8 @@ pub(super) struct SshHosts {
     key: UserKey,
     clock: Clock,
     client: Option<String>,
+    /// Another client, seen for long enough to be believed.
+    other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
     mounted: Option<scripts::Mounted>,
     closed: Option<scripts::Closed>,
@@ -54,6 +61,7 @@ impl SshHosts {
             key,
             clock,
             client: None,
+            other: None,
             links: BTreeMap::new(),
             mounted: None,
             closed: None,
@@ -160,8 +168,8 @@ impl SshHosts {
             Some(_) if is_own && holding => Client::Me,
             // This session's own hold, over a connection that is lost: a claim takes it over.
             Some(_) if is_own => Client::Nobody,
-            Some(line) => {
-                let (owner, since) = told(&line);
+            Some(other) => {
+                let (owner, since) = told(&other);
                 Client::Other { owner, since }
             }
         };
@@ -197,9 +205,26 @@ impl Hosts for SshHosts {
     }
 
     async fn contact(&mut self, host: &Instance) -> Contact {
-        match self.look(host).await {
-            Ok((_, contact)) => self.view(&host.id, contact),
-            Err(_) => Contact::Unreachable,
+        let mut tries = LEAVING_TRIES;
+        loop {
+            let Ok((_, contact)) = self.look(host).await else {
+                return Contact::Unreachable;
+            };
+            let attached = contact.attached.clone();
+            let view = self.view(&host.id, contact);
+            let Contact::Reached(HostView {
+                client: Client::Other { .. },
+                ..
+            }) = view
+            else {
+                return view;
+            };
+            if tries == 0 || attached == self.other {
+                self.other = attached;
+                return view;
+            }
+            tries -= 1;
+            tokio::time::sleep(LEAVING).await;
         }
     }
 
@@ -214,14 +239,14 @@ impl Hosts for SshHosts {
         let Some(link) = link.filter(|link| link.hold.is_none()) else {
             return Ok(());
         };
-        let line = format!("{session} {} {owner}", self.clock.now());
-        match scripts.hold(&line).await {
+        let client = format!("{session} {} {owner}", self.clock.now());
+        match scripts.hold(&client).await {
             Ok(hold) => link.hold = Some(hold),
             // A closing host takes no client any more, and needs none to be closed again.
             Err(facts::HostError::Closing(_)) => {}
             Err(error) => return Err(translated(error)),
         }
-        self.client = Some(line);
+        self.client = Some(client);
         Ok(())
     }
 

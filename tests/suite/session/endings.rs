@@ -172,7 +172,7 @@ fn an_interrupt_while_saving_stops_only_the_waiting() {
     let ended = session.end();
     // Either it was quicker, or it says what the next run will do.
     if ended.code() != 0 {
-        ended.is(75).says("the next run deletes the volume");
+        ended.is(75).says("the next run does the rest");
     }
     let next = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(next.is(0).stdout, "kept\n");

@@ -18,7 +18,7 @@ use xdrive::local::plane::{Plane, RealPlane};
 use crate::harness::{Pty, cache, eventually_within, leaks};
 
 /// How long a whole session may take on a busy machine.
-pub(super) const SESSION: Duration = Duration::from_secs(180);
+pub(super) const SESSION: Duration = Duration::from_mins(3);
 
 /// What the small image has.
 const PROGRAMS: &str = "sh bash cat echo env head id ls mkdir ps rm sleep stat stty touch true";
@@ -183,7 +183,7 @@ impl Site {
     pub(super) fn has_no_leaks(&self) {
         // The supervisor of a terminated instance tidies up beside the session.
         eventually_within(
-            Duration::from_secs(60),
+            Duration::from_mins(1),
             || format!("no leaks, but {:#?}", leaks(&self.dir())),
             || !self.dir().exists() || leaks(&self.dir()).is_empty(),
         );
