@@ -268,12 +268,13 @@ impl Real {
         });
         machines.sort();
         assert_eq!(machines, self.ids("DescribeInstances", "instanceId"));
-        let volumes = self.call("DescribeVolumes", &[]);
-        let plugged = texts(&volumes, "device")
-            .iter()
-            .filter(|device| *device == "/dev/sdf")
-            .count();
-        assert_eq!(self.loops(), plugged);
+        // A volume on its way out is unplugged at once and listed until it is out.
+        Self::until("the loop devices agree with the records", || {
+            let volumes = self.call("DescribeVolumes", &[]);
+            let devices = texts(&volumes, "device");
+            let plugged = devices.iter().filter(|device| *device == "/dev/sdf");
+            self.loops() == plugged.count()
+        });
     }
 }
 
