@@ -37,6 +37,8 @@ impl Pty {
     pub(crate) fn start(mut command: CommandBuilder) -> Self {
         let pair = native_pty_system().openpty(SIZE).unwrap();
         command.env("TERM", "xterm");
+        // A backtrace would scroll what a test looks for off the screen.
+        command.env("RUST_BACKTRACE", "0");
         let modes_before = modes_of(&*pair.master);
         let child = pair.slave.spawn_command(command).unwrap();
         let [rows, columns] = [SIZE.rows, SIZE.cols].map(|side| side.try_into().unwrap());
