@@ -17,7 +17,8 @@ use super::world::{Intent, World};
 use super::{Inner, Local};
 
 /// Programs that a killed process had started, such as losetup(8), outlive it by a moment: the
-/// kernel frees its lock before it tells them that their parent is gone. What they are about to do cannot be seen yet, so cleaning up begins when they must be through…
+/// kernel frees its lock before it tells them that their parent is gone. What they are about to do
+/// cannot be seen yet, so cleaning up begins when they must be through…
 const LAST_GASP: Duration = Duration::from_millis(300);
 /// … and is tried so often, as one may still be in the way.
 const TRIES: u32 = 20;
