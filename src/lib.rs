@@ -21,7 +21,7 @@
 //!
 //! | # | promise | where it is kept |
 //! | --- | --- | --- |
-//! | P1 | a volume is deleted only if it was never attached, or a completed snapshot of it carries its generation | [`drive::proof`] |
+//! | P1 | a volume is deleted only if it was never attached, or a completed snapshot of it carries its generation, or it was made empty and nobody was ever handed it | [`drive::proof`] |
 //! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off | [`drive::proof`], `shell/host/close` |
 //! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
