@@ -13,6 +13,7 @@
 mod container;
 mod ending;
 mod hosts;
+mod inside;
 mod words;
 
 use std::cell::Cell;
@@ -31,13 +32,12 @@ use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::drive::{DriveName, Goal, Outcome, Reconciler, Wanted};
 use crate::ec2::{InstanceId, Market};
 use crate::failure::{Exit, Failure};
-use crate::host::container::{CommandId, Signal as ContainerSignal};
-use crate::host::{Exit as ShellExit, Line, Shell, UserKey};
+use crate::host::UserKey;
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
 
-use container::Inside;
 use hosts::SshHosts;
+use inside::{in_a_command, in_a_shell};
 use words::Teller;
 
 /// What `connect` is asked for.
@@ -283,64 +283,6 @@ impl Session {
             in_a_command(&inside, line, command, &mut self.signals).await
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
-    }
-}
-
-/// The interactive shell: keys go there, so that only what comes from outside arrives here.
-async fn in_a_shell(inside: &Inside, line: Line, signals: &mut Signals) -> anyhow::Result<Ending> {
-    let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
-    let mut shell = Shell::terminal(line, &inside.container.shell(&term)).await?;
-    loop {
-        tokio::select! {
-            exit = shell.ended() => return Ok(ended(exit)),
-            signal = signals.next() => match signal {
-                Signal::Resize => shell.resize(),
-                Signal::Suspend => shell.suspend()?,
-                Signal::Continue => shell.resume()?,
-                Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                    return Ok(Ending::Asked(signal));
-                }
-            },
-        }
-    }
-}
-
-/// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.
-async fn in_a_command(
-    inside: &Inside,
-    line: Line,
-    command: &[String],
-    signals: &mut Signals,
-) -> anyhow::Result<Ending> {
-    let id = CommandId::new()?;
-    let mut shell = Shell::piped(line, &inside.container.command(&id, command)).await?;
-    loop {
-        tokio::select! {
-            exit = shell.ended() => return Ok(ended(exit)),
-            signal = signals.next() => match signal {
-                Signal::Interrupt { again: false } => {
-                    inside.host.signal(&id, ContainerSignal::Interrupt).await?;
-                }
-                Signal::Interrupt { again: true } | Signal::Terminate | Signal::Hangup => {
-                    return Ok(Ending::Asked(signal));
-                }
-                Signal::Suspend => crate::terminal::suspend()?,
-                Signal::Resize | Signal::Continue => {}
-            },
-        }
-    }
-}
-
-fn ended(exit: ShellExit) -> Ending {
-    match exit {
-        ShellExit::Lost(why) => Ending::Failed(
-            Failure::new(
-                Exit::Disconnected,
-                anyhow!("the connection was lost: {why}"),
-            )
-            .hint("xdrive connect again: what was written to the drive is still there"),
-        ),
-        other => Ending::Exit(other.code()),
     }
 }
 
