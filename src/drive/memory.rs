@@ -4,6 +4,9 @@
 //! same end, later. It is laid over in the direction of time only: a generation that was read back
 //! is never shown lower, what was told to terminate never as running, what was made is shown until
 //! the lists do.
+//!
+//! It is public as a value only: the model checker lays the same knowledge over its own lists. What
+//! fills it are the answers to calls (`reconcile`), and nothing else may.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,48 +25,62 @@ use super::tags::{self, Identity, VolumeTags};
 
 /// What one sweep brought, before anything is known about it.
 #[derive(Debug)]
-pub(super) struct Sweep {
-    pub(super) began: BootTime,
-    pub(super) proven: BootTime,
-    pub(super) instances: Vec<(Instance, Contact)>,
-    pub(super) volumes: Vec<Volume>,
-    pub(super) snapshots: Vec<Snapshot>,
+pub struct Sweep {
+    /// When it began.
+    pub began: BootTime,
+    /// When its volumes began to be read.
+    pub proven: BootTime,
+    /// The instances, and what each said of itself.
+    pub instances: Vec<(Instance, Contact)>,
+    /// The volumes, also root disks.
+    pub volumes: Vec<Volume>,
+    /// The snapshots.
+    pub snapshots: Vec<Snapshot>,
     /// Ids that were not in the lists, but are known to this process.
-    pub(super) unlisted: BTreeSet<String>,
+    pub unlisted: BTreeSet<String>,
 }
 
 /// What this process made, was answered, and knows.
 #[derive(Debug, Clone)]
-pub(super) struct Memory {
-    pub(super) who: Identity,
-    pub(super) me: Me,
-    first: Option<BootTime>,
-    /// What was made, as it was answered, and when.
-    pub(super) instances: BTreeMap<InstanceId, (Instance, BootTime)>,
-    pub(super) volumes: BTreeMap<VolumeId, (Volume, BootTime)>,
-    pub(super) snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
+pub struct Memory {
+    /// This session.
+    pub who: Identity,
+    /// What `plan` is told of its own doing.
+    pub me: Me,
+    /// When the first look began.
+    pub first: Option<BootTime>,
+    /// Instances that were made, as it was answered, and when.
+    pub instances: BTreeMap<InstanceId, (Instance, BootTime)>,
+    /// Volumes that were made, as it was answered, and when.
+    pub volumes: BTreeMap<VolumeId, (Volume, BootTime)>,
+    /// Snapshots that were made, as it was answered, and when.
+    pub snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
     /// Ids that were terminated, deleted or given to a fork.
-    pub(super) gone: BTreeSet<String>,
+    pub gone: BTreeSet<String>,
     /// Ids that were claimed.
-    pub(super) claimed: BTreeSet<String>,
-    pub(super) generations: BTreeMap<VolumeId, Generation>,
-    pub(super) formatted: BTreeSet<VolumeId>,
+    pub claimed: BTreeSet<String>,
+    /// The highest generation of each volume that was raised or read back.
+    pub generations: BTreeMap<VolumeId, Generation>,
+    /// Volumes whose format is recorded.
+    pub formatted: BTreeSet<VolumeId>,
     /// Volumes that outlive their instance by now.
-    pub(super) kept: BTreeSet<VolumeId>,
+    pub kept: BTreeSet<VolumeId>,
     /// Attach and detach calls that the lists may not show yet: from where or to where, and when.
-    pub(super) moves: BTreeMap<VolumeId, (AttachmentState, InstanceId, BootTime)>,
+    pub moves: BTreeMap<VolumeId, (AttachmentState, InstanceId, BootTime)>,
     /// Orders that were sent and never answered: repeated as they were, they make nothing twice.
-    pub(super) launch: Option<LaunchOrder>,
-    pub(super) order: Option<(Zone, Source, VolumeOrder)>,
+    pub launch: Option<LaunchOrder>,
+    /// The same of a volume: where it was to be, and from what.
+    pub order: Option<(Zone, Source, VolumeOrder)>,
     /// The fork that each line not chosen is kept in.
-    pub(super) forks: BTreeMap<Option<VolumeId>, DriveName>,
+    pub forks: BTreeMap<Option<VolumeId>, DriveName>,
     /// In which state each thing was last seen, and since when.
-    watched: BTreeMap<String, (String, BootTime)>,
+    pub watched: BTreeMap<String, (String, BootTime)>,
 }
 
 impl Memory {
     /// Remembers nothing yet.
-    pub(super) fn new(who: Identity) -> Self {
+    #[must_use]
+    pub fn new(who: Identity) -> Self {
         let me = Me {
             session: who.session.clone(),
             announced: None,
@@ -96,12 +113,14 @@ impl Memory {
         }
     }
 
-    pub(super) fn session(&self) -> &SessionId {
+    /// This session's id.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
         &self.who.session
     }
 
     /// Reads a sweep and lays what is known over it. `settle` is how stale a list can be.
-    pub(super) fn observe(&mut self, sweep: Sweep, settle: Duration) -> Observed {
+    pub fn observe(&mut self, sweep: Sweep, settle: Duration) -> Observed {
         let Sweep {
             began,
             proven,

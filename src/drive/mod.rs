@@ -15,7 +15,7 @@
 pub mod event;
 pub mod hosts;
 pub mod limits;
-mod memory;
+pub mod memory;
 pub mod name;
 pub mod observed;
 pub mod plan;
