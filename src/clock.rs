@@ -75,6 +75,18 @@ impl BootTime {
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The moment `then` on this clock, which shows `self` when the wall clock shows `wall`. What
+    /// is before this computer's start is its start.
+    #[must_use]
+    pub fn on_this_clock(self, wall: Timestamp, then: Timestamp) -> Self {
+        let ahead = then.duration_since(wall);
+        Self(if ahead.is_negative() {
+            self.0.saturating_sub(ahead.unsigned_abs())
+        } else {
+            self.0 + ahead.unsigned_abs()
+        })
+    }
 }
 
 impl std::ops::Add<Duration> for BootTime {

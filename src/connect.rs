@@ -19,6 +19,7 @@ mod words;
 use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
@@ -39,6 +40,10 @@ use crate::signals::{Signal, Signals};
 use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
 use words::Teller;
+
+/// How long an instance lives without a sign of life from here, if nobody says otherwise: longer
+/// than a laptop is carried from one room to another, shorter than a forgotten GPU hurts.
+const LEASE: Duration = Duration::from_mins(15);
 
 /// What `connect` is asked for.
 #[derive(Debug)]
@@ -171,6 +176,7 @@ impl Session {
                 market: Market::Spot,
             }],
             size: options.size.unwrap_or(SIZE),
+            lease: LEASE,
             settings: Settings::new(
                 options.image.as_deref(),
                 options.instance_type.as_deref(),

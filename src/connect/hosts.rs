@@ -32,6 +32,9 @@ const DEVICE: Duration = Duration::from_secs(30);
 const LEAVING_TRIES: u32 = 10;
 const LEAVING: Duration = Duration::from_millis(200);
 
+/// How long a host waits for its first client before it switches itself off.
+const FIRST_SIGN: Duration = Duration::from_mins(30);
+
 /// Where xdrive logs in: the boot script lets its key in as root on every distribution.
 const PORT: u16 = 22;
 const USER: &str = "root";
@@ -182,6 +185,7 @@ impl SshHosts {
         };
         Contact::Reached(HostView {
             client,
+            guests: 0,
             closing: contact.closing.is_some(),
             mounted,
         })
@@ -201,6 +205,7 @@ impl Hosts for SshHosts {
         Ok(Prepared {
             user_data,
             host_key: host_key.public,
+            first_sign: FIRST_SIGN,
         })
     }
 
@@ -233,6 +238,7 @@ impl Hosts for SshHosts {
         host: &Instance,
         session: &SessionId,
         owner: &str,
+        _lease: Duration,
     ) -> Result<(), HostError> {
         let scripts = self.host(host).await?;
         let link = self.links.get_mut(&host.id);

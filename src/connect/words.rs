@@ -135,6 +135,10 @@ fn waiting(what: &Waiting) -> String {
         Waiting::Copy(id) => format!("wait for snapshot {id} to be completed"),
         Waiting::SnapshotGap(id) => format!("wait until {id} may be snapshotted again"),
         Waiting::Termination(id) => format!("wait for {id} to be gone"),
+        Waiting::Lease(id, until) => format!(
+            "wait for {id} to switch itself off: it does not answer, and its lease ends at \
+             {until:.0}; Ctrl-C leaves it to that"
+        ),
     }
 }
 

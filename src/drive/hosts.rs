@@ -3,9 +3,11 @@
 //! A host is a running instance. Exactly one client may hold it at a time: the first to take the
 //! lock of its client file, which the system releases with the client's connection, also when
 //! that client was killed. Without the lock nobody mounts there; that is what keeps two claims of
-//! one instance apart. `close` latches: a host that began to close is never mounted on again.
+//! one instance apart. `close` latches: a host that began to close is never mounted on again. A
+//! host lives under a lease that its clients renew; when it lapses the host closes and powers off.
 
 use std::future::Future;
+use std::time::Duration;
 
 use crate::ec2::{Instance, VolumeId};
 
@@ -18,6 +20,8 @@ pub struct Prepared {
     pub user_data: Vec<u8>,
     /// The public half of the host key, in OpenSSH's form, for the tag `xdrive:host-key`.
     pub host_key: String,
+    /// How long after its boot the host switches itself off if nobody takes it.
+    pub first_sign: Duration,
 }
 
 /// Who holds a host.
@@ -53,6 +57,8 @@ pub enum Mounted {
 pub struct HostView {
     /// Who holds it.
     pub client: Client,
+    /// How many other clients have joined whoever holds it.
+    pub guests: u32,
     /// Whether a close has begun (it is never taken back).
     pub closing: bool,
     /// What is mounted.
@@ -134,12 +140,14 @@ pub trait Hosts {
 
     /// Takes the host's client lock for this process and keeps it until [`Hosts::release`], the
     /// connection's end or the process's. Succeeds at once if this process has it already.
-    /// [`HostError::Busy`] if another has it. A closing host can still be claimed.
+    /// [`HostError::Busy`] if another has it. A closing host can still be claimed. The host closes
+    /// and powers off when no client has renewed its lease for as long as `lease`.
     fn claim(
         &mut self,
         host: &Instance,
         session: &SessionId,
         owner: &str,
+        lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 
     /// Mounts an attached volume; success if it is mounted already.

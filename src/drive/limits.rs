@@ -19,6 +19,9 @@ pub struct Limits {
     pub snapshot_tries: u32,
     /// How long a volume may be `attaching`.
     pub attaching: Duration,
+    /// How long after the end of its lease a host may still be up: it closes the drive first, its
+    /// last switch is five minutes behind the lease, and the clocks of two laptops differ.
+    pub lease_margin: Duration,
     /// How long a running instance may be out of SSH's reach.
     pub no_ssh: Duration,
     /// How long an instance may be on its way out while it holds the volume.
@@ -46,6 +49,9 @@ impl Limits {
             snapshot_gap: Duration::from_secs(15),
             snapshot_tries: 3,
             attaching: Duration::from_mins(2),
+            // The last switch at five minutes, a minute for the shutdown, and five in which AWS
+            // still takes requests from a computer whose clock is wrong.
+            lease_margin: Duration::from_mins(11),
             no_ssh: Duration::from_mins(5),
             shutting_down: Duration::from_mins(15),
             launches: 3,
@@ -63,6 +69,8 @@ impl Limits {
             poll: Duration::from_millis(25),
             patience: stale + Duration::from_millis(500),
             snapshot_gap: Duration::from_millis(500),
+            // One computer, one clock.
+            lease_margin: Duration::from_mins(6),
             no_ssh: Duration::from_mins(1),
             shutting_down: Duration::from_mins(1),
             attaching: Duration::from_secs(20),

@@ -9,7 +9,8 @@
 //! fills it are the answers to calls (`reconcile`), and nothing else may.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{
@@ -18,8 +19,11 @@ use crate::ec2::{
 };
 
 use super::hosts::Contact;
+use super::limits::Limits;
 use super::name::{DriveName, Generation, SessionId};
-use super::observed::{Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume};
+use super::observed::{
+    Me, Observed, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
+};
 use super::plan::Source;
 use super::tags::{self, Identity, VolumeTags};
 
@@ -28,6 +32,8 @@ use super::tags::{self, Identity, VolumeTags};
 pub struct Sweep {
     /// When it began.
     pub began: BootTime,
+    /// The same moment on the wall clock.
+    pub wall: Timestamp,
     /// When its volumes began to be read.
     pub proven: BootTime,
     /// The instances, and what each said of itself.
@@ -119,10 +125,11 @@ impl Memory {
         &self.who.session
     }
 
-    /// Reads a sweep and lays what is known over it. `settle` is how stale a list can be.
-    pub fn observe(&mut self, sweep: Sweep, settle: Duration) -> Observed {
+    /// Reads a sweep and lays what is known over it.
+    pub fn observe(&mut self, sweep: Sweep, limits: &Limits) -> Observed {
         let Sweep {
             began,
+            wall,
             proven,
             instances,
             volumes,
@@ -131,7 +138,8 @@ impl Memory {
         } = sweep;
         let first = *self.first.get_or_insert(began);
         // What was moved longer ago than any list is old shows by itself.
-        self.moves.retain(|_, (_, _, at)| began < *at + settle);
+        self.moves
+            .retain(|_, (_, _, at)| began < *at + limits.settle);
         let mut seen = Observed {
             me: self.me.clone(),
             first,
@@ -160,7 +168,12 @@ impl Memory {
         }
         for (instance, contact) in instances {
             let listed = !unlisted.contains(instance.id.as_str());
+            let lease = tags::until(&instance.tags).map(|until| SeenLease {
+                until,
+                off_by: began.on_this_clock(wall, until) + limits.lease_margin,
+            });
             let read = self.instance(instance, contact, listed, began);
+            let read = SeenInstance { lease, ..read };
             seen.instances.push(read);
         }
         seen
@@ -203,6 +216,7 @@ impl Memory {
             listed,
             contact,
             since,
+            lease: None,
             id: instance.id,
         }
     }

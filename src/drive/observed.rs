@@ -114,6 +114,18 @@ pub struct SeenInstance {
     pub contact: Contact,
     /// Since when state and contact are as they are.
     pub since: BootTime,
+    /// Its lease, as its tag has it.
+    pub lease: Option<SeenLease>,
+}
+
+/// An instance's lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SeenLease {
+    /// When it ends, by the clock of whoever wrote it; for a person to read.
+    pub until: Timestamp,
+    /// When the host has certainly switched itself off, if the lease is not renewed: its end and
+    /// [`super::Limits::lease_margin`], on this process's clock.
+    pub off_by: BootTime,
 }
 
 /// One volume of the drive.

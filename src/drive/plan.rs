@@ -19,6 +19,8 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::clock::BootTime;
 use crate::ec2::{InstanceId, SnapshotId, VolumeId, Zone};
 
@@ -177,6 +179,8 @@ pub enum Waiting {
     SnapshotGap(VolumeId),
     /// Until an ended instance is gone.
     Termination(InstanceId),
+    /// Until a silent host has certainly switched itself off: some time after its lease ends.
+    Lease(InstanceId, Timestamp),
 }
 
 /// What there is to do.
@@ -257,6 +261,12 @@ impl View<'_> {
     fn patience(&self, what: Waiting, since: BootTime, limit: Duration) -> Option<Next> {
         let passed = self.now.since(since);
         let left = limit.saturating_sub(passed);
+        (!left.is_zero()).then_some(Next::Wait(what, left))
+    }
+
+    /// Waits until a moment has come; `None` if it has.
+    fn until(&self, what: Waiting, moment: BootTime) -> Option<Next> {
+        let left = moment.since(self.now);
         (!left.is_zero()).then_some(Next::Wait(what, left))
     }
 

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::clock::BootTime;
 use crate::ec2::{
     Instance, InstanceId, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId, VolumeState,
@@ -33,6 +35,9 @@ enum QuietBecause {
     NotAttached,
     /// The host said that it has closed; it never mounts again.
     Closed,
+    /// Its lease, which ended then, is past by more than it takes a host to switch itself off,
+    /// and it is silent.
+    LeaseOver(Timestamp),
 }
 
 /// A volume may be deleted (P1).
@@ -76,6 +81,12 @@ impl Quiet {
             QuietBecause::NotAttached
         } else if seen.is_closed(instance) && kept {
             QuietBecause::Closed
+        } else if let Some(lease) = instance.lease
+            && instance.view().is_none()
+            && seen.began >= lease.off_by
+            && kept
+        {
+            QuietBecause::LeaseOver(lease.until)
         } else {
             return None;
         };
@@ -102,6 +113,10 @@ impl Quiet {
         let quiet = match self.because {
             QuietBecause::NotAttached => drives.next().is_none(),
             QuietBecause::Closed => drives.all(|mapping| !mapping.delete_on_termination),
+            QuietBecause::LeaseOver(until) => {
+                tags::until(&instance.tags) == Some(until)
+                    && drives.all(|mapping| !mapping.delete_on_termination)
+            }
         };
         instance.id == self.instance && now.since(self.at) <= LIFE && quiet
     }

@@ -14,6 +14,7 @@ mod sweep;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -38,6 +39,8 @@ pub struct Wanted {
     pub pools: Vec<Pool>,
     /// How large a new drive is; also what a restored one grows to, if that is larger.
     pub size: GibiBytes,
+    /// How long an instance lives without a sign of life from its clients.
+    pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
 }

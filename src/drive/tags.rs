@@ -9,6 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use crate::ec2::Tags;
 
 use super::name::{DriveName, Generation, SessionId};
@@ -23,6 +25,9 @@ pub const SESSION: &str = "xdrive:session";
 pub const OWNER: &str = "xdrive:owner";
 /// On instances: the host's public SSH key.
 pub const HOST_KEY: &str = "xdrive:host-key";
+/// On instances: when the lease ends (RFC 3339, by the clock of whoever wrote it). It is written
+/// before the host is told, so that no host lives longer under its lease than this says.
+pub const UNTIL: &str = "xdrive:until";
 /// On root disks: `root`, so that no root disk is ever taken for a drive's volume.
 pub const DISK: &str = "xdrive:disk";
 /// On volumes: created empty.
@@ -185,12 +190,19 @@ pub fn common(drive: &DriveName, who: &Identity) -> Tags {
     .collect()
 }
 
-/// An instance's tags.
+/// An instance's tags; it switches itself off after `until` if nobody renews its lease.
 #[must_use]
-pub fn instance(drive: &DriveName, who: &Identity, host_key: &str) -> Tags {
+pub fn instance(drive: &DriveName, who: &Identity, host_key: &str, until: Timestamp) -> Tags {
     let mut tags = common(drive, who);
     tags.insert(HOST_KEY.to_owned(), host_key.to_owned());
+    tags.extend(lease(until));
     tags
+}
+
+/// What renewing a lease writes. To the second: nothing is decided by less.
+#[must_use]
+pub fn lease(until: Timestamp) -> Tags {
+    Tags::from([(UNTIL.to_owned(), format!("{until:.0}"))])
 }
 
 /// A root disk's tags.
@@ -285,6 +297,12 @@ pub fn owner(tags: &Tags) -> &str {
 #[must_use]
 pub fn host_key(tags: &Tags) -> Option<&str> {
     tags.get(HOST_KEY).map(String::as_str)
+}
+
+/// When the lease ends; none if it says nothing that can be read.
+#[must_use]
+pub fn until(tags: &Tags) -> Option<Timestamp> {
+    tags.get(UNTIL)?.parse().ok()
 }
 
 /// Reads a volume's tags.
@@ -385,7 +403,7 @@ mod tests {
             op: "o".into(),
         };
         for tags in [
-            instance(&demo(), &who(), "ssh-ed25519 AAAA"),
+            instance(&demo(), &who(), "ssh-ed25519 AAAA", Timestamp::UNIX_EPOCH),
             root(&demo(), &who()),
             volume(
                 &demo(),
@@ -401,6 +419,20 @@ mod tests {
             }
             assert_eq!(owner(&tags), who().owner);
         }
+    }
+
+    #[test]
+    fn a_lease_reads_back_to_the_second() {
+        let until: Timestamp = "2026-03-01T10:20:30.7Z".parse().unwrap();
+        let read = super::until(&lease(until)).unwrap();
+        assert!(
+            read <= until && until.duration_since(read).as_secs() == 0,
+            "{read}"
+        );
+        assert_eq!(
+            super::until(&Tags::from([(UNTIL.into(), "soon".into())])),
+            None
+        );
     }
 
     #[test]

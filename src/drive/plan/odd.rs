@@ -75,7 +75,7 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
 }
 
 /// An instance that does not answer: wait; then replace it if the drive is certainly not mounted
-/// there; else its silence proves nothing.
+/// there. Else its silence proves nothing until its lease is long past.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
     if let Some(wait) = view.patience(waiting, instance.since, view.limits.no_ssh) {
         return wait;
@@ -85,7 +85,13 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
             Step::ShowConsole(instance.id.clone()),
             Step::Terminate(quiet),
         ]),
-        None => view.stuck(Why::Unreachable(instance.id.clone())),
+        None => instance
+            .lease
+            .and_then(|lease| {
+                let waiting = Waiting::Lease(instance.id.clone(), lease.until);
+                view.until(waiting, lease.off_by)
+            })
+            .unwrap_or_else(|| view.stuck(Why::Unreachable(instance.id.clone()))),
     }
 }
 

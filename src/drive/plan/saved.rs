@@ -198,6 +198,10 @@ impl<'a> Ending<'a> {
                     self.view.wait(Waiting::Closing(host.id.clone()))
                 }
                 Client::Other { .. } if !forced => Next::Busy(host.id.clone()),
+                // Who joined this session goes on: the last one to leave saves.
+                Client::Me if answer.guests > 0 && !answer.closing && !forced => {
+                    Next::Busy(host.id.clone())
+                }
                 // A closing host takes no client any more, and needs none.
                 Client::Nobody if !answer.closing => Next::Do(vec![Step::Claim(host.id.clone())]),
                 Client::Nobody | Client::Me | Client::Other { .. } => close,

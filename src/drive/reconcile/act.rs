@@ -97,7 +97,15 @@ impl<H: Hosts> Reconciler<H> {
     async fn claim(&mut self, id: &InstanceId, seen: &Observed) -> Result<(), RunError> {
         let host = self.host(id)?;
         let who = self.memory.who.clone();
-        self.hosts.claim(&host, &who.session, &who.owner).await?;
+        let lease = self.wanted.lease;
+        // First the record, then the host: it never lives longer than the record says.
+        let until = self.clock.now() + lease;
+        if tags::until(&host.tags).is_none_or(|there| there < until) {
+            self.ec2.tag(id.as_str(), &tags::lease(until)).await?;
+        }
+        self.hosts
+            .claim(&host, &who.session, &who.owner, lease)
+            .await?;
         let is_known = seen
             .instance(id)
             .is_some_and(|instance| instance.session == who.session);

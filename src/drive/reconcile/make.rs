@@ -34,6 +34,8 @@ impl<H: Hosts> Reconciler<H> {
         for pool in pools {
             let prepared = self.hosts.prepare(&self.memory.who.session).await?;
             let who = &self.memory.who;
+            // The first lease begins before the first sign of life is overdue.
+            let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
             let order = LaunchOrder {
                 client_token: random_id()?,
                 image: self.wanted.image.clone(),
@@ -41,7 +43,7 @@ impl<H: Hosts> Reconciler<H> {
                 zone: zone.cloned().or(pool.zone),
                 market: pool.market,
                 user_data: prepared.user_data,
-                tags: tags::instance(&self.drive, who, &prepared.host_key),
+                tags: tags::instance(&self.drive, who, &prepared.host_key, until),
                 root_tags: tags::root(&self.drive, who),
             };
             match Box::pin(self.send_launch(order)).await {

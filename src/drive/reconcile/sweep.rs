@@ -18,7 +18,7 @@ impl<H: Hosts> Reconciler<H> {
     /// Looks once.
     pub(super) async fn sweep(&mut self) -> Result<Observed, ec2::Error> {
         let drive = self.drive.as_str();
-        let began = self.clock.boot();
+        let (began, wall) = (self.clock.boot(), self.clock.now());
         let mut unlisted = BTreeSet::new();
 
         let mut listed = self.ec2.instances(drive).await?;
@@ -87,13 +87,14 @@ impl<H: Hosts> Reconciler<H> {
             .collect();
         let sweep = Sweep {
             began,
+            wall,
             proven,
             instances,
             volumes,
             snapshots,
             unlisted,
         };
-        Ok(self.memory.observe(sweep, self.limits.settle))
+        Ok(self.memory.observe(sweep, &self.limits))
     }
 
     /// Whether a thing made then may be missing although it is there.

@@ -1,6 +1,7 @@
 //! Hosts on paper: a lock, a latch, a mount; and the promises that a mount could break.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use xdrive::drive::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
@@ -63,6 +64,7 @@ impl Hosts for PaperHosts {
         Ok(Prepared {
             user_data: b"#!/bin/sh\n".to_vec(),
             host_key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPaper".into(),
+            first_sign: Duration::from_mins(30),
         })
     }
 
@@ -86,12 +88,19 @@ impl Hosts for PaperHosts {
         };
         Contact::Reached(HostView {
             client,
+            guests: 0,
             closing: state.closing,
             mounted,
         })
     }
 
-    async fn claim(&mut self, host: &Instance, _: &SessionId, _: &str) -> Result<(), HostError> {
+    async fn claim(
+        &mut self,
+        host: &Instance,
+        _: &SessionId,
+        _: &str,
+        _: Duration,
+    ) -> Result<(), HostError> {
         self.reach(host).await?;
         let mut hidden = self.hidden.lock().unwrap();
         let state = hidden.hosts.entry(host.id.to_string()).or_default();

@@ -346,6 +346,7 @@ fn wanted() -> Wanted {
             market: Market::OnDemand,
         }],
         size: 2,
+        lease: std::time::Duration::from_mins(15),
         settings: Settings::default(),
     }
 }

@@ -81,6 +81,7 @@ pub(super) fn host(number: u8) -> SeenInstance {
         listed: true,
         contact: answers(Client::Me, false, Mounted::Nothing),
         since: at(NOW - 60),
+        lease: None,
     }
 }
 
@@ -104,6 +105,7 @@ pub(super) fn somebody() -> Client {
 pub(super) fn answers(client: Client, closing: bool, mounted: Mounted) -> Contact {
     Contact::Reached(HostView {
         client,
+        guests: 0,
         closing,
         mounted,
     })
