@@ -49,6 +49,7 @@ pub enum Endpoint {
 pub struct Ec2 {
     pub(super) patient: aws_sdk_ec2::Client,
     pub(super) once: aws_sdk_ec2::Client,
+    pub(super) ebs: aws_sdk_ebs::Client,
     pub(super) clock: Clock,
     sts: aws_sdk_sts::Client,
 }
@@ -102,11 +103,16 @@ impl Ec2 {
     }
 
     fn configured(config: &SdkConfig, clock: Clock) -> Self {
-        // A budget of its own: by default all clients of a process that speak to the same region
+        // Budgets of their own: by default all clients of a process that speak to the same region
         // share one, and one that fails much would leave the others without retries.
+        let partition = |name| RetryPartition::custom(name).build();
         let patient = aws_sdk_ec2::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
-            .retry_partition(RetryPartition::custom("xdrive").build())
+            .retry_partition(partition("xdrive"))
+            .build();
+        let ebs = aws_sdk_ebs::config::Builder::from(config)
+            .retry_config(RetryConfig::standard())
+            .retry_partition(partition("xdrive-ebs"))
             .build();
         let once = patient
             .to_builder()
@@ -115,6 +121,7 @@ impl Ec2 {
         Self {
             patient: aws_sdk_ec2::Client::from_conf(patient),
             once: aws_sdk_ec2::Client::from_conf(once),
+            ebs: aws_sdk_ebs::Client::from_conf(ebs),
             sts: aws_sdk_sts::Client::new(config),
             clock,
         }

@@ -156,12 +156,14 @@ fn kind(code: &str, status: u16) -> Kind {
         | "MaxIOPSLimitExceeded"
         | "ResourceCountExceeded"
         | "ResourceLimitExceeded"
+        | "ServiceQuotaExceededException"
         | "SnapshotLimitExceeded"
         | "TagLimitExceeded"
         | "VcpuLimitExceeded"
         | "VolumeLimitExceeded" => Kind::Quota,
         // Not the account's quota: they pass when a pending snapshot completes, or in 15 s.
         "ConcurrentSnapshotLimitExceeded"
+        | "ConcurrentLimitExceededException"
         | "PendingSnapshotLimitExceeded"
         | "SnapshotCreationPerVolumeRateExceeded" => Kind::Throttled,
         "AttachmentLimitExceeded"
@@ -189,9 +191,16 @@ fn kind(code: &str, status: u16) -> Kind {
         | "InvalidClientTokenId"
         | "MissingAuthenticationToken"
         | "RequestExpired"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationTokenException"
         | "SignatureDoesNotMatch"
         | "UnrecognizedClientException" => Kind::Credentials,
-        "InternalError" | "InternalFailure" | "ServiceUnavailable" | "Unavailable" => Kind::Server,
+        "InternalError"
+        | "InternalFailure"
+        | "InternalServerException"
+        | "ServiceUnavailable"
+        | "Unavailable" => Kind::Server,
+        "ResourceNotFoundException" => Kind::NotFound,
         _ if code.ends_with(".NotFound") => Kind::NotFound,
         _ if status >= 500 => Kind::Server,
         _ => Kind::Invalid,
@@ -250,6 +259,9 @@ mod tests {
             ),
             ("InvalidVolume.NotFound", 400, Kind::NotFound),
             ("InvalidInstanceID.NotFound", 400, Kind::NotFound),
+            ("ResourceNotFoundException", 404, Kind::NotFound),
+            ("ValidationException", 400, Kind::Invalid),
+            ("InternalServerException", 500, Kind::Server),
             ("InvalidInstanceID.Malformed", 400, Kind::Invalid),
             ("VolumeInUse", 400, Kind::State),
             ("IncorrectState", 400, Kind::State),

@@ -7,6 +7,7 @@
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 
+mod blocks;
 mod change;
 mod client;
 mod convert;
@@ -14,6 +15,7 @@ mod describe;
 mod error;
 mod model;
 
+pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
 pub use client::{Ec2, Endpoint};
 pub use error::{Error, Kind};

@@ -35,7 +35,7 @@ pub use settings::{PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
-use plane::{Plane, RealPlane};
+use plane::{Plane, RealPlane, Sheet};
 use store::Store;
 use wire::{ApiError, Params, Xml};
 
@@ -210,6 +210,21 @@ impl Local {
                 (None, None) => return Err(calls::no_such_id(id)),
             };
             failed.get_or_insert(now);
+            Ok(())
+        })
+    }
+
+    /// Writes `sheet` on the paper volume or snapshot `id`: what a host that formats, mounts or
+    /// unmounts it would have written there. Real disks are written by their hosts alone.
+    pub fn write(&self, id: &str, sheet: Sheet) -> Result<(), ApiError> {
+        self.change(|change| {
+            let world = &mut change.world;
+            let there = match (world.volumes.get_mut(id), world.snapshots.get_mut(id)) {
+                _ if world.real => None,
+                (Some(volume), _) => Some(&mut volume.sheet),
+                (None, snapshot) => snapshot.map(|snapshot| &mut snapshot.sheet),
+            };
+            *there.ok_or_else(|| calls::no_such_id(id))? = Some(sheet);
             Ok(())
         })
     }

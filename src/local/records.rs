@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::plane::Up;
+use super::plane::{Sheet, Up};
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +193,9 @@ pub(super) struct Volume {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
     pub(super) attachments: Vec<Attachment>,
+    /// What is on it, where it is of paper and something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sheet: Option<Sheet>,
     pub(super) tags: Tags,
 }
 
@@ -245,6 +248,9 @@ pub(super) struct Snapshot {
     pub(super) failed: Option<Timestamp>,
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
+    /// As [`Volume::sheet`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sheet: Option<Sheet>,
     pub(super) tags: Tags,
 }
 

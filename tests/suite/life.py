@@ -4,6 +4,8 @@ Where it connects comes from the environment alone, as `xdrive local env` prints
 that boto3 cannot read, any waiter that never ends, any unexpected error fails it.
 """
 
+import base64
+import hashlib
 import time
 
 import boto3
@@ -28,10 +30,30 @@ def main():
     refused("VolumeInUse", ec2.delete_volume, VolumeId=volume)
     send_key(instance, zone)
     snapshot = save(volume, instance)
+    read_blocks(snapshot)
     restore(snapshot, zone)
     count_pages(zone)
     end(instance, snapshot)
     print("life: lived")
+
+
+def read_blocks(snapshot):
+    """What was written is listed and comes with its checksum; what was not cannot be asked for."""
+    ebs = boto3.client("ebs")
+    listed = ebs.list_snapshot_blocks(SnapshotId=snapshot)
+    assert listed["BlockSize"] == 512 << 10 and listed["VolumeSize"] > 0, listed
+    for block in listed["Blocks"][:2]:
+        answer = ebs.get_snapshot_block(SnapshotId=snapshot, **block)
+        data = answer["BlockData"].read()
+        digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
+        assert (len(data), digest) == (answer["DataLength"], answer["Checksum"]), block
+    with_wrong_token = dict(BlockIndex=0, BlockToken="AAAA")
+    try:
+        ebs.get_snapshot_block(SnapshotId=snapshot, **with_wrong_token)
+    except ebs.exceptions.ValidationException as error:
+        assert error.response["Reason"] == "INVALID_BLOCK_TOKEN", error.response
+    else:
+        raise AssertionError("a block was given away for a wrong token")
 
 
 def look_around():

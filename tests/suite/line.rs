@@ -120,7 +120,19 @@ impl HttpConnector for Line {
     }
 }
 
-fn action(request: &HttpRequest) -> String {
+/// What a request asks for: named in its body, or known by its path.
+pub(crate) fn action(request: &HttpRequest) -> String {
+    let uri = request.uri();
+    let path = uri.split_once('?').map_or(uri, |(path, _)| path);
+    if let Some((_, path)) = path.split_once("/snapshots/") {
+        let listed = path.ends_with("/blocks");
+        let action = if listed {
+            "ListSnapshotBlocks"
+        } else {
+            "GetSnapshotBlock"
+        };
+        return action.to_owned();
+    }
     form_urlencoded::parse(request.body().bytes().unwrap_or_default())
         .find(|(name, _)| name == "Action")
         .map(|(_, action)| action.into_owned())

@@ -1,6 +1,7 @@
 //! Every call of `Ec2`, through the real SDK, against a paper EC2: the SDK's own parser is the
 //! judge of what the wire writes.
 
+mod blocks;
 mod errors;
 mod life;
 mod lists;

@@ -161,6 +161,7 @@ fn launch_one(
             detached: None,
             delete_on_termination: vec![(now, order.root.delete_on_termination)],
         }],
+        sheet: None,
         tags: tags("volume"),
     };
     change.world.volumes.insert(new_id("vol-")?, root);

@@ -7,6 +7,7 @@
 
 mod account;
 mod attachments;
+mod blocks;
 mod filter;
 mod groups;
 mod images;
@@ -405,6 +406,21 @@ const CALLS: &[Call] = &[
             "IpPermissions.#.IpRanges.#.Description",
             "SecurityGroupRuleId.#",
         ]
+    ),
+    call!(
+        "ListSnapshotBlocks",
+        Run::Read(blocks::list),
+        [
+            "SnapshotId!",
+            "MaxResults",
+            "NextToken",
+            "StartingBlockIndex"
+        ]
+    ),
+    call!(
+        "GetSnapshotBlock",
+        Run::Read(blocks::get),
+        ["SnapshotId!", "BlockIndex!", "BlockToken!"]
     ),
     call!("GetCallerIdentity", Run::Read(account::caller), []),
     call!(

@@ -84,6 +84,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         ));
     }
     let (gib, encrypted) = (volume.gib, volume.encrypted);
+    let sheet = volume.sheet.clone();
     let id = new_id("snap-")?;
     change
         .effect(Intent::Sweep, |plane| plane.create_snapshot(&id, volume_id))
@@ -98,6 +99,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         failed: None,
         deleting: None,
         deleted: None,
+        sheet,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
     };
     let answer = item(&id, &snapshot, now);

@@ -13,6 +13,7 @@
 //! exist: records are the store's. Nothing runs on: the supervisor ends with its instance, the
 //! instance with its supervisor.
 
+mod blocks;
 mod cgroup;
 mod computer;
 mod console;
@@ -25,6 +26,7 @@ mod loops;
 mod machine;
 mod metadata;
 mod network;
+mod paper;
 mod process;
 mod program;
 mod supervisor;
@@ -33,6 +35,8 @@ mod sweep;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use blocks::BLOCK;
+pub use paper::Sheet;
 use process::Process;
 pub use supervisor::supervise;
 
@@ -213,6 +217,22 @@ impl Plane {
         match self {
             Self::Paper => Ok(()),
             Self::Real(real) => real.delete_copy(snapshot),
+        }
+    }
+
+    /// The blocks of a snapshot that may hold something, in order; on paper there are none.
+    pub fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
+        match self {
+            Self::Paper => Ok(Vec::new()),
+            Self::Real(real) => real.blocks(snapshot),
+        }
+    }
+
+    /// One whole block of a snapshot; all zeros where nothing was ever written.
+    pub fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
+        match self {
+            Self::Paper => Ok(vec![0; BLOCK]),
+            Self::Real(real) => real.block(snapshot, index),
         }
     }
 

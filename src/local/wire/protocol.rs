@@ -1,11 +1,12 @@
-//! The three services that share the address: how each writes what it is asked and answers.
+//! The services that share the address: how each writes what it is asked and answers.
 //!
 //! Sources: Amazon EC2 API reference, *Query requests* and *Error codes*; STS API reference,
 //! *Making query requests*; smithy.io, *AWS JSON 1.1 protocol*.
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
+use super::rest;
 use super::signature::{Refusal, SKEW};
 use super::xml::{Xml, is_carried};
 use super::{ApiError, Params};
@@ -25,6 +26,8 @@ pub(super) enum Service {
     Ec2,
     Sts,
     InstanceConnect,
+    /// The EBS direct APIs.
+    Ebs,
 }
 
 /// What is asked.
@@ -38,9 +41,9 @@ pub(super) struct Question {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) content_type: &'static str,
-    /// `x-amzn-errortype`, which the JSON protocol repeats the code in.
-    pub(super) error_type: Option<HeaderValue>,
-    pub(super) body: String,
+    /// What the service says in headers of its own, such as `x-amzn-errortype`.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) body: Bytes,
 }
 
 impl Service {
@@ -48,6 +51,9 @@ impl Service {
     pub(super) fn of(request: &http::Request<Bytes>) -> Self {
         if request.headers().contains_key(TARGET) {
             return Self::InstanceConnect;
+        }
+        if rest::is_for_blocks(request) {
+            return Self::Ebs;
         }
         let is_sts =
             pairs(request).any(|(name, value)| name == "Version" && value == Self::Sts.version());
@@ -60,6 +66,7 @@ impl Service {
             Self::Ec2 => "ec2",
             Self::Sts => "sts",
             Self::InstanceConnect => "ec2-instance-connect",
+            Self::Ebs => "ebs",
         }
     }
 
@@ -68,13 +75,14 @@ impl Service {
             Self::Ec2 => "2016-11-15",
             Self::Sts => "2011-06-15",
             Self::InstanceConnect => "2018-04-02",
+            Self::Ebs => "2019-11-02",
         }
     }
 
     fn xmlns(self) -> String {
         let host = match self {
             Self::Ec2 => "http://ec2.amazonaws.com",
-            Self::Sts | Self::InstanceConnect => "https://sts.amazonaws.com",
+            Self::Sts | Self::InstanceConnect | Self::Ebs => "https://sts.amazonaws.com",
         };
         format!("{host}/doc/{}/", self.version())
     }
@@ -83,6 +91,7 @@ impl Service {
     pub(super) fn read(self, request: &http::Request<Bytes>) -> Result<Question, ApiError> {
         match self {
             Self::InstanceConnect => read_json(request),
+            Self::Ebs => rest::read(request),
             Self::Ec2 | Self::Sts => self.read_query(request),
         }
     }
@@ -118,7 +127,10 @@ impl Service {
             ));
         }
         // One table of calls stands behind all services: keep each to its own.
-        if (action == CALLER) != (self == Self::Sts) || action == SEND_KEY {
+        if (action == CALLER) != (self == Self::Sts)
+            || action == SEND_KEY
+            || rest::is_action(&action)
+        {
             return Err(ApiError::client(
                 "InvalidAction",
                 format!("The action {action} is not valid for this web service."),
@@ -130,6 +142,7 @@ impl Service {
     /// Writes an answer.
     pub(super) fn write(self, answer: Xml, request_id: &str) -> Answer {
         let body = match self {
+            Self::Ebs => return rest::write(&answer),
             Self::InstanceConnect => write_json(&answer, request_id),
             Self::Ec2 => {
                 let mut root = answer;
@@ -146,8 +159,8 @@ impl Service {
         Answer {
             status: StatusCode::OK,
             content_type: self.content_type(),
-            error_type: None,
-            body,
+            headers: Vec::new(),
+            body: body.into(),
         }
     }
 
@@ -156,6 +169,7 @@ impl Service {
         let code = Xml::text("Code", &error.code);
         let message = Xml::text("Message", &error.message);
         let body = match self {
+            Self::Ebs => return rest::write_error(error),
             Self::Ec2 => Xml::node(
                 "Response",
                 [
@@ -186,11 +200,11 @@ impl Service {
         Answer {
             status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             content_type: self.content_type(),
-            error_type: match self {
-                Self::InstanceConnect => HeaderValue::from_str(&error.code).ok(),
-                Self::Ec2 | Self::Sts => None,
+            headers: match self {
+                Self::InstanceConnect => error_type(&error.code),
+                Self::Ec2 | Self::Sts | Self::Ebs => Vec::new(),
             },
-            body,
+            body: body.into(),
         }
     }
 
@@ -199,6 +213,7 @@ impl Service {
             Self::Ec2 => "text/xml;charset=UTF-8",
             Self::Sts => "text/xml",
             Self::InstanceConnect => "application/x-amz-json-1.1",
+            Self::Ebs => rest::JSON,
         }
     }
 
@@ -208,7 +223,7 @@ impl Service {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
             Self::Sts => refuse_in_words(refusal),
-            Self::InstanceConnect => {
+            Self::InstanceConnect | Self::Ebs => {
                 let (_, code, message) = refuse_in_words(refusal);
                 let code = match code {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
@@ -216,7 +231,8 @@ impl Service {
                     "InvalidClientTokenId" => "UnrecognizedClientException",
                     _ => "InvalidSignatureException",
                 };
-                (400, code, message)
+                let status = if self == Self::Ebs { 403 } else { 400 };
+                (status, code, message)
             }
         };
         ApiError {
@@ -225,6 +241,15 @@ impl Service {
             message,
         }
     }
+}
+
+/// The header in which JSON services repeat an error's code.
+pub(super) fn error_type(code: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_static("x-amzn-errortype");
+    HeaderValue::from_str(code)
+        .map(|code| (name, code))
+        .into_iter()
+        .collect()
 }
 
 fn refuse_as_ec2(refusal: &Refusal) -> (u16, &'static str, String) {

@@ -66,7 +66,7 @@ impl Desk<'_> {
     }
 
     fn finish(&self, answer: Answer, request_id: &str) -> http::Response<Bytes> {
-        let mut response = http::Response::new(Bytes::from(answer.body));
+        let mut response = http::Response::new(answer.body);
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
@@ -79,9 +79,7 @@ impl Desk<'_> {
         if let Ok(id) = HeaderValue::from_str(request_id) {
             headers.insert(HeaderName::from_static("x-amzn-requestid"), id);
         }
-        if let Some(error_type) = answer.error_type {
-            headers.insert(HeaderName::from_static("x-amzn-errortype"), error_type);
-        }
+        headers.extend(answer.headers);
         response
     }
 }

@@ -1,5 +1,6 @@
 //! The data plane, real: instances that boot, disks that are plugged in, and nothing left.
 
+mod blocks;
 mod disks;
 mod instances;
 mod missing;

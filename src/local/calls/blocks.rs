@@ -1,0 +1,141 @@
+//! The EBS direct APIs: what is in a snapshot, block by block.
+//!
+//! Source: EBS direct APIs reference, and EBS user guide, *Use EBS direct APIs to access the
+//! contents of an EBS snapshot*. A block is 512 KiB; what was never written is not listed; a token
+//! is good for one block of one snapshot until the time named. A snapshot that is not completed
+//! cannot be asked.
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+
+use super::request::Request;
+use super::{Answer, Reading};
+use crate::local::plane::BLOCK;
+use crate::local::records::Snapshot;
+use crate::local::wire::{ApiError, Xml, blob};
+
+/// How long block tokens are good.
+const TOKEN: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// The least and the most that a page may be asked to hold.
+const PAGES: std::ops::RangeInclusive<u32> = 100..=10_000;
+
+/// `ListSnapshotBlocks`.
+pub(super) fn list(reading: &Reading<'_>) -> Answer {
+    let request = reading.request;
+    let (id, snapshot) = snapshot(reading)?;
+    let start = match request.text("NextToken") {
+        Some(token) => page(token).ok_or_else(|| invalid("INVALID_PAGE_TOKEN", "pageToken"))?,
+        None => number(request, "StartingBlockIndex")?.unwrap_or(0),
+    };
+    let limit = number(request, "MaxResults")?.unwrap_or(*PAGES.end());
+    // Fewer are asked for in vain (EBS user guide, *Frequently asked questions*).
+    let limit = limit.clamp(*PAGES.start(), *PAGES.end()) as usize;
+    let mut rest = blocks(reading, id, snapshot)?
+        .into_iter()
+        .filter(|index| *index >= start);
+    let listed: Vec<u32> = rest.by_ref().take(limit).collect();
+    let expiry = reading.now + TOKEN;
+    let items = listed.into_iter().map(|index| {
+        vec![
+            Xml::text("BlockIndex", index),
+            Xml::text("BlockToken", token(reading, id, index, expiry.as_second())),
+        ]
+    });
+    let mut answer = vec![
+        Xml::list("Blocks", items),
+        Xml::text("ExpiryTime", expiry.as_second()),
+        Xml::text("VolumeSize", snapshot.gib),
+        Xml::text("BlockSize", BLOCK),
+    ];
+    let next = rest.next().map(|index| blob::encode(&index.to_be_bytes()));
+    answer.extend(next.map(|next| Xml::text("NextToken", next)));
+    Ok(answer)
+}
+
+/// `GetSnapshotBlock`.
+pub(super) fn get(reading: &Reading<'_>) -> Answer {
+    let request = reading.request;
+    let (id, snapshot) = snapshot(reading)?;
+    let index = number(request, "BlockIndex")?
+        .ok_or_else(|| invalid("INVALID_PARAMETER_VALUE", "blockIndex"))?;
+    let given = request.required("BlockToken")?;
+    let good = expiry(given).is_some_and(|expiry| {
+        token(reading, id, index, expiry) == given
+            && Timestamp::from_second(expiry).is_ok_and(|expiry| reading.now < expiry)
+    });
+    if !good {
+        return Err(invalid("INVALID_BLOCK_TOKEN", "blockToken"));
+    }
+    let data = match &snapshot.sheet {
+        Some(sheet) if index == 0 => sheet.block(),
+        _ => reading.inner.plane.block(id, index)?,
+    };
+    Ok(vec![
+        Xml::text("BlockData", blob::encode(&data)),
+        Xml::text("DataLength", data.len()),
+        Xml::text("Checksum", blob::encode(&Sha256::digest(&data))),
+        Xml::text("ChecksumAlgorithm", "SHA256"),
+    ])
+}
+
+/// The snapshot asked about: known, whole, and not on its way out.
+fn snapshot<'a>(reading: &'a Reading<'_>) -> Result<(&'a str, &'a Snapshot), ApiError> {
+    let id = reading.request.required("SnapshotId")?;
+    let found = reading.world.snapshots.get(id);
+    let found = found.filter(|snapshot| snapshot.deleting.is_none_or(|at| reading.reads < at));
+    match found.and_then(|snapshot| Some((snapshot, snapshot.state(reading.reads)?))) {
+        Some((snapshot, "completed")) => Ok((id, snapshot)),
+        Some((_, state)) => Err(ApiError::client(
+            "ValidationException.INVALID_SNAPSHOT_ID",
+            format!("The snapshot '{id}' is in the '{state}' state."),
+        )),
+        None => Err(ApiError {
+            status: 404,
+            code: "ResourceNotFoundException.SNAPSHOT_NOT_FOUND".to_owned(),
+            message: format!("The snapshot '{id}' does not exist."),
+        }),
+    }
+}
+
+fn blocks(reading: &Reading<'_>, id: &str, snapshot: &Snapshot) -> Result<Vec<u32>, ApiError> {
+    if snapshot.sheet.is_some() {
+        return Ok(vec![0]);
+    }
+    Ok(reading.inner.plane.blocks(id)?)
+}
+
+fn number(request: Request<'_>, name: &'static str) -> Result<Option<u32>, ApiError> {
+    request
+        .number(name)
+        .map_err(|_| invalid("INVALID_PARAMETER_VALUE", name))
+}
+
+/// A block's token: its expiry, and what only this folder can compute for it.
+fn token(reading: &Reading<'_>, snapshot: &str, index: u32, expiry: i64) -> String {
+    let mut digest = Sha256::new();
+    digest.update(&reading.inner.credentials.secret_access_key);
+    digest.update(format!("{snapshot} {index} {expiry}"));
+    let mut token = expiry.to_be_bytes().to_vec();
+    token.extend_from_slice(&digest.finalize()[..24]);
+    blob::encode(&token)
+}
+
+/// The expiry that a token names, in seconds since 1970.
+fn expiry(token: &str) -> Option<i64> {
+    let bytes = blob::decode(token)?;
+    Some(i64::from_be_bytes(*bytes.first_chunk()?))
+}
+
+/// The block that a page token says comes next.
+fn page(token: &str) -> Option<u32> {
+    let bytes = blob::decode(token)?;
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}
+
+fn invalid(reason: &str, name: &str) -> ApiError {
+    ApiError::client(
+        format!("ValidationException.{reason}"),
+        format!("The value of {name} is not valid."),
+    )
+}

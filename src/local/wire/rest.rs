@@ -1,0 +1,151 @@
+//! The EBS direct APIs on the wire: questions in the path, answers in JSON, blocks as they are.
+//!
+//! Sources: EBS direct APIs reference, *ListSnapshotBlocks*, *GetSnapshotBlock*; smithy.io, *AWS
+//! restJson1 protocol*. An error's reason, which only this service has, stands behind a dot in its
+//! code until it is written: `ValidationException.INVALID_BLOCK_TOKEN`.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::protocol::{Answer, Question, error_type};
+use super::{ApiError, Params, Xml, blob};
+
+/// How answers without a block are written.
+pub(super) const JSON: &str = "application/json";
+
+const LIST: &str = "ListSnapshotBlocks";
+const GET: &str = "GetSnapshotBlock";
+
+/// Whether one of this service's actions is called so.
+pub(super) fn is_action(action: &str) -> bool {
+    matches!(action, LIST | GET)
+}
+
+/// Whether a request is for this service: the other ones have no paths.
+pub(super) fn is_for_blocks(request: &http::Request<Bytes>) -> bool {
+    request.uri().path().starts_with("/snapshots")
+}
+
+/// Reads a question.
+pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
+    let unknown = || ApiError {
+        status: 404,
+        code: "UnknownOperationException".to_owned(),
+        message: String::new(),
+    };
+    if request.method() != Method::GET {
+        return Err(unknown());
+    }
+    let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
+    let (action, mut params) = match path[..] {
+        ["snapshots", id, "blocks"] => (LIST, vec![("SnapshotId", id.to_owned())]),
+        ["snapshots", id, "blocks", index] => (
+            GET,
+            vec![
+                ("SnapshotId", id.to_owned()),
+                ("BlockIndex", index.to_owned()),
+            ],
+        ),
+        _ => return Err(unknown()),
+    };
+    let query = request.uri().query().unwrap_or_default();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let name = match (action, name.as_ref()) {
+            (LIST, "maxResults") => "MaxResults",
+            (LIST, "pageToken") => "NextToken",
+            (LIST, "startingBlockIndex") => "StartingBlockIndex",
+            (GET, "blockToken") => "BlockToken",
+            _ => {
+                return Err(ApiError::client(
+                    "ValidationException.INVALID_PARAMETER_VALUE",
+                    format!("The parameter {name} is not recognized"),
+                ));
+            }
+        };
+        params.push((name, value.into_owned()));
+    }
+    Ok(Question {
+        action: action.to_owned(),
+        params: Params::new(params.into_iter().map(|(name, value)| (name.into(), value))),
+    })
+}
+
+/// Writes an answer.
+pub(super) fn write(answer: &Xml) -> Answer {
+    let data = text(answer, "BlockData").and_then(blob::decode);
+    let Some(data) = data else {
+        return Answer {
+            status: StatusCode::OK,
+            content_type: JSON,
+            headers: Vec::new(),
+            body: list(answer).to_string().into(),
+        };
+    };
+    let header = |name: &'static str, of: &str| {
+        let value = HeaderValue::from_str(text(answer, of)?).ok()?;
+        Some((HeaderName::from_static(name), value))
+    };
+    let headers = [
+        header("x-amz-data-length", "DataLength"),
+        header("x-amz-checksum", "Checksum"),
+        header("x-amz-checksum-algorithm", "ChecksumAlgorithm"),
+    ];
+    Answer {
+        status: StatusCode::OK,
+        content_type: "application/octet-stream",
+        headers: headers.into_iter().flatten().collect(),
+        body: data.into(),
+    }
+}
+
+/// Writes a refusal. What the table of calls says in EC2's words is said in this service's.
+pub(super) fn write_error(error: &ApiError) -> Answer {
+    let (code, reason) = match error.code.split_once('.') {
+        Some((code, reason)) => (code, Some(reason)),
+        None => (error.code.as_str(), None),
+    };
+    let (status, code) = match code {
+        "RequestLimitExceeded" => (400, "RequestThrottledException"),
+        code if code.ends_with("Exception") => (error.status, code),
+        _ if error.status >= 500 => (500, "InternalServerException"),
+        _ => (400, "ValidationException"),
+    };
+    let mut body = Map::from_iter([("Message".to_owned(), error.message.clone().into())]);
+    if let Some(reason) = reason {
+        body.insert("Reason".to_owned(), reason.into());
+    }
+    Answer {
+        status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        content_type: JSON,
+        headers: error_type(code),
+        body: Value::Object(body).to_string().into(),
+    }
+}
+
+fn list(answer: &Xml) -> Value {
+    let number = |of: &Xml, name| text(of, name).and_then(|text| text.parse::<i64>().ok());
+    let blocks = answer.children.iter().find(|child| child.name == "Blocks");
+    let blocks: Vec<Value> = blocks
+        .into_iter()
+        .flat_map(|blocks| &blocks.children)
+        .map(|block| {
+            json!({
+                "BlockIndex": number(block, "BlockIndex"),
+                "BlockToken": text(block, "BlockToken"),
+            })
+        })
+        .collect();
+    json!({
+        "Blocks": blocks,
+        "ExpiryTime": number(answer, "ExpiryTime"),
+        "VolumeSize": number(answer, "VolumeSize"),
+        "BlockSize": number(answer, "BlockSize"),
+        "NextToken": text(answer, "NextToken"),
+    })
+}
+
+fn text<'a>(of: &'a Xml, name: &str) -> Option<&'a str> {
+    let child = of.children.iter().find(|child| child.name == name)?;
+    child.text.as_deref()
+}

@@ -1,0 +1,82 @@
+//! Blocks of real snapshots: what the disk's file holds, its holes left out.
+
+use std::os::unix::fs::FileExt as _;
+
+use tempfile::TempDir;
+use xdrive::local::plane::{BLOCK, Plane, RealPlane};
+
+struct Disks {
+    plane: Plane,
+    dir: TempDir,
+}
+
+impl Disks {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let plane = Plane::Real(RealPlane {
+            dir: dir.path().to_owned(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: dir.path().join("cache"),
+        });
+        Self { plane, dir }
+    }
+
+    /// Writes `bytes` where they are asked for. An attached volume keeps the disks in place.
+    fn write(&self, volume: &str, writes: &[(usize, &[u8])]) {
+        let folder = self.dir.path().join("disks");
+        let store = self.dir.path().join("disks.xfs");
+        let mounted = store.exists();
+        if mounted {
+            let mount = std::process::Command::new("mount")
+                .args(["-o", "loop"])
+                .args([&store, &folder])
+                .status();
+            assert!(mount.unwrap().success());
+        }
+        let path = folder.join(format!("{volume}.img"));
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        for (at, bytes) in writes {
+            file.write_all_at(bytes, *at as u64).unwrap();
+        }
+        drop(file);
+        if mounted {
+            let unmount = std::process::Command::new("umount").arg(&folder).status();
+            assert!(unmount.unwrap().success());
+        }
+    }
+}
+
+impl Drop for Disks {
+    fn drop(&mut self) {
+        if let Err(error) = self.plane.sweep(&[], &[], &[]) {
+            assert!(std::thread::panicking(), "{error}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root (loop devices, and an XFS where the disk has no reflinks)"]
+fn a_snapshot_lists_what_was_written_and_gives_it_as_it_was() {
+    let disks = Disks::new();
+    let plane = &disks.plane;
+    plane.create_volume("vol-1", 1, None).unwrap();
+    plane.create_snapshot("snap-0", "vol-1").unwrap();
+    assert_eq!(plane.blocks("snap-0").unwrap(), Vec::<u32>::new());
+    // In the first block; across the third and fourth; at the very end.
+    let end = (1 << 30) - 1;
+    disks.write(
+        "vol-1",
+        &[(1024, b"one"), (4 * BLOCK - 4, b"between!"), (end, b"z")],
+    );
+    plane.create_snapshot("snap-1", "vol-1").unwrap();
+    let last = (1 << 30) / u32::try_from(BLOCK).unwrap() - 1;
+    assert_eq!(plane.blocks("snap-1").unwrap(), [0, 3, 4, last]);
+    let block = |index| plane.block("snap-1", index).unwrap();
+    assert_eq!(&block(0)[1024..1027], b"one");
+    assert_eq!(&block(3)[BLOCK - 4..], b"betw");
+    assert_eq!(&block(4)[..4], b"een!");
+    assert_eq!(block(last)[BLOCK - 1], b'z');
+    assert_eq!(block(1), vec![0; BLOCK]);
+    plane.block("snap-1", last + 1).unwrap_err();
+    plane.blocks("snap-9").unwrap_err();
+}

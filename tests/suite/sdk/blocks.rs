@@ -1,0 +1,143 @@
+//! The contents of snapshots: what was written is given, with its checksum, and nothing else.
+
+use std::time::Duration;
+
+use xdrive::ec2::{BLOCK, Kind, SnapshotId, SnapshotState, VolumeId};
+use xdrive::local::plane::Sheet;
+use xdrive::local::{Fault, Preset};
+
+use super::{Scene, tags, until, volume_order};
+use crate::line::Trouble;
+
+const UUID: [u8; 16] = *b"0123456789abcdef";
+
+async fn volume(scene: &Scene) -> VolumeId {
+    let id = scene
+        .ec2
+        .create_volume(&volume_order("one"))
+        .await
+        .unwrap()
+        .id;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    id
+}
+
+async fn pending(scene: &Scene, volume: &VolumeId) -> SnapshotId {
+    scene
+        .ec2
+        .create_snapshot(volume, &tags(&[]))
+        .await
+        .unwrap()
+        .id
+}
+
+async fn completed(scene: &Scene, volume: &VolumeId) -> SnapshotId {
+    let id = pending(scene, volume).await;
+    until("it is completed", async || {
+        let snapshot = scene.ec2.snapshot(&id).await.unwrap()?;
+        (snapshot.state == SnapshotState::Completed).then_some(())
+    })
+    .await;
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
+    let scene = Scene::new(Preset::Aws).await;
+    let volume = volume(&scene).await;
+    let mounted = Sheet::mounted(UUID);
+    scene.local.write(volume.as_str(), mounted.clone()).unwrap();
+    let snapshot = pending(&scene, &volume).await;
+    scene
+        .local
+        .write(volume.as_str(), Sheet::clean(UUID))
+        .unwrap();
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    scene.line.calls();
+    let block = scene.ec2.snapshot_block(&snapshot, 0).await.unwrap();
+    assert_eq!(block.as_deref(), Some(&mounted.block()[..]));
+    assert_eq!(block.unwrap().len(), BLOCK);
+    assert_eq!(
+        scene.line.calls(),
+        ["ListSnapshotBlocks", "GetSnapshotBlock"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_never_written_is_not_there() {
+    let scene = Scene::new(Preset::Fast).await;
+    let volume = volume(&scene).await;
+    let empty = completed(&scene, &volume).await;
+    assert_eq!(scene.ec2.snapshot_block(&empty, 0).await.unwrap(), None);
+    scene
+        .local
+        .write(empty.as_str(), Sheet::clean(UUID))
+        .unwrap();
+    assert_eq!(scene.ec2.snapshot_block(&empty, 1).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_is_not_whole_or_not_there_says_which() {
+    let scene = Scene::new(Preset::Aws).await;
+    let volume = volume(&scene).await;
+    let id = pending(&scene, &volume).await;
+    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NotFound, "it is not to be seen yet");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    assert_eq!(error.code, "ValidationException");
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(error.message.contains("'pending'"), "{error}");
+    let unknown = "snap-0123456789abcdef0".parse().unwrap();
+    let error = scene.ec2.snapshot_block(&unknown, 0).await.unwrap_err();
+    assert_eq!(error.code, "ResourceNotFoundException");
+    assert_eq!(error.kind, Kind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_ask_is_told_so_at_once() {
+    let scene = Scene::new(Preset::Fast).await;
+    let volume = volume(&scene).await;
+    let id = completed(&scene, &volume).await;
+    let denied = Fault::new("ListSnapshotBlocks", 403, "AccessDeniedException", "no");
+    scene.local.plant(denied).unwrap();
+    scene.line.calls();
+    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Denied);
+    assert_eq!(error.message, "no");
+    assert_eq!(scene.line.calls(), ["ListSnapshotBlocks"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_the_service_are_waited_out() {
+    let scene = Scene::new(Preset::Fast).await;
+    let volume = volume(&scene).await;
+    scene
+        .local
+        .write(volume.as_str(), Sheet::clean(UUID))
+        .unwrap();
+    let id = completed(&scene, &volume).await;
+    let throttled = Fault::throttled("ListSnapshotBlocks", 1);
+    scene.local.plant(throttled).unwrap();
+    let failed = Fault::new("GetSnapshotBlock", 500, "InternalError", "an error");
+    scene.local.plant(failed).unwrap();
+    let block = scene.ec2.snapshot_block(&id, 0).await.unwrap();
+    assert_eq!(block, Some(Sheet::clean(UUID).block()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_that_was_changed_on_its_way_is_not_believed() {
+    let scene = Scene::new(Preset::Fast).await;
+    let volume = volume(&scene).await;
+    scene
+        .local
+        .write(volume.as_str(), Sheet::clean(UUID))
+        .unwrap();
+    let id = completed(&scene, &volume).await;
+    scene.line.trouble(
+        "GetSnapshotBlock",
+        Trouble::Answered(200, "another block altogether"),
+    );
+    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Ambiguous, "{error}");
+}
