@@ -4,10 +4,11 @@
 //! `--help`, the man page and the shell completions are all made from this file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::SIZES;
+use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 
@@ -97,6 +98,12 @@ pub struct Connect {
     /// The loopback port to forward Jupyter to; if it is busy, the next free one.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
+
+    /// How long the instance stays up without a sign of life from here, such as 8h: after ~d, while
+    /// the laptop sleeps, when the network is gone. Then it saves what it can and switches itself
+    /// off [default: 15m; after ~d 8h].
+    #[arg(long, value_name = "TIME", value_parser = config::lease)]
+    pub keep: Option<Duration>,
 
     /// Go on from this volume or snapshot; whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]

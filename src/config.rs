@@ -8,17 +8,24 @@ use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use serde::Deserialize;
+use jiff::SignedDuration;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::failure::{Exit, Failure};
 use crate::host::quote::quote;
 
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
+
+/// The lengths that a lease can have: shorter, and a slow network ends sessions; longer, and a
+/// forgotten instance is found on the bill first.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(7 * 24);
 
 /// Where xdrive's files are (XDG base directory specification).
 #[derive(Debug, Clone)]
@@ -48,6 +55,32 @@ pub struct Config {
     pub image: Option<String>,
     /// The loopback port for Jupyter.
     pub port: Option<u16>,
+    /// How long an instance stays up without a sign of life, such as `8h`.
+    #[serde(default, deserialize_with = "lease_of")]
+    pub keep: Option<Duration>,
+}
+
+/// A time such as `8h`, `90m` or `1h 30m` (jiff's friendly format), as long as a lease can be.
+pub fn lease(text: &str) -> Result<Duration, String> {
+    let span = duration(text)?;
+    if LEASES.contains(&span) {
+        Ok(span)
+    } else {
+        Err("a host is kept for ten seconds at least and seven days at most".to_owned())
+    }
+}
+
+/// A time such as `30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: SignedDuration = text
+        .parse()
+        .map_err(|_| "it is not a time such as 30m or 8h".to_owned())?;
+    Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
+}
+
+fn lease_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    lease(&text).map(Some).map_err(D::Error::custom)
 }
 
 impl Paths {
@@ -95,7 +128,7 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint("its keys are type, size, image and port")
+                .hint("its keys are type, size, image, port and keep")
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -138,6 +171,8 @@ pub struct Options {
     pub image: Option<String>,
     /// The loopback port for Jupyter.
     pub port: Option<u16>,
+    /// How long the instance stays up without a sign of life.
+    pub keep: Option<Duration>,
 }
 
 impl Options {
@@ -149,6 +184,7 @@ impl Options {
             size: flags.size.or(config.size),
             image: flags.image.or(config.image),
             port: flags.port.or(config.port),
+            keep: flags.keep.or(config.keep),
         }
     }
 }

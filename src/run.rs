@@ -142,6 +142,7 @@ fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         size: typed.size,
         image: typed.image,
         port: typed.port,
+        keep: typed.keep,
     };
     Ok(Request {
         drive: typed.drive,
