@@ -59,13 +59,26 @@ impl Cloud {
         let real = is_real(paths)?;
         let limits = Limits::local(folder.delays().settle());
         let clock = folder.clock().clone();
-        let ec2 = Ec2::connect(Endpoint::Local(folder))
+        let mut cloud = Self::at(Endpoint::Local(folder), limits, clock, paths).await?;
+        cloud.command = paths.command(local);
+        cloud.machine = real.then(|| paths.local_cache.join("machine"));
+        Ok(cloud)
+    }
+
+    /// Opens the EC2 at `endpoint`, whose waiting times are `limits` by its `clock`.
+    pub async fn at(
+        endpoint: Endpoint,
+        limits: Limits,
+        clock: Clock,
+        paths: &Paths,
+    ) -> Result<Self, Failure> {
+        let ec2 = Ec2::connect(endpoint)
             .await
             .map_err(|error| Failure::new(Exit::Failed, error))?;
         Ok(Self {
             ec2,
-            command: paths.command(local),
-            machine: real.then(|| paths.local_cache.join("machine")),
+            command: paths.command(false),
+            machine: None,
             clock,
             limits,
             image: paths.local_cache.join("jupyter.tar"),

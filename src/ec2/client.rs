@@ -20,6 +20,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::Error;
+use super::trace::Trace;
 use crate::clock::Clock;
 use crate::local::Local;
 use crate::local::wire::InProcess;
@@ -42,6 +43,29 @@ const THROTTLED: [Duration; 3] = [
 pub enum Endpoint {
     /// The EC2 in a folder, in this process.
     Local(Local),
+    /// One that another process serves.
+    Served(Served),
+}
+
+/// An EC2 at an address of its own, such as the one that `xdrive local serve` puts on a port.
+#[derive(Clone)]
+pub struct Served {
+    /// Where, such as `http://127.0.0.1:43125`.
+    pub url: String,
+    /// Its region's name.
+    pub region: String,
+    /// Whose key requests are signed with.
+    pub access_key_id: String,
+    /// The key's secret half.
+    pub secret_access_key: String,
+    /// Its time.
+    pub clock: Clock,
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Served").field(&self.url).finish()
+    }
 }
 
 /// EC2, for one caller in one region. Cheap to clone.
@@ -54,13 +78,34 @@ pub struct Ec2 {
     sts: aws_sdk_sts::Client,
 }
 
+impl Served {
+    /// What is answered in this process needs no address.
+    fn of(local: &Local) -> Self {
+        let key = local.credentials();
+        Self {
+            url: "http://localhost".to_owned(),
+            region: local.region().to_owned(),
+            access_key_id: key.access_key_id.clone(),
+            secret_access_key: key.secret_access_key.clone(),
+            clock: local.clock().clone(),
+        }
+    }
+}
+
 impl Ec2 {
     /// Connects to `endpoint`; no call is made yet.
+    #[expect(
+        clippy::unused_async,
+        reason = "credentials of a real account are looked up asynchronously"
+    )]
     pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        let http = match &endpoint {
-            Endpoint::Local(local) => SharedHttpClient::new(InProcess::new(local.clone())),
-        };
-        Self::connect_through(endpoint, http).await
+        Ok(match endpoint {
+            Endpoint::Local(local) => {
+                let http = SharedHttpClient::new(InProcess::new(local.clone()));
+                Self::signed(&Served::of(&local), Some(http))
+            }
+            Endpoint::Served(served) => Self::signed(&served, None),
+        })
     }
 
     /// As [`Ec2::connect`], with every request going through `http`: a test's way to lose answers.
@@ -72,34 +117,33 @@ impl Ec2 {
         endpoint: Endpoint,
         http: SharedHttpClient,
     ) -> Result<Self, Error> {
-        match endpoint {
-            Endpoint::Local(local) => Ok(Self::local(&local, http)),
-        }
+        Ok(match endpoint {
+            Endpoint::Local(local) => Self::signed(&Served::of(&local), Some(http)),
+            Endpoint::Served(served) => Self::signed(&served, Some(http)),
+        })
     }
 
     /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason
-    /// for `--local` to fail.
-    fn local(local: &Local, http: SharedHttpClient) -> Self {
-        let key = local.credentials();
-        let config = SdkConfig::builder()
+    /// for `--local` to fail. Without `http` requests go over the network.
+    fn signed(served: &Served, http: Option<SharedHttpClient>) -> Self {
+        let mut config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(local.region().to_owned()))
-            .endpoint_url("http://localhost")
+            .region(Region::new(served.region.clone()))
+            .endpoint_url(&served.url)
             .credentials_provider(SharedCredentialsProvider::new(Credentials::from_keys(
-                &key.access_key_id,
-                &key.secret_access_key,
+                &served.access_key_id,
+                &served.secret_access_key,
                 None,
             )))
-            .http_client(http)
             .sleep_impl(TokioSleep::new())
-            .time_source(SigningTime(local.clock().clone()))
+            .time_source(SigningTime(served.clock.clone()))
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT)
                     .build(),
-            )
-            .build();
-        Self::configured(&config, local.clock().clone())
+            );
+        config.set_http_client(http);
+        Self::configured(&config.build(), served.clock.clone())
     }
 
     fn configured(config: &SdkConfig, clock: Clock) -> Self {
@@ -109,10 +153,12 @@ impl Ec2 {
         let patient = aws_sdk_ec2::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive"))
+            .interceptor(Trace)
             .build();
         let ebs = aws_sdk_ebs::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive-ebs"))
+            .interceptor(Trace)
             .build();
         let once = patient
             .to_builder()
@@ -122,7 +168,11 @@ impl Ec2 {
             patient: aws_sdk_ec2::Client::from_conf(patient),
             once: aws_sdk_ec2::Client::from_conf(once),
             ebs: aws_sdk_ebs::Client::from_conf(ebs),
-            sts: aws_sdk_sts::Client::new(config),
+            sts: aws_sdk_sts::Client::from_conf(
+                aws_sdk_sts::config::Builder::from(config)
+                    .interceptor(Trace)
+                    .build(),
+            ),
             clock,
         }
     }

@@ -14,10 +14,11 @@ mod convert;
 mod describe;
 mod error;
 mod model;
+mod trace;
 
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
-pub use client::{Ec2, Endpoint};
+pub use client::{Ec2, Endpoint, Served};
 pub use error::{Error, Kind};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,

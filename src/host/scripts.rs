@@ -225,7 +225,7 @@ impl Host {
     /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
     /// asks what it knows.
     pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
-        let output = ssh.run("sh", bundle().as_bytes()).await?;
+        let output = ssh.told(CONTACT, "sh", bundle().as_bytes()).await?;
         let contact = Contact::read(&Facts::read(CONTACT, &output, &[])?)?;
         Ok((Self { ssh }, contact))
     }
@@ -243,7 +243,7 @@ impl Host {
         let ssh = self.ssh.clone();
         let inputs = [("XDRIVE_OWNER", owner)];
         let hold = call(SCRIPT, &inputs);
-        let mut task = tokio::spawn(async move { ssh.feed(&hold, far_end).await });
+        let mut task = tokio::spawn(async move { ssh.told(SCRIPT, &hold, far_end).await });
         let attached = self.run("session attached", &inputs);
         tokio::select! {
             ended = &mut task => {
@@ -298,7 +298,7 @@ impl Host {
         archive: impl AsyncRead + Unpin + Send,
     ) -> Result<LoadedImage, HostError> {
         const SCRIPT: &str = "container load";
-        let output = self.ssh.feed(&call(SCRIPT, &[]), archive).await?;
+        let output = self.ssh.told(SCRIPT, &call(SCRIPT, &[]), archive).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(LoadedImage {
             id: facts.require("image")?,
@@ -350,7 +350,10 @@ impl Host {
     /// input.
     pub async fn jupyter(&self, token: &str) -> Result<Option<SocketAddr>, HostError> {
         const SCRIPT: &str = "container jupyter";
-        let output = self.ssh.run(&call(SCRIPT, &[]), token.as_bytes()).await?;
+        let output = self
+            .ssh
+            .told(SCRIPT, &call(SCRIPT, &[]), token.as_bytes())
+            .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         match facts.require::<String>("jupyter")?.as_str() {
             "none" => Ok(None),
@@ -377,7 +380,7 @@ impl Host {
     pub async fn close(&self, reason: &str) -> Result<Closed, HostError> {
         const SCRIPT: &str = "close";
         let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
-        let output = self.ssh.run(&command, b"").await?;
+        let output = self.ssh.told(SCRIPT, &command, &b""[..]).await?;
         let facts = Facts::read(SCRIPT, &output, &[STILL_MOUNTED])?;
         Ok(Closed {
             committed: match facts.require::<String>("committed")?.as_str() {
@@ -398,7 +401,10 @@ impl Host {
     }
 
     async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {
-        let output = self.ssh.run(&call(script, inputs), b"").await?;
+        let output = self
+            .ssh
+            .told(script, &call(script, inputs), &b""[..])
+            .await?;
         Facts::read(script, &output, &[])
     }
 }

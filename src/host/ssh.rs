@@ -204,8 +204,34 @@ impl Ssh {
     pub async fn feed(
         &self,
         command: &str,
+        stdin: impl AsyncRead + Unpin + Send,
+    ) -> Result<Output, SshError> {
+        self.told("a command", command, stdin).await
+    }
+
+    /// As [`Ssh::feed`], and tells of it under `name`, for whoever sets
+    /// `XDRIVE_LOG=xdrive::host=trace`: when it is sent, each fact it says, its end. The command
+    /// itself is never told: it holds the user's environment.
+    pub(super) async fn told(
+        &self,
+        name: &'static str,
+        command: &str,
+        stdin: impl AsyncRead + Unpin + Send,
+    ) -> Result<Output, SshError> {
+        tracing::debug!(target: "xdrive::host", script = name, "sending");
+        let output = self.follow(name, command, stdin).await;
+        let status = output.as_ref().ok().map(|output| output.status);
+        tracing::debug!(target: "xdrive::host", script = name, status, "ended");
+        output
+    }
+
+    async fn follow(
+        &self,
+        name: &'static str,
+        command: &str,
         mut stdin: impl AsyncRead + Unpin + Send,
     ) -> Result<Output, SshError> {
+        let mut unread = 0;
         let Session {
             mut messages,
             sender,
@@ -238,7 +264,10 @@ impl Ssh {
                     fed = true;
                 }
                 message = messages.wait() => match message {
-                    Some(ChannelMsg::Data { data }) => output.stdout.extend_from_slice(&data),
+                    Some(ChannelMsg::Data { data }) => {
+                        output.stdout.extend_from_slice(&data);
+                        unread = tell_facts(name, &output.stdout, unread);
+                    }
                     Some(ChannelMsg::ExtendedData { data, .. }) => {
                         output.stderr.extend_from_slice(&data);
                     }
@@ -335,4 +364,19 @@ impl Ssh {
             Err(_) => Err(self.lost().await),
         }
     }
+}
+
+/// Tells of the facts in the whole lines of `said` from `unread` on; how much was read.
+fn tell_facts(script: &str, said: &[u8], unread: usize) -> usize {
+    let Some(last) = said[unread..].iter().rposition(|byte| *byte == b'\n') else {
+        return unread;
+    };
+    let read = unread + last + 1;
+    for line in said[unread..read].split(|byte| *byte == b'\n') {
+        if let Some(fact) = line.strip_prefix(b"xdrive: ") {
+            let fact = String::from_utf8_lossy(fact);
+            tracing::trace!(target: "xdrive::host", script, %fact, "said");
+        }
+    }
+    read
 }
