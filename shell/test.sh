@@ -1,6 +1,7 @@
 #!/bin/sh
-# test.sh [FILTER…]: installs what is missing and runs all tests, those that need root included.
-# FILTER… goes to the test programs, as with `cargo test`.
+# test.sh [--long] [FILTER…]: installs what is missing and runs all tests, those that need root
+# included. With --long the sweeps (tests/sweep) take every point, else a minute's worth each; the
+# model is searched deeper. FILTER… goes to the test programs, as with `cargo test`.
 set -eu
 
 main() {
@@ -10,6 +11,10 @@ main() {
     echo >&2
     echo 'hint: sudo --preserve-env=PATH,HOME shell/test.sh' >&2
     exit 77
+  fi
+  if [ "${1-}" = --long ]; then
+    shift
+    export XDRIVE_LONG=1
   fi
   XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" test)
   export XDRIVE_TEST_PYTHON

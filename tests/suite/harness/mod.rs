@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+mod image;
 mod leaks;
 mod pty;
 
+pub(crate) use image::small_image;
 pub(crate) use leaks::leaks;
 pub(crate) use pty::Pty;
 

@@ -15,13 +15,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::local::plane::{Plane, RealPlane};
 
-use crate::harness::{Pty, cache, eventually_within, leaks};
+use crate::harness::{Pty, cache, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
-
-/// What the small image has.
-const PROGRAMS: &str = "sh bash cat echo env head id ls mkdir ps rm sleep stat stty touch true";
 
 /// A home, a state directory, an image. When it is dropped, nothing of it may be left.
 pub(super) struct Site {
@@ -67,17 +64,7 @@ impl Site {
     /// The image of the drives that need no Jupyter: some programs of this computer.
     pub(super) fn image(&self) -> String {
         let tar = self.path("small.tar");
-        if !tar.exists() {
-            let script = format!(
-                "cd / && for p in {PROGRAMS}; do echo /bin/$p; \
-                 ldd /bin/$p | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
-                 tar -chf {0} --no-recursion --hard-dereference -T {0}.list tmp 2>{0}.said || \
-                 {{ cat {0}.said; false; }}",
-                tar.display()
-            );
-            let made = Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert!(made.status.success(), "{made:?}");
-        }
+        small_image(&tar);
         tar.into_os_string().into_string().unwrap()
     }
 

@@ -1,0 +1,118 @@
+//! This program as xdrive: the same session that the `xdrive` binary runs, with a trace that can
+//! kill it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use xdrive::cli::{Cli, Command};
+use xdrive::clock::Clock;
+use xdrive::cloud::Cloud;
+use xdrive::config::{Options, Paths};
+use xdrive::connect::{self, Request};
+use xdrive::drive::Limits;
+use xdrive::ec2::{Endpoint, Served};
+use xdrive::failure::{Exit, Failure};
+use xdrive::host::UserKey;
+use xdrive::local::Delays;
+
+use crate::points::{Kill, Points};
+
+/// Where the trace goes.
+pub(crate) const TRACE: &str = "XDRIVE_SWEEP_TRACE";
+/// The point at which to die, and how many microseconds after it.
+pub(crate) const KILL: &str = "XDRIVE_SWEEP_KILL";
+pub(crate) const AFTER: &str = "XDRIVE_SWEEP_AFTER";
+
+/// Runs `xdrive --local ARGUMENTS…`, on the EC2 that `AWS_ENDPOINT_URL` names if it names one.
+pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let words = ["xdrive", "--local"].map(str::to_owned);
+    let cli = Cli::parse_from(words.into_iter().chain(arguments));
+    let outcome = trace()
+        .map_err(|error| Failure::new(Exit::Config, error))
+        .and_then(|()| session(cli));
+    ended(outcome)
+}
+
+/// Looks after an instance that this program has launched.
+pub(crate) fn supervise() -> ExitCode {
+    ended(xdrive::run::run(Cli::parse()))
+}
+
+fn ended(outcome: Result<u8, Failure>) -> ExitCode {
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit.code())
+        }
+    }
+}
+
+fn trace() -> anyhow::Result<()> {
+    let Some(file) = std::env::var_os(TRACE) else {
+        return Ok(());
+    };
+    let micros = std::env::var(AFTER).map_or(Ok(0), |said| said.parse())?;
+    let kill = std::env::var(KILL).ok().map(|point| Kill {
+        point,
+        after: Duration::from_micros(micros),
+    });
+    let points = Points::new(&PathBuf::from(file), kill)?;
+    tracing_subscriber::registry().with(points).try_init()?;
+    Ok(())
+}
+
+fn session(cli: Cli) -> Result<u8, Failure> {
+    let Command::Connect(typed) = cli.command else {
+        return xdrive::run::run(cli);
+    };
+    let paths = Paths::find(cli.local_dir)?;
+    let request = Request {
+        drive: typed.drive,
+        options: Options {
+            instance_type: typed.instance_type,
+            size: typed.size,
+            image: typed.image,
+            port: typed.port,
+        },
+        from: typed.from,
+        command: typed.command,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)?;
+    runtime.block_on(async {
+        let cloud = match served()? {
+            Some(served) => {
+                let limits = Limits::local(Delays::new(xdrive::local::Preset::Fast).settle());
+                let clock = served.clock.clone();
+                Cloud::at(Endpoint::Served(served), limits, clock, &paths).await?
+            }
+            None => Cloud::open(true, &paths).await?,
+        };
+        let key = UserKey::open_or_create(&paths.key)
+            .map_err(|error| Failure::new(Exit::Config, error))?;
+        connect::connect(request, cloud, key).await
+    })
+}
+
+/// The EC2 that the environment points at, as `xdrive local env` prints it.
+fn served() -> anyhow::Result<Option<Served>> {
+    let Ok(url) = std::env::var("AWS_ENDPOINT_URL") else {
+        return Ok(None);
+    };
+    let named = |name| std::env::var(name).with_context(|| format!("{name} is not set"));
+    Ok(Some(Served {
+        url,
+        region: named("AWS_REGION")?,
+        access_key_id: named("AWS_ACCESS_KEY_ID")?,
+        secret_access_key: named("AWS_SECRET_ACCESS_KEY")?,
+        clock: Clock::system(),
+    }))
+}

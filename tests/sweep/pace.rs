@@ -1,0 +1,83 @@
+//! How much of a sweep is done, in which order, and when it has to stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+/// How long a sweep may go on choosing points when nobody asks for all of them.
+const BOUNDED: Duration = Duration::from_mins(1);
+
+/// The pace of one sweep.
+pub(crate) struct Pace {
+    /// No end but the last point.
+    long: bool,
+    began: Instant,
+    random: u64,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Pace {
+    /// As the environment asks, and says so.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
+        let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
+            Ok(said) => said
+                .parse()
+                .context("XDRIVE_SWEEP_SEED is a whole number")?,
+            Err(_) => getrandom::u32()?.into(),
+        };
+        println!("XDRIVE_SWEEP_SEED={seed}");
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+            signal_hook::consts::SIGHUP,
+        ] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        Ok(Self {
+            long,
+            began: Instant::now(),
+            random: seed,
+            stopped,
+        })
+    }
+
+    pub(crate) fn is_long(&self) -> bool {
+        self.long
+    }
+
+    /// Whether there is time for one more.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.long || self.began.elapsed() < BOUNDED
+    }
+
+    /// An error once somebody asked for the end.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.stopped.load(Ordering::Relaxed), "stopped");
+        Ok(())
+    }
+
+    /// The next of a sequence that the seed decides (`SplitMix64`), below `limit`.
+    pub(crate) fn random(&mut self, limit: usize) -> usize {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    /// All of them in order, or in another order every time where not all will be taken.
+    pub(crate) fn order<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
+        if !self.long {
+            for last in (1..all.len()).rev() {
+                let other = self.random(last + 1);
+                all.swap(last, other);
+            }
+        }
+        all
+    }
+}

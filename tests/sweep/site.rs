@@ -1,0 +1,339 @@
+//! A home, a state directory, and the programs that run on them.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use aws_credential_types::Credentials;
+use aws_sdk_ec2::config::{BehaviorVersion, Region};
+use aws_sdk_ec2::types::{InstanceStateName, SnapshotState};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use xdrive::clock::Clock;
+use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::wire::InProcess;
+use xdrive::local::{Local, OpenOptions};
+
+use crate::client::{AFTER, KILL, TRACE};
+use crate::image::small_image;
+use crate::leaks::leaks;
+use crate::points::Kill;
+
+/// How long a session may take on a busy machine.
+const SESSION: Duration = Duration::from_mins(3);
+/// How long what ends beside a session may take: its supervisor tidies up.
+const TIDY: Duration = Duration::from_mins(1);
+
+/// The site of one sweep. When it is dropped nothing of it is left.
+pub(crate) struct Site {
+    folder: TempDir,
+    plane: Plane,
+    runtime: Runtime,
+    ec2: aws_sdk_ec2::Client,
+    served: Option<Server>,
+}
+
+/// `xdrive local serve`, as a process; killed when dropped.
+struct Server {
+    child: Child,
+    /// What points a client at it.
+    environment: Vec<(String, String)>,
+}
+
+/// How a client ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// As a shell has it: 137 for a kill.
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Site {
+    /// One whose EC2 is in the client's process, or in one of its own.
+    pub(crate) fn new(is_served: bool) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("sweep-").tempdir()?;
+        let (home, dir) = (folder.path().join("home"), folder.path().join("state"));
+        std::fs::create_dir(&home)?;
+        std::fs::create_dir(&dir)?;
+        let plane = Plane::Real(RealPlane {
+            dir: dir.clone(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache()?.join("local"),
+        });
+        let local = Local::open(OpenOptions::new(&dir, plane.clone(), Clock::system()))?;
+        let ec2 = client(&local);
+        small_image(&folder.path().join("small.tar"));
+        let mut site = Self {
+            folder,
+            plane,
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?,
+            ec2,
+            served: None,
+        };
+        if is_served {
+            site.served = Some(site.serve(&local)?);
+        }
+        Ok(site)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn serve(&self, local: &Local) -> anyhow::Result<Server> {
+        let mut child = self
+            .bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?
+            .args(["local", "serve", "--port", "0"])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut url = String::new();
+        let stdout = child.stdout.take().context("no standard output")?;
+        BufReader::new(stdout).read_line(&mut url)?;
+        let key = local.credentials();
+        let environment = [
+            ("AWS_ENDPOINT_URL", url.trim()),
+            ("AWS_REGION", local.region()),
+            ("AWS_ACCESS_KEY_ID", &key.access_key_id),
+            ("AWS_SECRET_ACCESS_KEY", &key.secret_access_key),
+        ];
+        Ok(Server {
+            child,
+            environment: environment
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        })
+    }
+
+    /// A program with nothing of the tester's environment.
+    fn bare(&self, program: &Path) -> anyhow::Result<Command> {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+            .env("HOME", self.path("home"))
+            .env("XDRIVE_CACHE", cache()?)
+            .env("XDRIVE_LOCAL_DIR", self.dir())
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Starts a session of `drive` that runs `command`, its trace going to `trace`.
+    fn start(
+        &self,
+        drive: &str,
+        command: &[&str],
+        trace: Option<(&Path, Option<&Kill>)>,
+    ) -> anyhow::Result<Child> {
+        let mut client = self.bare(&std::env::current_exe()?)?;
+        client
+            .args(["client", "connect", drive, "--image"])
+            .arg(self.path("small.tar"))
+            .arg("--")
+            .args(command)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(server) = &self.served {
+            client.envs(server.environment.iter().map(|(name, value)| (name, value)));
+        }
+        if let Some((trace, kill)) = trace {
+            client.env(TRACE, trace);
+            if let Some(kill) = kill {
+                client
+                    .env(KILL, &kill.point)
+                    .env(AFTER, kill.after.as_micros().to_string());
+            }
+        }
+        Ok(client.spawn()?)
+    }
+
+    /// Runs a session to its end.
+    pub(crate) fn session(
+        &self,
+        drive: &str,
+        command: &[&str],
+        trace: Option<(&Path, Option<&Kill>)>,
+    ) -> anyhow::Result<Ended> {
+        let began = Instant::now();
+        let mut child = self.start(drive, command, trace)?;
+        let (mut stdout, mut stderr) = (
+            child.stdout.take().context("no standard output")?,
+            child.stderr.take().context("no standard error")?,
+        );
+        let reading = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            stdout.read_to_end(&mut said).map(|_| said)
+        });
+        let hearing = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            stderr.read_to_end(&mut said).map(|_| said)
+        });
+        let text = |thread: std::thread::JoinHandle<std::io::Result<Vec<u8>>>| {
+            let said = thread.join().ok().context("a reader panicked")??;
+            anyhow::Ok(String::from_utf8_lossy(&said).into_owned())
+        };
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if began.elapsed() > SESSION {
+                child.kill()?;
+                child.wait()?;
+                bail!("a session did not end:\n{}", text(hearing)?);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal))
+            .context("ended, but how?")?;
+        Ok(Ended {
+            code,
+            stdout: text(reading)?,
+            stderr: text(hearing)?,
+            took: began.elapsed(),
+        })
+    }
+
+    /// What is left besides completed snapshots: in the running system, and, whoever made it and
+    /// however it is tagged, in the EC2.
+    pub(crate) fn left(&self) -> anyhow::Result<Vec<String>> {
+        let server = self.served.as_ref().map(|server| server.child.id());
+        let began = Instant::now();
+        loop {
+            let mut left = leaks(&self.dir());
+            if let Some(server) = server {
+                left.retain(|line| !line.starts_with(&format!("process {server}:")));
+            }
+            if left.is_empty() || began.elapsed() > TIDY {
+                left.extend(self.billed()?);
+                return Ok(left);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn billed(&self) -> anyhow::Result<Vec<String>> {
+        let mut left = Vec::new();
+        self.runtime.block_on(async {
+            let answer = self.ec2.describe_instances().send().await?;
+            for instance in answer
+                .reservations()
+                .iter()
+                .flat_map(aws_sdk_ec2::types::Reservation::instances)
+            {
+                let state = instance.state().and_then(|state| state.name());
+                if state != Some(&InstanceStateName::Terminated) {
+                    left.push(format!("{:?} {state:?}", instance.instance_id()));
+                }
+            }
+            for volume in self.ec2.describe_volumes().send().await?.volumes() {
+                left.push(format!("{:?} {:?}", volume.volume_id(), volume.state()));
+            }
+            for snapshot in self.snapshots().await? {
+                if snapshot.state() != Some(&SnapshotState::Completed) {
+                    left.push(format!(
+                        "{:?} {:?}",
+                        snapshot.snapshot_id(),
+                        snapshot.state()
+                    ));
+                }
+            }
+            anyhow::Ok(())
+        })?;
+        Ok(left)
+    }
+
+    async fn snapshots(&self) -> anyhow::Result<Vec<aws_sdk_ec2::types::Snapshot>> {
+        let answer = self.ec2.describe_snapshots().owner_ids("self").send();
+        Ok(answer.await?.snapshots().to_vec())
+    }
+
+    /// How many snapshots there are; they are removed if `drive` is not to be used again.
+    pub(crate) fn count_snapshots(&self, drive: &str, remove: bool) -> anyhow::Result<usize> {
+        self.runtime.block_on(async {
+            let mut count = 0;
+            for snapshot in self.snapshots().await? {
+                let is_of_drive = snapshot
+                    .tags()
+                    .iter()
+                    .any(|tag| tag.key() == Some("xdrive:drive") && tag.value() == Some(drive));
+                if !is_of_drive {
+                    continue;
+                }
+                count += 1;
+                if remove {
+                    self.ec2
+                        .delete_snapshot()
+                        .set_snapshot_id(snapshot.snapshot_id().map(str::to_owned))
+                        .send()
+                        .await?;
+                }
+            }
+            Ok(count)
+        })
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        drop(self.served.take());
+        if let Err(error) = self.plane.sweep(&[], &[], &[]) {
+            eprintln!("cannot clean up: {error:?}");
+        }
+        for line in leaks(&self.dir()) {
+            eprintln!("left behind: {line}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn client(local: &Local) -> aws_sdk_ec2::Client {
+    let key = local.credentials();
+    aws_sdk_ec2::Client::from_conf(
+        aws_sdk_ec2::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(local.region().to_owned()))
+            .endpoint_url("http://localhost")
+            .credentials_provider(Credentials::from_keys(
+                &key.access_key_id,
+                &key.secret_access_key,
+                None,
+            ))
+            .http_client(InProcess::new(local.clone()))
+            .build(),
+    )
+}
+
+/// Where `shell/setup.sh` puts machine trees and images, by the rule that it and xdrive have.
+fn cache() -> anyhow::Result<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    let cache = folder("XDRIVE_CACHE")
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
+        .or_else(|| Some(folder("HOME")?.join(".cache/xdrive")))
+        .context("HOME is not set")?;
+    ensure!(
+        cache.join("local/machine").exists(),
+        "there is no machine tree in {}: run shell/setup.sh first",
+        cache.display()
+    );
+    Ok(cache)
+}
