@@ -136,7 +136,8 @@ fn manual() -> std::io::Result<String> {
     Ok(page)
 }
 
-fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
+/// What `xdrive connect` was asked for: the flags, and the configuration behind them.
+pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
     let flags = Options {
         instance_type: typed.instance_type,
         size: typed.size,

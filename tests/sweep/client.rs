@@ -12,8 +12,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use xdrive::cli::{Cli, Command};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
-use xdrive::config::{Options, Paths};
-use xdrive::connect::{self, Request};
+use xdrive::config::Paths;
+use xdrive::connect;
 use xdrive::drive::Limits;
 use xdrive::ec2::{Endpoint, Served};
 use xdrive::failure::{Exit, Failure};
@@ -72,17 +72,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         return xdrive::run::run(cli);
     };
     let paths = Paths::find(cli.local_dir)?;
-    let request = Request {
-        drive: typed.drive,
-        options: Options {
-            instance_type: typed.instance_type,
-            size: typed.size,
-            image: typed.image,
-            port: typed.port,
-        },
-        from: typed.from,
-        command: typed.command,
-    };
+    let request = xdrive::run::request(typed, &paths)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
