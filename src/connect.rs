@@ -11,9 +11,11 @@
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
 mod container;
+mod cost;
 mod ending;
 mod hosts;
 mod inside;
+mod way;
 mod words;
 
 use std::cell::Cell;
@@ -31,14 +33,17 @@ use crate::drive::reconcile::Pool;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::drive::{DriveName, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{InstanceId, Market};
+use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
+use crate::host::escape::Question;
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
 
+use cost::Cost;
 use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
+use way::Way;
 use words::Teller;
 
 /// How long an instance lives without a sign of life from here, if nobody says otherwise: longer
@@ -85,6 +90,8 @@ enum Ending {
     Exit(u8),
     /// This asked for the end.
     Asked(Signal),
+    /// What runs there shall go on: `~d`.
+    Detached,
     /// It could not be begun.
     Failed(Failure),
 }
@@ -131,10 +138,14 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         (Some(signal), _) => Ending::Asked(signal),
         (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
         (None, Ok(())) => {
-            let id = &instance.id;
-            session.be_inside(id, &options, &cloud, &command).await
+            session
+                .be_inside(&instance, &options, &cloud, &command)
+                .await
         }
     };
+    if matches!(ending, Ending::Detached) {
+        return Ok(session.left_running(&instance));
+    }
     let (outcome, _) = session
         .run(Goal::Saved {
             even_if_used: false,
@@ -246,15 +257,17 @@ impl Session {
     /// From a mounted drive to the end of the shell or command in its container.
     async fn be_inside(
         &mut self,
-        instance: &InstanceId,
+        instance: &Instance,
         options: &Options,
         cloud: &Cloud,
         command: &[String],
     ) -> Ending {
         let hosts = self.reconciler.hosts();
-        let (Some((ssh, host)), Some(mounted)) = (hosts.link(instance), hosts.mounted()) else {
-            return Ending::Failed(anyhow!("the connection to {instance} was lost").into());
+        let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
+            let id = &instance.id;
+            return Ending::Failed(anyhow!("the connection to {id} was lost").into());
         };
+        let size = mounted.size;
         let enter = container::enter(
             &self.drive,
             ssh,
@@ -279,14 +292,30 @@ impl Session {
                 }
             }
         };
-        let (inside, line) = match inside {
+        drop(enter);
+        let (mut inside, line) = match inside {
             Ok(inside) => inside,
             Err(failure) => return Ending::Failed(failure),
         };
+        let hint = format!("{} connect {}", self.command, self.drive);
         let ended = if command.is_empty() {
-            in_a_shell(&inside, line, &mut self.signals).await
+            let gibibytes = u32::try_from(size >> 30).unwrap_or(u32::MAX);
+            let cost = Cost::of(instance, gibibytes, &cloud.ec2, &cloud.clock);
+            let forwards = inside.forwards();
+            let answers = Box::new(move |question| match question {
+                Question::Forwards => forwards(),
+                Question::Cost => cost.text(),
+            });
+            let mut way = Way {
+                hosts: self.reconciler.hosts(),
+                host: instance,
+                ec2: &cloud.ec2,
+                grace: cloud.limits.grace,
+                command: hint,
+            };
+            in_a_shell(&mut inside, line, &mut way, answers, &mut self.signals).await
         } else {
-            in_a_command(&inside, line, command, &mut self.signals).await
+            in_a_command(&inside, line, command, &hint, &mut self.signals).await
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
     }

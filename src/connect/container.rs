@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
@@ -26,6 +28,7 @@ const IN_CONTAINER: u16 = 8888;
 pub(super) struct Inside {
     pub(super) host: Host,
     pub(super) container: Container,
+    notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
 }
 
@@ -106,6 +109,7 @@ pub(super) async fn enter(
     let mut inside = Inside {
         host: host.clone(),
         container,
+        notebook: None,
         jupyter: JoinSet::new(),
     };
     let opened = match forward {
@@ -129,80 +133,115 @@ impl Inside {
         wanted: u16,
         report: &Report,
     ) -> anyhow::Result<()> {
-        let notebook = Notebook {
-            host: self.host.clone(),
+        let address = SocketAddr::new(self.container.address, IN_CONTAINER);
+        forward.set_starting(true);
+        forward.retarget(address);
+        let notebook = Arc::new(Notebook {
             token: token()?,
             forward,
             wanted,
             report: report.clone(),
-        };
-        notebook.forward.set_starting(true);
-        notebook
-            .forward
-            .retarget(SocketAddr::new(self.container.address, IN_CONTAINER));
+            is_told: AtomicBool::new(false),
+            is_up: AtomicBool::new(false),
+        });
+        self.notebook = Some(Arc::clone(&notebook));
+        let host = self.host.clone();
         match self.container.lab {
             None => {
                 let step = report.step("start Jupyter");
-                if notebook.start().await? {
+                if notebook.start(&host).await? {
                     notebook.tell(step);
-                    self.jupyter.spawn(notebook.listen());
+                    self.jupyter.spawn(notebook.listen(host));
                 }
             }
             Some(true) => {
                 notebook.tell(report.step("start Jupyter"));
                 self.jupyter.spawn(async move {
-                    match notebook.start().await {
-                        Ok(true) => notebook.listen().await,
+                    match notebook.start(&host).await {
+                        Ok(true) => notebook.listen(host).await,
                         Ok(false) => notebook
                             .report
                             .say("no Jupyter: it is not installed any more"),
+                        // It is tried again when the connection is back.
+                        Err(HostError::Ssh(_)) => {}
                         Err(error) => notebook.report.say(&format!("no Jupyter: {error}")),
                     }
                 });
             }
+            // Somebody may have installed it meanwhile.
             Some(false) => {
-                // Somebody may have installed it meanwhile.
-                self.jupyter.spawn(async move {
-                    if let Ok(true) = notebook.start().await {
-                        notebook.tell(notebook.report.step("start Jupyter"));
-                        notebook.listen().await;
-                    }
-                });
+                self.jupyter.spawn(notebook.start_if_there(host));
             }
         }
         Ok(())
+    }
+
+    /// Goes on over another connection to the same host. The forwards find their own way back.
+    pub(super) fn back(&mut self, host: Host) {
+        self.host = host.clone();
+        if let Some(notebook) = self.notebook.clone()
+            && !notebook.is_up.load(Ordering::Relaxed)
+        {
+            self.jupyter.abort_all();
+            self.jupyter.spawn(notebook.start_if_there(host));
+        }
+    }
+
+    /// What answers which local ports lead where, a line each.
+    pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
+        let notebook = self.notebook.clone();
+        move || match &notebook {
+            Some(notebook) if notebook.is_told.load(Ordering::Relaxed) => notebook.line(),
+            _ => "nothing is forwarded".to_owned(),
+        }
     }
 }
 
 /// Jupyter in the container, and the port that leads there for as long as this lives.
 struct Notebook {
-    host: Host,
     token: String,
     forward: Forward,
     /// The port that was asked for.
     wanted: u16,
     report: Report,
+    /// Whether it was said where it is.
+    is_told: AtomicBool,
+    /// Whether it listened.
+    is_up: AtomicBool,
 }
 
 impl Notebook {
     /// Lets the token in, and starts Jupyter if it does not run; false if the image has none.
-    async fn start(&self) -> Result<bool, HostError> {
-        let Some(address) = self.host.jupyter(&self.token).await? else {
+    async fn start(&self, host: &Host) -> Result<bool, HostError> {
+        let Some(address) = host.jupyter(&self.token).await? else {
             return Ok(false);
         };
         self.forward.retarget(address);
         Ok(true)
     }
 
-    /// Lets connections wait until it listens, then keeps the port open.
-    async fn listen(self) {
-        let listens = self.host.jupyter_listens().await;
+    /// Lets connections wait until it listens.
+    async fn listen(self: Arc<Self>, host: Host) {
+        let listens = host.jupyter_listens().await;
+        if let Err(HostError::Ssh(_)) = listens {
+            return;
+        }
+        self.is_up.store(true, Ordering::Relaxed);
         self.forward.set_starting(false);
         if let Err(error) = listens {
             self.report
                 .say(&format!("Jupyter did not come up: {error}"));
         }
-        std::future::pending::<()>().await;
+    }
+
+    /// Starts it where the image has it, and says where it is unless that is known.
+    async fn start_if_there(self: Arc<Self>, host: Host) {
+        if let Ok(true) = self.start(&host).await {
+            if !self.is_told.load(Ordering::Relaxed) {
+                self.tell(self.report.step("start Jupyter"));
+            }
+            self.listen(host).await;
+        }
     }
 
     /// Says where it is.
@@ -214,10 +253,22 @@ impl Notebook {
                 self.wanted
             ));
         }
-        step.done(&format!(
-            "http://127.0.0.1:{taken}/lab?token={}",
-            self.token
-        ));
+        self.is_told.store(true, Ordering::Relaxed);
+        step.done(&self.address());
+    }
+
+    fn address(&self) -> String {
+        let port = self.forward.port();
+        format!("http://127.0.0.1:{port}/lab?token={}", self.token)
+    }
+
+    /// Where its port leads.
+    fn line(&self) -> String {
+        let (port, target) = (self.forward.port(), self.forward.target());
+        format!(
+            "127.0.0.1:{port} leads to {target}, Jupyter\n{}",
+            self.address()
+        )
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::anyhow;
 
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Left, Outcome, Stuck};
+use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Committed;
 use crate::signals::Signal;
@@ -28,6 +29,17 @@ impl Session {
                  the same",
             );
         }
+    }
+
+    /// What runs there goes on; how to come back to it. The answer is the exit code.
+    pub(super) fn left_running(&self, instance: &Instance) -> u8 {
+        let (command, drive) = (&self.command, &self.drive);
+        self.report.say(&format!(
+            "{drive} is left running on {}, and is billed; {command} connect {drive} comes back, \
+             {command} stop {drive} saves it",
+            instance.id
+        ));
+        0
     }
 
     /// The end of a session that never had a shell.
@@ -52,6 +64,7 @@ impl Session {
             }
             Ending::Exit(code) => code,
             Ending::Asked(signal) => code_of(signal),
+            Ending::Detached => 0,
         };
         match saved {
             Ok(()) => Ok(code),

@@ -100,6 +100,24 @@ impl SshHosts {
         self.mount(host, &order).await
     }
 
+    /// Connects again to a host whose connection was lost, and attaches this session to it again.
+    pub(super) async fn back(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
+        let (_, contact) = self.look(host).await?;
+        if let Some(reason) = contact.closing {
+            return Err(HostError::Closing(reason));
+        }
+        let unreachable = || HostError::Unreachable("this session never held it".to_owned());
+        let client = self.client.clone().ok_or_else(unreachable)?;
+        let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
+        link.hold = Some(link.host.hold(&client).await.map_err(translated)?);
+        Ok((link.ssh.clone(), link.host.clone()))
+    }
+
+    /// This session, as its hosts know it; empty before it has claimed one.
+    pub(super) fn session(&self) -> &str {
+        self.client.as_deref().map_or("", session_of)
+    }
+
     /// What the last close did, once there was one.
     pub(super) fn closed(&self) -> Option<&scripts::Closed> {
         self.closed.as_ref()

@@ -3,34 +3,53 @@
 //! Looks at everything that can end the middle of a session and says how it ended; what follows
 //! from that is the session's to decide, not this file's.
 
-use anyhow::anyhow;
-
 use super::Ending;
 use super::container::Inside;
-use crate::failure::{Exit, Failure};
+use super::way::{Way, lost};
 use crate::host::container::{CommandId, Signal as ContainerSignal};
+use crate::host::shell::Answers;
 use crate::host::{Exit as ShellExit, Line, Shell};
 use crate::signals::{Signal, Signals};
 
-/// The interactive shell: keys go there, so that only what comes from outside arrives here.
+/// The interactive shell: keys go there, so that only what comes from outside arrives here. A lost
+/// connection does not end it, as long as there is a way back.
 pub(super) async fn in_a_shell(
-    inside: &Inside,
+    inside: &mut Inside,
     line: Line,
+    way: &mut Way<'_>,
+    answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
     let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
-    let mut shell = Shell::terminal(line, &inside.container.shell(&term)).await?;
+    let command = inside.container.shell(&term);
+    let terminal = inside.host.terminal(way.hosts.session(), &command);
+    let mut shell = Shell::terminal(line, terminal, answers).await?;
     loop {
-        tokio::select! {
-            exit = shell.ended() => return Ok(ended(exit)),
+        let why = tokio::select! {
+            exit = shell.ended() => match exit {
+                ShellExit::Lost(why) => why,
+                exit => return Ok(ended(exit)),
+            },
             signal = signals.next() => match signal {
-                Signal::Resize => shell.resize(),
-                Signal::Suspend => shell.suspend()?,
-                Signal::Continue => shell.resume()?,
+                Signal::Resize => {
+                    shell.resize();
+                    continue;
+                }
+                Signal::Suspend => {
+                    shell.suspend()?;
+                    continue;
+                }
+                Signal::Continue => {
+                    shell.resume()?;
+                    continue;
+                }
                 Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
                     return Ok(Ending::Asked(signal));
                 }
             },
+        };
+        if let Some(ending) = way.come_back(&mut shell, inside, signals, &why).await? {
+            return Ok(ending);
         }
     }
 }
@@ -40,13 +59,18 @@ pub(super) async fn in_a_command(
     inside: &Inside,
     line: Line,
     command: &[String],
+    hint: &str,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
     let id = CommandId::new()?;
     let mut shell = Shell::piped(line, &inside.container.command(&id, command)).await?;
     loop {
         tokio::select! {
-            exit = shell.ended() => return Ok(ended(exit)),
+            exit = shell.ended() => return Ok(match exit {
+                // Its streams are cut, and nobody could put them together again.
+                ShellExit::Lost(why) => Ending::Failed(lost(&why, hint)),
+                exit => ended(exit),
+            }),
             signal = signals.next() => match signal {
                 Signal::Interrupt { again: false } => {
                     inside.host.signal(&id, ContainerSignal::Interrupt).await?;
@@ -61,15 +85,10 @@ pub(super) async fn in_a_command(
     }
 }
 
-fn ended(exit: ShellExit) -> Ending {
+/// What the end of a shell or command means for the session.
+pub(super) fn ended(exit: ShellExit) -> Ending {
     match exit {
-        ShellExit::Lost(why) => Ending::Failed(
-            Failure::new(
-                Exit::Disconnected,
-                anyhow!("the connection was lost: {why}"),
-            )
-            .hint("xdrive connect again: what was written to the drive is still there"),
-        ),
-        other => Ending::Exit(other.code()),
+        ShellExit::Detached => Ending::Detached,
+        exit => Ending::Exit(exit.code()),
     }
 }

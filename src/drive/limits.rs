@@ -26,6 +26,8 @@ pub struct Limits {
     pub no_ssh: Duration,
     /// How long an instance may be on its way out while it holds the volume.
     pub shutting_down: Duration,
+    /// How long a shell whose connection was lost is tried to be reached again.
+    pub grace: Duration,
     /// How many instances one connect may launch before it gives up.
     pub launches: u32,
     /// How many failures in a row, with nothing succeeding between them, end a run.
@@ -54,6 +56,8 @@ impl Limits {
             lease_margin: Duration::from_mins(11),
             no_ssh: Duration::from_mins(5),
             shutting_down: Duration::from_mins(15),
+            // Less than the lease of 15 minutes: whoever comes back finds the host still there.
+            grace: Duration::from_mins(10),
             launches: 3,
             failures: 8,
             first_pause: Duration::from_millis(500),
@@ -73,6 +77,7 @@ impl Limits {
             lease_margin: Duration::from_mins(6),
             no_ssh: Duration::from_mins(1),
             shutting_down: Duration::from_mins(1),
+            grace: Duration::from_mins(1),
             attaching: Duration::from_secs(20),
             first_pause: Duration::from_millis(20),
             longest_pause: Duration::from_secs(2),

@@ -95,12 +95,12 @@ const LOGIN_SHELL: &str =
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
 impl Container {
-    /// The command for an SSH channel *with* a terminal: the user's shell. `term` is the value of
-    /// the laptop's `TERM`.
+    /// The command for a terminal of the host: the user's shell. `term` is the value of the
+    /// laptop's `TERM`.
     #[must_use]
     pub fn shell(&self, term: &str) -> String {
         let term = format!("TERM={term}");
-        let words = ["exec", "docker", "exec", "-it", DETACH_KEYS, "-e", &term];
+        let words = ["docker", "exec", "-it", DETACH_KEYS, "-e", &term];
         let rest = ["-w", WORK, &self.name, "sh", "-c", LOGIN_SHELL];
         join(words.into_iter().chain(rest))
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_shell_gets_a_terminal_and_its_kind() {
         let command = container().shell("xterm-256color");
-        assert!(command.starts_with("exec docker exec -it "), "{command}");
+        assert!(command.starts_with("docker exec -it "), "{command}");
         assert!(command.contains(" -e 'TERM=xterm-256color' "), "{command}");
         assert!(
             container()

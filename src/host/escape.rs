@@ -12,16 +12,43 @@ pub enum Typed {
     Send(Bytes),
     /// `~.`: end the session.
     End,
+    /// `~d`: leave what runs on the host running.
+    Detach,
     /// `~^Z`: suspend xdrive.
     Suspend,
+    /// `~#`, `~$`: a question to the session.
+    Ask(Question),
     /// `~?`: list the escapes.
     Help,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// `~#`: which local ports lead where.
+    Forwards,
+    /// `~$`: what the session costs so far.
+    Cost,
+}
+
+impl Question {
+    /// The character that asks it.
+    #[must_use]
+    pub fn key(self) -> char {
+        match self {
+            Self::Forwards => '#',
+            Self::Cost => '$',
+        }
+    }
 }
 
 /// The list that `~?` shows, for a terminal in raw mode.
 pub const HELP: &str = "~?\r\n\
     Escapes, at the start of a line:\r\n \
     ~.   end the session and save\r\n \
+    ~d   leave it running and go\r\n \
+    ~#   list the forwarded ports\r\n \
+    ~$   what the session costs so far\r\n \
     ~^Z  suspend xdrive\r\n \
     ~?   this list\r\n \
     ~~   the character ~\r\n";
@@ -47,7 +74,7 @@ impl Default for Escapes {
 }
 
 impl Escapes {
-    /// What `typed` asks for, in order. Nothing after an [`Typed::End`] is looked at.
+    /// What `typed` asks for, in order. Nothing after an end or a detach is looked at.
     pub fn read(&mut self, typed: &[u8]) -> Vec<Typed> {
         let mut asked = Vec::new();
         let mut plain = BytesMut::with_capacity(typed.len() + 1);
@@ -58,6 +85,9 @@ impl Escapes {
                     continue;
                 }
                 (State::Tilde, b'.') => Typed::End,
+                (State::Tilde, b'd') => Typed::Detach,
+                (State::Tilde, b'#') => Typed::Ask(Question::Forwards),
+                (State::Tilde, b'$') => Typed::Ask(Question::Cost),
                 (State::Tilde, 0x1a) => Typed::Suspend,
                 (State::Tilde, b'?') => Typed::Help,
                 (state, byte) => {
@@ -74,7 +104,7 @@ impl Escapes {
             };
             // As in ssh, another escape may follow at once.
             self.state = State::LineStart;
-            let end = escape == Typed::End;
+            let end = matches!(escape, Typed::End | Typed::Detach);
             if !plain.is_empty() {
                 asked.push(Typed::Send(plain.split().freeze()));
             }
@@ -108,6 +138,9 @@ mod tests {
         assert_eq!(read(b"ls\r~.ignored"), [send(b"ls\r"), Typed::End]);
         assert_eq!(read(b"ls ~.\r"), [send(b"ls ~.\r")]);
         assert_eq!(read(b"~?~\x1a"), [Typed::Help, Typed::Suspend]);
+        let questions = [Question::Forwards, Question::Cost].map(Typed::Ask);
+        assert_eq!(read(b"~#~$"), questions);
+        assert_eq!(read(b"a\r~dignored"), [send(b"a\r"), Typed::Detach]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A local port that leads to an address the host can reach.
 //!
-//! Owns the listener, a connection to the host for this one purpose, and one task for each TCP
-//! connection. It never stops draining a channel: a browser that stops reading would freeze every
+//! Owns the listener, a connection to the host for this one purpose, made again for as long as it
+//! takes when it ends, and one task for each TCP connection. It never stops draining a channel: a browser that stops reading would freeze every
 //! other one. What it has not read waits in memory, and at 64 MiB that one connection is dropped.
 
 use std::io;
@@ -28,6 +28,8 @@ const BACKLOG: u32 = 1024;
 const TRIES: u16 = 100;
 /// How soon a server that is starting is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
+/// Before connecting to the host again, after that failed.
+const RECONNECT: Duration = Duration::from_secs(1);
 /// Before accepting again, after the system could not accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -64,9 +66,7 @@ impl Forward {
     pub async fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
         let listeners = listen(preferred)?;
         let port = listeners[0].local_addr()?.port();
-        let ssh = ssh.sibling().await?;
-        // sshd sends small answers without delay only on a connection that has run a command.
-        ssh.run("true", b"").await?;
+        let ssh = connect(ssh).await?;
         let (target, targets) = watch::channel(Target {
             address: target,
             starting: false,
@@ -83,6 +83,12 @@ impl Forward {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where connections are led now.
+    #[must_use]
+    pub fn target(&self) -> SocketAddr {
+        self.target.borrow().address
     }
 
     /// Leads connections from now on to another address: that of a restarted container.
@@ -145,17 +151,44 @@ fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts until it is aborted or the connection to the host ends.
-async fn serve(listeners: Vec<TcpListener>, ssh: Ssh, targets: watch::Receiver<Target>) {
-    let mut connections = JoinSet::new();
+/// A connection for forwards alone, to where `ssh` goes.
+async fn connect(ssh: &Ssh) -> Result<Ssh, SshError> {
+    let ssh = ssh.sibling().await?;
+    // sshd sends small answers without delay only on a connection that has run a command.
+    ssh.run("true", b"").await?;
+    Ok(ssh)
+}
+
+/// Accepts until it is aborted. A connection to the host that ends takes the relayed ones with it;
+/// the port stays, and whoever comes until there is another waits in its backlog.
+async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiver<Target>) {
     let mut listeners = listeners.into_iter();
     let (Some(first), second) = (listeners.next(), listeners.next()) else {
         return;
     };
     loop {
+        relay_all(&first, second.as_ref(), &ssh, &targets).await;
+        ssh = loop {
+            match connect(&ssh).await {
+                Ok(ssh) => break ssh,
+                Err(_) => tokio::time::sleep(RECONNECT).await,
+            }
+        };
+    }
+}
+
+/// Accepts until the connection to the host ends.
+async fn relay_all(
+    first: &TcpListener,
+    second: Option<&TcpListener>,
+    ssh: &Ssh,
+    targets: &watch::Receiver<Target>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
         let accepted = tokio::select! {
             accepted = first.accept() => accepted,
-            accepted = accept(second.as_ref()) => accepted,
+            accepted = accept(second) => accepted,
             Some(_) = connections.join_next() => continue,
             _ = ssh.ended() => return,
         };

@@ -29,7 +29,11 @@ pub struct Line {
 impl Line {
     /// Opens a line beside `ssh`. It can be opened early, while the host still works on other things.
     pub async fn open(ssh: &Ssh) -> Result<Self, SshError> {
-        let gate = Arc::new(Gate::default());
+        Self::behind(ssh, Arc::default()).await
+    }
+
+    /// The same, held by the holders that `gate` has already: those of a line that was lost.
+    pub(super) async fn behind(ssh: &Ssh, gate: Arc<Gate>) -> Result<Self, SshError> {
         let line = ssh.gated_sibling(Arc::clone(&gate)).await?;
         Ok(Self {
             ssh: line,

@@ -19,8 +19,10 @@ pub mod scripts;
 pub mod shell;
 pub mod ssh;
 pub mod streams;
+pub mod terminal;
 
 pub use key::{HostKey, UserKey};
 pub use line::Line;
 pub use shell::{Exit, Shell};
 pub use ssh::{Output, Ssh, SshError, Target};
+pub use terminal::Terminal;

@@ -21,9 +21,10 @@ use super::container::{Came, CommandId, Container, Signal};
 use super::facts::{Facts, HostError, STILL_MOUNTED};
 use super::quote::quote;
 use super::ssh::{Output, Ssh, SshError};
+use super::terminal::Terminal;
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 8] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("engine", include_str!("../../shell/host/engine")),
     ("session", include_str!("../../shell/host/session")),
@@ -33,6 +34,7 @@ const SCRIPTS: [(&str, &str); 7] = [
         "jupyter_config.py",
         include_str!("../../shell/host/jupyter_config.py"),
     ),
+    ("terminal", include_str!("../../shell/host/terminal")),
     ("close", include_str!("../../shell/host/close")),
 ];
 
@@ -398,6 +400,12 @@ impl Host {
             frozen: facts.yes("frozen"),
             timings: facts.timings(),
         })
+    }
+
+    /// The terminal `name` on this host, in which `command` runs: see [`super::Shell`].
+    #[must_use]
+    pub fn terminal(&self, name: &str, command: &str) -> Terminal {
+        Terminal::new(&format!("{}/terminal", *DIRECTORY), name, command)
     }
 
     async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {

@@ -27,6 +27,9 @@ const MODES: [(u16, u8, &str); 11] = [
     (25, b'l', "\x1b[?25h"),
 ];
 
+/// The bits of the alternate screens: the first three modes.
+const ALTERNATE: u16 = 0b111;
+
 /// Watches one stream of output.
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -61,6 +64,12 @@ impl Screen {
             rest = after;
             self.step(*byte);
         }
+    }
+
+    /// Whether the terminal shows an alternate screen now, as full-screen programs use it.
+    #[must_use]
+    pub fn is_alternate() -> bool {
+        ON.load(Ordering::Relaxed) & ALTERNATE != 0
     }
 
     fn step(&mut self, byte: u8) {
@@ -137,7 +146,9 @@ mod tests {
 
         let mut screen = Screen::default();
         screen.watch(vim);
+        assert!(Screen::is_alternate());
         screen.watch(b"\x1b[?25h\x1b[?1000;1006;2004l\x1b[?1049l");
+        assert!(!Screen::is_alternate());
         assert_eq!(undo(), "", "a program that cleans up leaves nothing to do");
 
         screen.watch(vim);

@@ -9,20 +9,24 @@ use std::process::{Command, Stdio};
 
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
-use xdrive::host::{Line, Shell, Ssh, Target};
+use xdrive::host::shell::Exit;
+use xdrive::host::terminal::Attached;
+use xdrive::host::{Line, Shell, Ssh, Target, Terminal};
 use xdrive::signals::{Signal, Signals};
 
 use super::sshd::Sshd;
 use crate::harness::Pty;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
+/// What attaches to a terminal on the host.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal");
 const SELF: &str = "ssh::client::attached_to_standard_streams";
 
 /// What a client does.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) address: std::net::SocketAddr,
-    user: String,
+    pub(super) user: String,
     host_key: String,
     user_key: String,
     pub(super) command: String,
@@ -30,6 +34,8 @@ pub(super) struct Task {
     pub(super) terminal: bool,
     /// Whether an interrupt is a panic.
     pub(super) fragile: bool,
+    /// Where to go on when the connection is lost.
+    pub(super) second: Option<std::net::SocketAddr>,
     /// Where to write how it ended: standard output is the command's.
     report: PathBuf,
 }
@@ -45,6 +51,7 @@ impl Task {
             command: command.to_owned(),
             terminal: false,
             fragile: false,
+            second: None,
             report: sshd.path("report"),
         }
     }
@@ -106,13 +113,26 @@ async fn attach(task: Task) {
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let line = Line::open(&ssh).await.unwrap();
     let mut shell = if task.terminal {
-        Shell::terminal(line, &task.command).await.unwrap()
+        // What runs in a terminal is a program and its words.
+        let command = format!("sh -c {}", xdrive::host::quote::quote(&task.command));
+        let terminal = Terminal::new(PROGRAM, "here", &command);
+        let answers = Box::new(|question| format!("the answer to {question:?}"));
+        Shell::terminal(line, terminal, answers).await.unwrap()
     } else {
         Shell::piped(line, &task.command).await.unwrap()
     };
     let end = loop {
         tokio::select! {
-            exit = shell.ended() => break format!("{exit:?} {}", exit.code()),
+            exit = shell.ended() => match (exit, task.second) {
+                (Exit::Lost(_), Some(second)) => {
+                    shell.notice(&["a notice".to_owned()]);
+                    let way = Target { address: second, ..target.clone() };
+                    if let Some(end) = come_back(&mut shell, &way, &task.user_key).await {
+                        break end;
+                    }
+                }
+                (exit, _) => break format!("{exit:?} {}", exit.code()),
+            },
             signal = signals.next() => match signal {
                 Signal::Resize => shell.resize(),
                 Signal::Suspend => shell.suspend().unwrap(),
@@ -127,4 +147,25 @@ async fn attach(task: Task) {
     };
     drop(shell);
     std::fs::write(&task.report, end).unwrap();
+}
+
+/// Tries until there is a way, or an escape is typed.
+async fn come_back(shell: &mut Shell, way: &Target, key: &str) -> Option<String> {
+    loop {
+        let again = async {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            Ssh::connect(way, key).await
+        };
+        let ssh = tokio::select! {
+            exit = shell.escaped() => return Some(format!("{exit:?} while away")),
+            ssh = again => match ssh {
+                Ok(ssh) => ssh,
+                Err(_) => continue,
+            },
+        };
+        match shell.attach(&ssh).await.unwrap() {
+            Attached::Gone => return Some("gone".to_owned()),
+            Attached::New | Attached::Same(_) => return None,
+        }
+    }
 }

@@ -72,10 +72,11 @@ impl Sshd {
              StrictModes no\nUsePAM no\nPrintMotd no\nPrintLastLog no\nPidFile none\n"
         );
         write(&file("config"), &configuration, 0o644);
-        std::fs::create_dir_all("/run/sshd").unwrap();
         let script = "set -e
             mount --bind \"$1/passwd\" /etc/passwd
             mount --bind \"$1/shadow\" /etc/shadow
+            mkdir -p \"$1/run/sshd\"
+            mount --bind \"$1/run\" /run
             exec /usr/sbin/sshd -D -e -f \"$1/config\"";
         let log = std::fs::File::create(file("log")).unwrap();
         let process = Command::new("setpriv")

@@ -17,6 +17,8 @@ const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
 fn task(sshd: &Sshd) -> Task {
     let mut task = Task::new(sshd, SHELL);
     task.terminal = true;
+    // Terminals of a host are root's.
+    task.user = "root".to_owned();
     task
 }
 

@@ -1,0 +1,75 @@
+//! What a session costs so far, for whoever asks with `~$`.
+//!
+//! The price is asked for once, beside everything else: nobody waits for it.
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+
+use super::words::dollars;
+use crate::clock::Clock;
+use crate::drive::stuck::volume_cents;
+use crate::ec2::{Ec2, GibiBytes, Instance, Market};
+
+/// The running cost of one instance and its drive.
+pub(super) struct Cost {
+    instance_type: String,
+    market: Market,
+    launched: Timestamp,
+    volume: GibiBytes,
+    clock: Clock,
+    /// US dollars an hour, once they are known.
+    price: Arc<OnceLock<f64>>,
+}
+
+impl Cost {
+    /// Begins to ask for the price of `instance`; the drive has `volume` GiB.
+    pub(super) fn of(instance: &Instance, volume: GibiBytes, ec2: &Ec2, clock: &Clock) -> Self {
+        let price = Arc::new(OnceLock::new());
+        if instance.market == Market::Spot {
+            let (asked, ec2) = (Arc::clone(&price), ec2.clone());
+            let (instance_type, zone) = (instance.instance_type.clone(), instance.zone.clone());
+            tokio::spawn(async move {
+                if let Ok(Some(dollars)) = ec2.spot_price(&instance_type, &zone).await {
+                    let _known = asked.set(dollars);
+                }
+            });
+        }
+        Self {
+            instance_type: instance.instance_type.clone(),
+            market: instance.market,
+            launched: instance.launched,
+            volume,
+            clock: clock.clone(),
+            price,
+        }
+    }
+
+    /// A line of text, as of now.
+    pub(super) fn text(&self) -> String {
+        let ran = self.clock.now().duration_since(self.launched);
+        let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
+        let market = match self.market {
+            Market::Spot => "spot",
+            Market::OnDemand => "on demand",
+        };
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let since = format!(
+            "{} {market}, {hours} h {minutes:02} min",
+            self.instance_type
+        );
+        let so_far = match self.price.get() {
+            Some(hour) => {
+                // EC2 bills by the second, 60 at least (EC2 user guide, *Billing for Linux*).
+                let billed = std::time::Duration::from_secs(seconds.max(60)).as_secs_f64();
+                format!(
+                    ": ${:.4} so far, ${hour:.4} an hour",
+                    hour * billed / 3600.0
+                )
+            }
+            None => ": price not known".to_owned(),
+        };
+        let drive = dollars(volume_cents(self.volume));
+        format!("{since}{so_far}; the drive about {drive} a month while it is a volume")
+    }
+}

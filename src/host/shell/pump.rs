@@ -1,0 +1,338 @@
+//! Between the local ends and the host: carries bytes, reads escapes, until one side ends.
+//!
+//! The local ends outlive a connection: after one is lost, the same ends, with what is still to be
+//! written and what is on in the terminal, go on with the next. What was typed and not sent until
+//! then is thrown away: nobody wants a command carried out that was typed blindly, minutes later.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use russh::{ChannelMsg, Sig};
+use tokio::sync::{Notify, mpsc};
+
+use super::{Answers, Exit};
+use crate::host::channel::{Sender, Session, signal_number};
+use crate::host::escape::{Escapes, HELP, Question, Typed};
+use crate::host::line::Gate;
+use crate::host::streams::{Sink, Source, Stop};
+use crate::terminal::{self, Screen};
+
+/// How much typed input waits for a dead link before reading stops (and escapes with it).
+const TYPED: usize = 4 << 20;
+/// How much piped input is read ahead of what the host takes.
+const PIPED: usize = 256 << 10;
+/// How long a terminal that takes no output is waited for at the end of a session.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// Between two sizes, so that a program sees both: what makes it draw all of its screen again.
+const REDRAW: Duration = Duration::from_millis(50);
+
+/// What is sent beside the data.
+#[derive(Debug, Clone)]
+pub(super) enum Request {
+    /// The terminal's size of now.
+    Resize,
+    /// Another size and back.
+    Redraw,
+    Signal(Sig),
+}
+
+/// The local ends.
+pub(super) struct Local {
+    input: Source,
+    /// Bytes of input that may wait for the host.
+    ahead: usize,
+    output: Sink,
+    errors: Sink,
+    pub(super) face: Option<Face>,
+}
+
+/// What a terminal has beyond its streams.
+pub(super) struct Face {
+    escapes: Escapes,
+    screen: Screen,
+    answers: Answers,
+    /// How many bytes of the host's terminal have been shown.
+    pub(super) seen: u64,
+    /// The screen that a notice is on: the terminal's own is behind it.
+    has_own_screen: bool,
+}
+
+/// Input on its way to the host.
+#[derive(Default)]
+struct Backlog {
+    bytes: AtomicUsize,
+    shrunk: Notify,
+}
+
+impl Local {
+    /// The standard streams. With `answers` they are a terminal; otherwise pipes.
+    pub(super) fn open(gate: &Arc<Gate>, answers: Option<Answers>) -> io::Result<Self> {
+        let own =
+            |stream: &dyn AsFd| -> io::Result<OwnedFd> { stream.as_fd().try_clone_to_owned() };
+        Ok(Self {
+            input: Source::open(own(&io::stdin())?)?,
+            ahead: if answers.is_some() { TYPED } else { PIPED },
+            output: Sink::open(own(&io::stdout())?, Arc::clone(gate))?,
+            errors: Sink::open(own(&io::stderr())?, Arc::clone(gate))?,
+            face: answers.map(|answers| Face {
+                escapes: Escapes::default(),
+                screen: Screen::default(),
+                answers,
+                seen: 0,
+                has_own_screen: false,
+            }),
+        })
+    }
+
+    /// A second way to end the reading of input.
+    pub(super) fn stop(&self) -> io::Result<Stop> {
+        self.input.stop()
+    }
+
+    /// Output of the host.
+    pub(super) fn show(&mut self, data: Bytes) {
+        if let Some(face) = &mut self.face {
+            face.screen.watch(&data);
+            face.seen += data.len() as u64;
+        }
+        self.output.push(data);
+    }
+
+    /// Words of xdrive's own, with what they do to the terminal.
+    fn tell(&mut self, text: String) {
+        if let Some(face) = &mut self.face {
+            face.screen.watch(text.as_bytes());
+        }
+        self.output.push(Bytes::from(text));
+    }
+
+    /// Shows `lines` without spoiling the terminal's screen: on a screen of their own, or, where a
+    /// program uses that already, the first of them in its last row. Replaces what was shown.
+    pub(super) fn notice(&mut self, lines: &[String]) {
+        let Some(face) = &mut self.face else { return };
+        if !face.has_own_screen && terminal::Screen::is_alternate() {
+            let terminal::Size { rows, columns, .. } = terminal::size();
+            let line: String = lines
+                .iter()
+                .flat_map(|line| line.chars())
+                .take(columns.into())
+                .collect();
+            self.output.push(Bytes::from(format!(
+                "\x1b7\x1b[{rows};1H\x1b[0;7m{line}\x1b[K\x1b[0m\x1b8"
+            )));
+            return;
+        }
+        face.has_own_screen = true;
+        let lines = lines.join("\r\n  ");
+        self.tell(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J\r\n  {lines}\r\n"));
+    }
+
+    /// Takes the notice away; true if a program has to draw its screen again for that.
+    pub(super) fn end_of_notice(&mut self) -> bool {
+        let Some(face) = &mut self.face else {
+            return false;
+        };
+        if std::mem::take(&mut face.has_own_screen) {
+            self.tell("\x1b[?1049l".to_owned());
+            return false;
+        }
+        terminal::Screen::is_alternate()
+    }
+
+    /// The output from byte `from` on follows: more than what was shown last if some is lost.
+    pub(super) fn follow(&mut self, from: u64) {
+        let Some(face) = &mut self.face else { return };
+        if from != std::mem::replace(&mut face.seen, from) {
+            self.tell("\x1b[0m\x1b[H\x1b[2J".to_owned());
+        }
+    }
+
+    /// The next escape typed that ends the session, while there is no host to type to. Loses
+    /// nothing if it is dropped before it is ready.
+    pub(super) async fn escape(&mut self) -> Exit {
+        loop {
+            let Some(chunk) = self.input.next().await else {
+                return Exit::Escaped;
+            };
+            for typed in self.read(chunk) {
+                if let Some(exit) = self.obey(typed).await {
+                    return exit;
+                }
+            }
+        }
+    }
+
+    /// From here on the start of a line is typed.
+    pub(super) fn begin_line(&mut self) {
+        if let Some(face) = &mut self.face {
+            face.escapes = Escapes::default();
+        }
+    }
+
+    fn read(&mut self, chunk: Bytes) -> Vec<Typed> {
+        match &mut self.face {
+            Some(face) => face.escapes.read(&chunk),
+            None => vec![Typed::Send(chunk)],
+        }
+    }
+
+    /// Does what an escape asks for; an exit if it ends the session.
+    async fn obey(&mut self, typed: Typed) -> Option<Exit> {
+        match typed {
+            Typed::Send(_) => {}
+            Typed::End => {
+                self.tell("~.\r\n".to_owned());
+                return Some(Exit::Escaped);
+            }
+            Typed::Detach => {
+                self.tell("~d\r\n".to_owned());
+                return Some(Exit::Detached);
+            }
+            Typed::Help => self.tell(HELP.to_owned()),
+            Typed::Ask(question) => self.answer(question),
+            Typed::Suspend => {
+                self.tell("~^Z [suspended]\r\n".to_owned());
+                last_output(&self.output).await;
+                // Where nothing can stop us (an orphan), the session goes on.
+                let _not_stopped = terminal::suspend();
+            }
+        }
+        None
+    }
+
+    fn answer(&mut self, question: Question) {
+        let Some(face) = &self.face else { return };
+        let words = (face.answers)(question).replace('\n', "\r\n ");
+        let key = question.key();
+        self.tell(format!("~{key}\r\n {words}\r\n"));
+    }
+
+    /// Carries everything between the local ends and the host, until one of them ends.
+    pub(super) async fn carry(
+        &mut self,
+        session: Session,
+        asked: &mut mpsc::UnboundedReceiver<Request>,
+        again: &mpsc::UnboundedSender<Request>,
+    ) -> Exit {
+        let Session {
+            mut messages,
+            sender,
+        } = session;
+        let (queue, mut queued) = mpsc::unbounded_channel();
+        let mut queue = Some(queue);
+        let backlog = Backlog::default();
+        let mut exit = None;
+
+        let sending = send(&sender, &mut queued, &backlog);
+        let asking = ask(&sender, asked);
+        tokio::pin!(sending, asking);
+        let (mut all_sent, mut none_asks) = (false, false);
+        loop {
+            let room = backlog.bytes.load(Ordering::Relaxed) < self.ahead;
+            tokio::select! {
+                () = &mut sending, if !all_sent => all_sent = true,
+                () = &mut asking, if !none_asks => none_asks = true,
+                () = backlog.shrunk.notified(), if !room => {}
+                chunk = self.input.next(), if room && queue.is_some() => {
+                    let Some(chunk) = chunk else {
+                        // A terminal in raw mode has no end of input but its own.
+                        if self.face.is_some() {
+                            return Exit::Escaped;
+                        }
+                        // Sent after the last of the input.
+                        queue = None;
+                        continue;
+                    };
+                    for typed in self.read(chunk) {
+                        if let Typed::Send(bytes) = typed {
+                            backlog.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+                            if let Some(queue) = &queue {
+                                let _lost = queue.send(bytes);
+                            }
+                            continue;
+                        }
+                        let is_suspend = typed == Typed::Suspend;
+                        if let Some(exit) = self.obey(typed).await {
+                            return exit;
+                        }
+                        if is_suspend {
+                            let _ended = again.send(Request::Resize);
+                        }
+                    }
+                }
+                // A pipe whose reader is gone ends the command, as it would without a host between.
+                () = self.output.failed(), if self.face.is_none() => {
+                    return Exit::Signal { number: 13 };
+                }
+                message = messages.wait() => match message {
+                    Some(ChannelMsg::Data { data }) => self.show(data),
+                    Some(ChannelMsg::ExtendedData { data, .. }) => self.errors.push(data),
+                    Some(ChannelMsg::ExitStatus { exit_status }) => {
+                        exit = Some(Exit::Status(exit_status));
+                    }
+                    Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
+                        exit = Some(Exit::Signal { number: signal_number(&signal_name) });
+                    }
+                    Some(ChannelMsg::Close) | None => return match exit {
+                        Some(exit) => exit,
+                        None => Exit::Lost(sender.ended().await),
+                    },
+                    Some(_) => {}
+                },
+            }
+        }
+    }
+
+    /// The end: typing from here on is for whoever reads the terminal next; what is still to be
+    /// shown is.
+    pub(super) async fn end(self) {
+        drop(self.input);
+        if self.face.is_some() {
+            last_output(&self.output).await;
+        } else {
+            self.output.drained().await;
+            self.errors.drained().await;
+        }
+    }
+}
+
+async fn send(sender: &Sender, queued: &mut mpsc::UnboundedReceiver<Bytes>, backlog: &Backlog) {
+    while let Some(bytes) = queued.recv().await {
+        let length = bytes.len();
+        if !sender.send(bytes).await {
+            return;
+        }
+        backlog.bytes.fetch_sub(length, Ordering::Relaxed);
+        backlog.shrunk.notify_one();
+    }
+    sender.eof().await;
+}
+
+/// Not in one queue with the data, which may wait for window.
+async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
+    while let Some(request) = asked.recv().await {
+        let alive = match request {
+            Request::Resize => sender.resize(terminal::size()).await,
+            Request::Redraw => {
+                let mut size = terminal::size();
+                size.rows = size.rows.saturating_sub(1).max(1);
+                sender.resize(size).await;
+                tokio::time::sleep(REDRAW).await;
+                sender.resize(terminal::size()).await
+            }
+            Request::Signal(signal) => sender.signal(signal).await,
+        };
+        if !alive {
+            return;
+        }
+    }
+}
+
+/// What a terminal shows last; one that takes nothing is not waited for.
+async fn last_output(output: &Sink) {
+    let _stuck = tokio::time::timeout(LAST_OUTPUT, output.drained()).await;
+}
