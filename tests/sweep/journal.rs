@@ -7,10 +7,15 @@
 
 use anyhow::ensure;
 
-/// Writes lines `TAG 1`, `TAG 2`… to both files; `$0` is the tag, `$1` the line numbers.
-pub(crate) const WRITE: &str = "for n in $1; do \
-    echo \"$0 $n\" >>/work/journal; sync /work/journal; \
-    echo \"$0 $n\" >>/journal; sync /journal; echo \"ack $0 $n\"; done";
+/// Writes lines `TAG 1`, `TAG 2`… to both files; `$0` is the tag, `$1` the line numbers, `$2`
+/// `busy` where files that nobody syncs are written meanwhile. What cannot be synced is not
+/// acknowledged.
+pub(crate) const WRITE: &str = "if [ \"$2\" = busy ]; then \
+    while :; do head -c 4000000 /dev/urandom >/bulk; done & fi; \
+    for n in $1; do \
+    echo \"$0 $n\" >>/work/journal && sync /work/journal && \
+    echo \"$0 $n\" >>/journal && sync /journal && echo \"ack $0 $n\" || exit 9; done; \
+    [ \"$2\" != busy ] || kill $!";
 
 /// Prints both.
 pub(crate) const READ: &str = "cat /work/journal; echo --; cat /journal; true";
@@ -30,10 +35,7 @@ impl Journal {
     /// Takes over what [`READ`] printed after a session that wrote as `tag` and acknowledged what
     /// [`WRITE`] printed.
     pub(crate) fn check(&mut self, tag: &str, wrote: &str, read: &str) -> anyhow::Result<()> {
-        let acknowledged = wrote
-            .lines()
-            .filter(|line| line.starts_with(&format!("ack {tag} ")))
-            .count();
+        let acknowledged = acknowledged(wrote);
         let mut now = [Vec::new(), Vec::new()];
         let mut file = 0;
         for line in read.lines() {
@@ -69,4 +71,13 @@ impl Journal {
         self.files = now;
         Ok(())
     }
+}
+
+/// How many lines [`WRITE`] has acknowledged in what it printed.
+pub(crate) fn acknowledged(wrote: &str) -> usize {
+    let whole = wrote.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
+        .filter(|line| line.starts_with("ack "))
+        .count()
 }

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::journal::{Journal, READ, WRITE};
+use crate::journal::{WRITE, acknowledged};
+use crate::month::Month;
 use crate::pace::Pace;
-use crate::points::{self, Kill, Passed};
-use crate::site::{Ended, Site};
+use crate::points::{self, Kill};
+use crate::site::Site;
 
 /// How often a point is tried that a session may pass by: what it waits for may be there already.
 const TRIES: u32 = 3;
@@ -33,6 +34,7 @@ struct Target {
 
 /// What is being swept.
 struct Sweep {
+    is_served: bool,
     site: Site,
     /// The drive that goes on from point to point.
     month: Month,
@@ -41,16 +43,10 @@ struct Sweep {
     failed: Vec<String>,
 }
 
-/// A drive in use, session after session.
-#[derive(Clone)]
-struct Month {
-    drive: String,
-    journal: Journal,
-}
-
 fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
     let site = Site::new(is_served)?;
     let mut sweep = Sweep {
+        is_served,
         site,
         month: Month::new("month".to_owned()),
         rows: 0,
@@ -59,7 +55,7 @@ fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
     };
     let mut targets = Vec::new();
     for is_new in [true, false] {
-        let passed = sweep.rehearse()?;
+        let passed = sweep.month.rehearse(&sweep.site, &[LINES])?;
         for (index, point) in passed.iter().enumerate() {
             targets.push(Target {
                 is_new,
@@ -97,33 +93,7 @@ fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Month {
-    fn new(drive: String) -> Self {
-        Self {
-            drive,
-            journal: Journal::default(),
-        }
-    }
-}
-
 impl Sweep {
-    /// A session that nobody kills: the points it passes.
-    fn rehearse(&mut self) -> anyhow::Result<Vec<Passed>> {
-        let trace = self.site.path("trace");
-        let tag = format!("rehearsal-{}", self.site.count_snapshots("month", false)?);
-        let command = ["sh", "-c", WRITE, &tag, LINES];
-        let drive = self.month.drive.clone();
-        let ended = self.site.session(&drive, &command, Some((&trace, None)))?;
-        ensure!(ended.code == 0, "the rehearsal failed: {ended:?}");
-        let passed = points::read(&trace)?;
-        std::fs::remove_file(&trace)?;
-        let read = self.site.session(&drive, &["sh", "-c", READ], None)?;
-        self.month
-            .journal
-            .check(&tag, &ended.stdout, &read.stdout)?;
-        Ok(passed)
-    }
-
     /// Kills at one point, recovers, looks, and tells.
     fn point(&mut self, target: &Target) -> anyhow::Result<()> {
         self.rows += 1;
@@ -159,8 +129,10 @@ impl Sweep {
             Err(error) => {
                 println!("{:4}  {name}  FAILED\n{error:?}", self.rows);
                 self.failed.push(format!("{name}: {error:#}"));
-                // What is wrong with this drive would be told at every later point.
-                self.month = Month::new(format!("month-{}", self.rows));
+                // What is wrong there would be told at every later point.
+                self.site = Site::new(self.is_served)?;
+                self.month = Month::new("month".to_owned());
+                self.month.rehearse(&self.site, &[LINES])?;
             }
         }
         Ok(())
@@ -169,7 +141,7 @@ impl Sweep {
     /// One killed session and one that recovers; nothing if the point was not reached.
     fn kill_once(&self, kill: &Kill, month: &mut Month) -> anyhow::Result<Option<String>> {
         let trace = self.site.path("trace");
-        let tag = format!("kill-{}-{}", self.rows, month.journal.len());
+        let tag = format!("kill-{}-{}", self.rows, month.lines());
         let command = ["sh", "-c", WRITE, &tag, LINES];
         let killed = self
             .site
@@ -182,18 +154,11 @@ impl Sweep {
             was_killed || killed.code == 0,
             "the session failed by itself: {killed:?}"
         );
-        let read = self.recover(month, &tag, &killed)?;
-        let left = self.site.left()?;
-        ensure!(
-            left.is_empty(),
-            "left:\n{}\n{}",
-            left.join("\n"),
-            told(&killed, &read)
-        );
+        let read = month.recover(&self.site, &tag, &killed)?;
         if !was_killed {
             return Ok(None);
         }
-        let acknowledged = killed.stdout.lines().count();
+        let acknowledged = acknowledged(&killed.stdout);
         let snapshots = self.site.count_snapshots(&month.drive, false)?;
         let last = passed.last().map_or("", |last| last.name.as_str());
         let later = if last == kill.point { "" } else { last };
@@ -203,27 +168,6 @@ impl Sweep {
             seconds(read.took)
         )))
     }
-
-    fn recover(&self, month: &mut Month, tag: &str, killed: &Ended) -> anyhow::Result<Ended> {
-        let read = self.site.session(&month.drive, &["sh", "-c", READ], None)?;
-        ensure!(
-            read.code == 0,
-            "the next run failed: {}",
-            told(killed, &read)
-        );
-        month
-            .journal
-            .check(tag, &killed.stdout, &read.stdout)
-            .with_context(|| told(killed, &read))?;
-        Ok(read)
-    }
-}
-
-fn told(killed: &Ended, next: &Ended) -> String {
-    format!(
-        "killed: {}\n{}next: {}\n{}",
-        killed.code, killed.stderr, next.code, next.stderr
-    )
 }
 
 fn seconds(span: Duration) -> f64 {

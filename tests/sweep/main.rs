@@ -1,10 +1,10 @@
 //! The long sweeps: sessions on real local instances, killed at every point, cut off at any moment.
 //!
 //! ```text
-//! driver (main) ─ kill ─┬─ site     a home, a state directory, what must not be left in it
-//!                       ├─ client   this program again, as the xdrive that is killed
-//!                       │   └─ points  counts what it says of its calls and steps; SIGKILL at one
-//!                       └─ journal  what was acknowledged, and whether it is there
+//! driver (main) ─ kill, cut ─┬─ site   a home, a state directory, what must not be left in it
+//!                            ├─ month  a drive session after session ─ journal: what was acknowledged
+//!                            └─ client this program again, as the xdrive that is killed
+//!                                └─ points  counts what it says of its calls and steps
 //! ```
 //!
 //! A test program of its own, because it is two programs: as `client` it is xdrive itself, told to
@@ -22,10 +22,13 @@
 )]
 
 mod client;
+mod cut;
 mod journal;
 mod kill;
+mod month;
 mod pace;
 mod points;
+mod running;
 mod site;
 
 #[path = "../suite/harness/image.rs"]
@@ -41,9 +44,10 @@ use pace::Pace;
 /// What runs under a name that can be filtered by.
 type Sweep = fn(&mut Pace) -> anyhow::Result<()>;
 
-const SWEEPS: [(&str, Sweep); 2] = [
+const SWEEPS: [(&str, Sweep); 3] = [
     ("xdrive_and_its_ec2_killed_at_every_point", kill::with_ec2),
     ("xdrive_alone_killed_at_every_point", kill::alone),
+    ("the_power_cut_at_seeded_moments", cut::at_seeded_moments),
 ];
 
 fn main() -> ExitCode {

@@ -1,12 +1,11 @@
 //! A home, a state directory, and the programs that run on them.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use aws_credential_types::Credentials;
 use aws_sdk_ec2::config::{BehaviorVersion, Region};
 use aws_sdk_ec2::types::{InstanceStateName, SnapshotState};
@@ -21,9 +20,8 @@ use crate::client::{AFTER, KILL, TRACE};
 use crate::image::small_image;
 use crate::leaks::leaks;
 use crate::points::Kill;
+use crate::running::{Ended, Running};
 
-/// How long a session may take on a busy machine.
-const SESSION: Duration = Duration::from_mins(3);
 /// How long what ends beside a session may take: its supervisor tidies up.
 const TIDY: Duration = Duration::from_mins(1);
 
@@ -41,16 +39,6 @@ struct Server {
     child: Child,
     /// What points a client at it.
     environment: Vec<(String, String)>,
-}
-
-/// How a client ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    /// As a shell has it: 137 for a kill.
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) took: Duration,
 }
 
 impl Site {
@@ -83,7 +71,7 @@ impl Site {
         Ok(site)
     }
 
-    fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
@@ -130,20 +118,18 @@ impl Site {
     }
 
     /// Starts a session of `drive` that runs `command`, its trace going to `trace`.
-    fn start(
+    pub(crate) fn start(
         &self,
         drive: &str,
         command: &[&str],
         trace: Option<(&Path, Option<&Kill>)>,
-    ) -> anyhow::Result<Child> {
+    ) -> anyhow::Result<Running> {
         let mut client = self.bare(&std::env::current_exe()?)?;
         client
             .args(["client", "connect", drive, "--image"])
             .arg(self.path("small.tar"))
             .arg("--")
-            .args(command)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .args(command);
         if let Some(server) = &self.served {
             client.envs(server.environment.iter().map(|(name, value)| (name, value)));
         }
@@ -155,7 +141,7 @@ impl Site {
                     .env(AFTER, kill.after.as_micros().to_string());
             }
         }
-        Ok(client.spawn()?)
+        Running::start(&mut client)
     }
 
     /// Runs a session to its end.
@@ -165,45 +151,7 @@ impl Site {
         command: &[&str],
         trace: Option<(&Path, Option<&Kill>)>,
     ) -> anyhow::Result<Ended> {
-        let began = Instant::now();
-        let mut child = self.start(drive, command, trace)?;
-        let (mut stdout, mut stderr) = (
-            child.stdout.take().context("no standard output")?,
-            child.stderr.take().context("no standard error")?,
-        );
-        let reading = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            stdout.read_to_end(&mut said).map(|_| said)
-        });
-        let hearing = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            stderr.read_to_end(&mut said).map(|_| said)
-        });
-        let text = |thread: std::thread::JoinHandle<std::io::Result<Vec<u8>>>| {
-            let said = thread.join().ok().context("a reader panicked")??;
-            anyhow::Ok(String::from_utf8_lossy(&said).into_owned())
-        };
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if began.elapsed() > SESSION {
-                child.kill()?;
-                child.wait()?;
-                bail!("a session did not end:\n{}", text(hearing)?);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let code = status
-            .code()
-            .or_else(|| status.signal().map(|signal| 128 + signal))
-            .context("ended, but how?")?;
-        Ok(Ended {
-            code,
-            stdout: text(reading)?,
-            stderr: text(hearing)?,
-            took: began.elapsed(),
-        })
+        self.start(drive, command, trace)?.end()
     }
 
     /// What is left besides completed snapshots: in the running system, and, whoever made it and

@@ -1,0 +1,270 @@
+//! Power cuts at seeded moments, then one more connect: what was synced is there, all comes up.
+//!
+//! Four phases of a session are cut in turn: *start*, from the attached volume to the running
+//! container (half of them on a new drive, so in the middle of `mkfs` too); *writes*, with files
+//! that nobody syncs beside the journal's; *commit* of the container's layer; *close*, all of it.
+//! Every other time the laptop goes with the power; else xdrive finds out and does what it can.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::journal::{WRITE, acknowledged};
+use crate::month::Month;
+use crate::pace::Pace;
+use crate::points::Passed;
+use crate::running::Running;
+use crate::site::Site;
+
+/// How many cuts make a whole sweep.
+const CUTS: usize = 40;
+/// How long the moment may take to come.
+const MOMENT: Duration = Duration::from_mins(1);
+
+/// Where a session is cut.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Start { is_new: bool },
+    Writes,
+    Commit,
+    Close,
+}
+
+/// A session that will be cut off.
+struct Session {
+    phase: Phase,
+    moment: Moment,
+    /// Whether the laptop goes at the same moment.
+    is_killed: bool,
+}
+
+/// When: so long after this.
+#[derive(Debug)]
+struct Moment {
+    after: After,
+    by: Duration,
+}
+
+#[derive(Debug)]
+enum After {
+    Point(String),
+    Lines(usize),
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Start { is_new: true } => "first start",
+            Self::Start { is_new: false } => "start",
+            Self::Writes => "writes",
+            Self::Commit => "commit",
+            Self::Close => "close",
+        })
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = self.by.as_secs_f64() * 1000.0;
+        let told = match &self.after {
+            After::Point(name) => format!("{by:.1} ms after {name}"),
+            After::Lines(count) => format!("{by:.1} ms after line {count}"),
+        };
+        f.pad(&told)
+    }
+}
+
+const PHASES: [Phase; 8] = [
+    Phase::Start { is_new: true },
+    Phase::Writes,
+    Phase::Commit,
+    Phase::Close,
+    Phase::Start { is_new: false },
+    Phase::Writes,
+    Phase::Commit,
+    Phase::Close,
+];
+
+pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
+    const WRITES: [&str; 2] = ["1 2 3", "busy"];
+    let mut site = Site::new(false)?;
+    let mut month = Month::new("month".to_owned());
+    let made = month.rehearse(&site, &WRITES)?;
+    let used = month.rehearse(&site, &WRITES)?;
+    let mut failed = Vec::new();
+    let mut done = 0;
+    let first = pace.random(PHASES.len());
+    println!(
+        "phase, moment: what was there to cut, lines acknowledged, the client's exit code, seconds \
+         to its end and to recover"
+    );
+    while done < CUTS && pace.goes_on() {
+        pace.check()?;
+        let phase = PHASES[(first + done) % PHASES.len()];
+        let is_new = matches!(phase, Phase::Start { is_new: true });
+        let passed = if is_new { &made } else { &used };
+        let session = Session {
+            phase,
+            moment: moment(phase, passed, pace)?,
+            is_killed: pace.random(2) == 0,
+        };
+        done += 1;
+        let row = format!("{done:3}  {phase:11}  {:48}  ", session.moment);
+        let mut new = Month::new(format!("new-{done}"));
+        let drive = if is_new { &mut new } else { &mut month };
+        match session.cut(&site, drive) {
+            Ok(told) => println!("{row}{told}"),
+            Err(error) => {
+                println!("{row}FAILED\n{error:?}");
+                failed.push(format!("{row}: {error:#}"));
+                // What is wrong there would be told at every later moment.
+                site = Site::new(false)?;
+                month = Month::new("month".to_owned());
+                month.rehearse(&site, &WRITES)?;
+            }
+        }
+    }
+    println!("{done} cuts, {} failed", failed.len());
+    ensure!(failed.is_empty(), "failed at\n{}", failed.join("\n"));
+    Ok(())
+}
+
+/// A moment of `phase`, in a session whose times are those of `passed`.
+fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Moment> {
+    let find = |name: &str| {
+        let index = passed.iter().position(|point| point.name == name);
+        index.with_context(|| format!("no session passes {name:?}"))
+    };
+    let (from, to) = match phase {
+        Phase::Start { .. } => ("AttachVolume#1 answered", "container start#1 ended"),
+        Phase::Writes => {
+            return Ok(Moment {
+                after: After::Lines(1 + pace.random(40)),
+                by: Duration::from_micros(pace.random(30_000) as u64),
+            });
+        }
+        Phase::Commit => ("close#1 ms.stop", "close#1 ms.commit"),
+        Phase::Close => ("close#1 during", "close#1 ended"),
+    };
+    let (from, to) = (find(from)?, find(to)?);
+    let span = passed[to].at.saturating_sub(passed[from].at);
+    let micros = usize::try_from(span.as_micros()).context("a long session")?;
+    let at = passed[from].at + Duration::from_micros(pace.random(micros) as u64);
+    // Told from the last point before it, so that what came earlier may take another time.
+    let before = passed[from..to].iter().rev().find(|point| point.at <= at);
+    let before = before.unwrap_or(&passed[from]);
+    Ok(Moment {
+        after: After::Point(before.name.clone()),
+        by: at.saturating_sub(before.at),
+    })
+}
+
+impl Session {
+    /// Begins it, cuts it off, and lets another one recover.
+    fn cut(&self, site: &Site, month: &mut Month) -> anyhow::Result<String> {
+        let trace = site.path("trace");
+        let tag = format!("cut-{}", month.lines());
+        let last = match self.phase {
+            // More than can be written before the cut.
+            Phase::Writes => 2000,
+            _ => 3,
+        };
+        let lines: Vec<_> = (1..=last).map(|line: u32| line.to_string()).collect();
+        let lines = lines.join(" ");
+        let command = ["sh", "-c", WRITE, &tag, &lines, "busy"];
+        let mut switch = Switch::new(site)?;
+        let mut client = site.start(&month.drive, &command, Some((&trace, None)))?;
+        let came = wait_for(&self.moment, &mut client, &trace)?;
+        let found = switch.flip()?;
+        if self.is_killed {
+            client.kill()?;
+        }
+        let ended = client.end()?;
+        fs::remove_file(&trace)?;
+        let read = month.recover(site, &tag, &ended)?;
+        Ok(format!(
+            "{:12}  {:3}  {:3}  {:5.1} {:5.1}{}",
+            found,
+            acknowledged(&ended.stdout),
+            ended.code,
+            ended.took.as_secs_f64(),
+            read.took.as_secs_f64(),
+            if came { "" } else { "  too late" },
+        ))
+    }
+}
+
+/// Waits for the moment; false if the session was over before.
+fn wait_for(moment: &Moment, client: &mut Running, trace: &Path) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    loop {
+        let is_there = match &moment.after {
+            After::Lines(count) => acknowledged(&client.printed()) >= *count,
+            After::Point(name) => fs::read_to_string(trace)
+                .unwrap_or_default()
+                .contains(&format!("\t{name}\n")),
+        };
+        if is_there {
+            std::thread::sleep(moment.by);
+            return Ok(true);
+        }
+        if client.is_over()? {
+            return Ok(false);
+        }
+        if began.elapsed() > MOMENT {
+            bail!("{moment} did not come");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What cuts the power, started beforehand so that it acts at once.
+struct Switch {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Switch {
+    fn new(site: &Site) -> anyhow::Result<Self> {
+        let mut child = Command::new("python3")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sweep/cut.py"))
+            .arg(site.dir())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("python3")?;
+        let stdout = child.stdout.take().context("no standard output")?;
+        let mut switch = Self {
+            child,
+            said: BufReader::new(stdout),
+        };
+        switch.line()?;
+        Ok(switch)
+    }
+
+    fn flip(&mut self) -> anyhow::Result<String> {
+        let mut stdin = self.child.stdin.take().context("flipped already")?;
+        writeln!(stdin)?;
+        self.line()
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.said.read_line(&mut line)?;
+        ensure!(!line.is_empty(), "the power could not be cut");
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,67 @@
+//! A drive in use, session after session, and what it must be after a bad one.
+
+use anyhow::{Context as _, ensure};
+
+use crate::journal::{Journal, READ, WRITE};
+use crate::points::{self, Passed};
+use crate::running::Ended;
+use crate::site::Site;
+
+/// One drive and what it is known to hold.
+#[derive(Clone)]
+pub(crate) struct Month {
+    pub(crate) drive: String,
+    journal: Journal,
+}
+
+impl Month {
+    /// A drive that does not exist yet.
+    pub(crate) fn new(drive: String) -> Self {
+        Self {
+            drive,
+            journal: Journal::default(),
+        }
+    }
+
+    /// How many lines it holds.
+    pub(crate) fn lines(&self) -> usize {
+        self.journal.len()
+    }
+
+    /// A session that nobody disturbs: the points it passes.
+    pub(crate) fn rehearse(&mut self, site: &Site, what: &[&str]) -> anyhow::Result<Vec<Passed>> {
+        let trace = site.path("trace");
+        let tag = format!("rehearsal-{}", self.lines());
+        let command = [&["sh", "-c", WRITE, &tag], what].concat();
+        let ended = site.session(&self.drive, &command, Some((&trace, None)))?;
+        ensure!(ended.code == 0, "the rehearsal failed: {ended:?}");
+        let passed = points::read(&trace)?;
+        std::fs::remove_file(&trace)?;
+        self.recover(site, &tag, &ended)?;
+        Ok(passed)
+    }
+
+    /// One more session after one that wrote as `tag`: it succeeds, every acknowledged line is
+    /// there, and nothing is left but snapshots.
+    pub(crate) fn recover(
+        &mut self,
+        site: &Site,
+        tag: &str,
+        before: &Ended,
+    ) -> anyhow::Result<Ended> {
+        let read = site.session(&self.drive, &["sh", "-c", READ], None)?;
+        let told = || {
+            format!(
+                "before: {}\n{}next: {}\n{}",
+                before.code, before.stderr, read.code, read.stderr
+            )
+        };
+        ensure!(read.code == 0, "the next run failed\n{}", told());
+        self.journal
+            .check(tag, &before.stdout, &read.stdout)
+            .with_context(told)?;
+        let left = site.left()?;
+        ensure!(left.is_empty(), "left: {}\n{}", left.join("\n"), told());
+        Ok(read)
+    }
+}

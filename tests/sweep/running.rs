@@ -1,0 +1,118 @@
+//! A client that runs, and how it ended.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+/// How long a session may take on a busy machine.
+const SESSION: Duration = Duration::from_mins(3);
+
+/// A client, killed when dropped, should it still run.
+pub(crate) struct Running {
+    child: Child,
+    began: Instant,
+    printed: Arc<Mutex<Vec<u8>>>,
+    readers: Option<[JoinHandle<std::io::Result<()>>; 2]>,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+/// How a client ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// As a shell has it: 137 for a kill.
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().context("no standard output")?;
+        let stderr = child.stderr.take().context("no standard error")?;
+        let (printed, said) = (Arc::default(), Arc::default());
+        Ok(Self {
+            child,
+            began,
+            readers: Some([gather(stdout, &printed), gather(stderr, &said)]),
+            printed,
+            said,
+        })
+    }
+
+    /// What it has written to its standard output.
+    pub(crate) fn printed(&self) -> String {
+        text(&self.printed)
+    }
+
+    /// Whether it has ended, however it did.
+    pub(crate) fn is_over(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
+        Ok(self.child.kill()?)
+    }
+
+    /// Waits for its end; an error if it does not come.
+    pub(crate) fn end(mut self) -> anyhow::Result<Ended> {
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if self.began.elapsed() > SESSION {
+                bail!("a session did not end:\n{}", text(&self.said));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let took = self.began.elapsed();
+        for reader in self.readers.take().into_iter().flatten() {
+            reader.join().ok().context("a reader panicked")??;
+        }
+        Ok(Ended {
+            code: status
+                .code()
+                .or_else(|| status.signal().map(|signal| 128 + signal))
+                .context("ended, but how?")?,
+            stdout: text(&self.printed),
+            stderr: text(&self.said),
+            took,
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn gather(
+    mut from: impl Read + Send + 'static,
+    into: &Arc<Mutex<Vec<u8>>>,
+) -> JoinHandle<std::io::Result<()>> {
+    let into = Arc::clone(into);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let length @ 1.. = from.read(&mut buffer)? {
+            into.lock().unwrap().extend_from_slice(&buffer[..length]);
+        }
+        Ok(())
+    })
+}
+
+fn text(bytes: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned()
+}
