@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
+use crate::ec2::InstanceId;
 
 /// What `--help` and the manual page say about exit codes: as the README's table has it.
 const EXIT_CODES: &str = "\
@@ -59,7 +60,7 @@ pub enum Command {
     List(List),
     /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.
     Stop(Stop),
-    /// The EC2 in a folder, for other tools.
+    /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]
     Local(Local),
     /// Write the manual page to standard output.
@@ -145,6 +146,26 @@ pub enum Local {
     },
     /// Print the environment that points other tools at the running server.
     Env,
+    /// Take a spot instance back, as AWS does: with a notice, then like a power cut.
+    Interrupt {
+        /// The instance.
+        #[arg(value_name = "INSTANCE")]
+        instance: InstanceId,
+        /// How long before its end it is told.
+        #[arg(
+            long = "in",
+            value_name = "SECONDS",
+            default_value_t = 120,
+            value_parser = clap::value_parser!(u64).range(..=86_400)
+        )]
+        seconds: u64,
+    },
+    /// Recommend to leave a spot instance, as AWS does when it may be interrupted soon.
+    Rebalance {
+        /// The instance.
+        #[arg(value_name = "INSTANCE")]
+        instance: InstanceId,
+    },
     /// Look after one instance (started by `RunInstances`, not by hand).
     #[command(hide = true)]
     Supervise {

@@ -1,6 +1,7 @@
 //! From what was typed to what runs.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
@@ -91,6 +92,20 @@ fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failur
                 }
             }
         }
+        Local::Interrupt { instance, seconds } => {
+            let folder = cloud::open_local(&Paths::find(dir)?)?;
+            let at = folder
+                .interrupt(instance.as_str(), Duration::from_secs(seconds))
+                .map_err(refused)?;
+            print(&format!("{instance} ends at {at:.0}\n"))
+        }
+        Local::Rebalance { instance } => {
+            let folder = cloud::open_local(&Paths::find(dir)?)?;
+            let at = folder
+                .recommend_rebalance(instance.as_str())
+                .map_err(refused)?;
+            print(&format!("{instance} is to be left since {at:.0}\n"))
+        }
         Local::Supervise {
             dir,
             cache,
@@ -100,6 +115,17 @@ fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failur
             Ok(0)
         }
     }
+}
+
+/// What the EC2 in a folder does not do.
+fn refused(error: wire::ApiError) -> Failure {
+    let is_unknown = error.code.starts_with("InvalidInstanceID");
+    let exit = if is_unknown {
+        Exit::Usage
+    } else {
+        Exit::Failed
+    };
+    Failure::new(exit, error)
 }
 
 /// The manual page: the program's own, then a section for each command.

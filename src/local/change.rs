@@ -8,9 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::plane::{Plane, PlaneError};
+use super::records::Instance;
 use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
@@ -168,6 +169,25 @@ fn clean_up(
     };
     match intent {
         Intent::Sweep => {}
+        Intent::Interrupt { instance } => {
+            let interruption = world
+                .instances
+                .get(instance)
+                .and_then(Instance::interruption);
+            if let Some(interruption) = interruption {
+                let left = interruption
+                    .at
+                    .duration_since(now)
+                    .max(SignedDuration::ZERO);
+                match inner
+                    .plane
+                    .interrupt(instance, interruption.at, left.unsigned_abs())
+                {
+                    Ok(()) | Err(PlaneError::Gone) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
         Intent::Attach { volume, instance } => {
             let recorded = world.volumes.get(volume).is_some_and(|volume| {
                 volume
@@ -203,8 +223,15 @@ pub(super) fn sweep(inner: &Inner, world: &World) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The instances whose machine is off and whose end is not written down yet, each with the moment.
-fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<(String, Timestamp)> {
+/// An instance whose machine is off and whose end is not written down yet.
+struct Over {
+    id: String,
+    since: Timestamp,
+    done: Timestamp,
+}
+
+/// The instances that are off, by the record or by their machines.
+fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<Over> {
     let candidates = world.instances.iter().filter(|(_, instance)| {
         let terminated = instance
             .termination
@@ -213,11 +240,14 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<(String, Timestamp)
     });
     candidates
         .filter_map(|(id, instance)| {
-            let asked = instance
-                .termination
-                .or(instance.stop)
-                .map(|ending| ending.since);
-            let earliest = asked.map(|since| since + inner.delays.terminated);
+            let asked = instance.termination.or(instance.stop);
+            let interrupted = instance.interruption().filter(|end| end.at <= now);
+            let since = asked
+                .map(|ending| ending.since)
+                .into_iter()
+                .chain(interrupted.map(|interruption| interruption.at))
+                .min();
+            let earliest = since.map(|since| since + inner.delays.terminated);
             let done = match &inner.plane {
                 Plane::Paper => earliest?,
                 plane @ Plane::Real(_) => {
@@ -228,7 +258,11 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<(String, Timestamp)
                 }
             };
             // Exactly when the delay is over on paper; on a real plane now, or when it is over.
-            (earliest.is_none_or(|earliest| earliest <= now)).then(|| (id.clone(), done))
+            (earliest.is_none_or(|earliest| earliest <= now)).then(|| Over {
+                id: id.clone(),
+                since: since.unwrap_or(done),
+                done,
+            })
         })
         .collect()
 }
@@ -247,7 +281,7 @@ fn releasing(world: &World) -> Vec<(String, String)> {
 fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Result<(), ApiError> {
     let mut removed = Vec::new();
     let mut changed = false;
-    for (id, done) in over(inner, world, now) {
+    for Over { id, since, done } in over(inner, world, now) {
         if inner.real() {
             // Until everything of it is gone its volumes are not free: it is tried again.
             if let Err(error) = inner.plane.clear(&id) {
@@ -255,7 +289,7 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
                 continue;
             }
         }
-        world.begin_end(&id, done, true);
+        world.begin_end(&id, since, true);
         removed.extend(world.end(&id, done));
         changed = true;
     }

@@ -17,6 +17,7 @@ mod catalog;
 mod change;
 mod delays;
 mod faults;
+mod interrupt;
 pub mod plane;
 mod records;
 mod settings;

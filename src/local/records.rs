@@ -57,11 +57,22 @@ pub(super) struct Ending {
     pub(super) by_itself: bool,
 }
 
+/// EC2 takes a spot instance back: announced, then done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Interruption {
+    /// When it was announced.
+    pub(super) noticed: Timestamp,
+    /// When the instance ends, if it still runs.
+    pub(super) at: Timestamp,
+}
+
 /// The one-time spot request behind a spot instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spot {
     pub(super) id: String,
     pub(super) max_price: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) interruption: Option<Interruption>,
     pub(super) tags: Tags,
 }
 
@@ -106,7 +117,7 @@ impl Instance {
         }
         Some(
             reached(
-                self.termination,
+                self.last_end(),
                 InstanceState::Terminated,
                 InstanceState::ShuttingDown,
             )
@@ -122,7 +133,31 @@ impl Instance {
     /// The end that it had begun by `at`; the last one, if it was stopped, then terminated.
     pub(super) fn ending(&self, at: Timestamp) -> Option<Ending> {
         let begun = |ending: &Ending| ending.since <= at;
-        self.termination.filter(begun).or(self.stop.filter(begun))
+        self.last_end().filter(begun).or(self.stop.filter(begun))
+    }
+
+    /// Its termination: one that was begun, else the interruption that will be one.
+    fn last_end(&self) -> Option<Ending> {
+        let interrupted = |interruption: Interruption| Ending {
+            since: interruption.at,
+            done: None,
+            by_itself: true,
+        };
+        self.termination
+            .or_else(|| self.interruption().map(interrupted))
+    }
+
+    /// Its interruption, if it was announced.
+    pub(super) fn interruption(&self) -> Option<Interruption> {
+        self.spot.as_ref()?.interruption
+    }
+
+    /// Whether `ending` is what its interruption came to.
+    pub(super) fn is_interrupted(&self, ending: Ending) -> bool {
+        ending.by_itself
+            && self
+                .interruption()
+                .is_some_and(|interruption| interruption.at <= ending.since)
     }
 
     /// Whether a machine still stands behind it.

@@ -30,6 +30,8 @@ pub(super) enum Intent {
     Attach { volume: String, instance: String },
     /// Unplugged for good.
     Detach { volume: String, instance: String },
+    /// Told to the machine (again), as its record says.
+    Interrupt { instance: String },
 }
 
 /// Everything in the state file.

@@ -258,21 +258,26 @@ fn state_node(name: &'static str, state: InstanceState) -> Xml {
 
 /// `reason`: AWS writes when, but not why, for what the instance did itself.
 fn reason(instance: &Instance, at: Timestamp) -> String {
-    let ending = instance.ending(at);
-    match ending {
-        Some(ending) if !ending.by_itself => {
-            format!(
-                "User initiated ({})",
-                ending.since.strftime("%Y-%m-%d %H:%M:%S GMT")
-            )
-        }
-        _ => String::new(),
-    }
+    let Some(ending) = instance.ending(at) else {
+        return String::new();
+    };
+    let who = match ending {
+        ending if instance.is_interrupted(ending) => "Service",
+        ending if ending.by_itself => return String::new(),
+        _ => "User",
+    };
+    let when = ending.since.strftime("%Y-%m-%d %H:%M:%S GMT");
+    format!("{who} initiated ({when})")
 }
 
 fn state_reason(instance: &Instance, at: Timestamp) -> Option<(&'static str, &'static str)> {
     let ending = instance.ending(at)?;
-    Some(if ending.by_itself {
+    Some(if instance.is_interrupted(ending) {
+        (
+            "Server.SpotInstanceTermination",
+            "Server.SpotInstanceTermination: Spot instance termination",
+        )
+    } else if ending.by_itself {
         (
             "Client.InstanceInitiatedShutdown",
             "Client.InstanceInitiatedShutdown: Instance initiated shutdown",

@@ -115,6 +115,7 @@ fn launch_one(
         Market::Spot { max_price } => Some(Spot {
             id: new_id("sir-")?,
             max_price: max_price.clone(),
+            interruption: None,
             tags: tags("spot-instances-request"),
         }),
     };

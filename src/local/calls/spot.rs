@@ -182,7 +182,9 @@ pub(super) fn requests(reading: &Reading<'_>) -> Answer {
         .collect())
 }
 
-/// How far a request is (EC2 user guide, *Get the status of a Spot Instance request*).
+/// How far a request is (EC2 user guide, *Get the status of a Spot Instance request* and *State
+/// changes for a Spot request*). An interruption shows from its notice on: the request is closed
+/// at once, while the instance runs on until the end that was announced.
 struct Status {
     state: &'static str,
     code: &'static str,
@@ -192,6 +194,19 @@ struct Status {
 
 fn status(instance: &Instance, state: InstanceState, at: Timestamp) -> Status {
     let ending = instance.termination.filter(|ending| ending.since <= at);
+    let interruption = instance
+        .interruption()
+        .filter(|interruption| interruption.noticed <= at)
+        .filter(|interruption| ending.is_none_or(|ending| interruption.noticed <= ending.since));
+    if let Some(interruption) = interruption {
+        return Status {
+            state: "closed",
+            code: "instance-terminated-no-capacity",
+            message: "Your Spot Instance was terminated because there is no Spot capacity \
+                      available that matches your request.",
+            since: interruption.noticed,
+        };
+    }
     match ending {
         Some(ending) => Status {
             state: if matches!(state, InstanceState::Terminated) {

@@ -155,7 +155,7 @@ pub(super) fn is_open_by(number: Dev, pid: i32) -> bool {
 }
 
 /// `MAJOR:MINOR` as sysfs writes it.
-fn parse_number(text: &str) -> Option<Dev> {
+pub(super) fn parse_number(text: &str) -> Option<Dev> {
     let (major, minor) = text.trim_end().split_once(':')?;
     Some(makedev(major.parse().ok()?, minor.parse().ok()?))
 }

@@ -8,13 +8,15 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
 use super::folder::Folder;
+use super::order::Order;
 use super::process::Process;
 use super::program::{cannot_start, program};
-use super::supervisor::{Report, power_off_order};
-use super::{Machine, PlaneError, RealPlane, Up, console, images, sweep};
+use super::supervisor::Report;
+use super::{Machine, PlaneError, RealPlane, Up, console, images, metadata, sweep};
 
 /// How long a key sent with `SendSSHPublicKey` is good (EC2 Instance Connect API reference).
 const KEY_SECONDS: u64 = 60;
@@ -75,6 +77,35 @@ impl RealPlane {
     }
 
     pub(super) fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        self.order(instance, Order::PowerOff { grace })
+    }
+
+    /// The clock first: a notice that nothing follows would be worse than none.
+    pub(super) fn interrupt(
+        &self,
+        instance: &str,
+        at: Timestamp,
+        left: Duration,
+    ) -> Result<(), PlaneError> {
+        self.order(instance, Order::Cut { after: left })?;
+        Ok(metadata::announce_interruption(&self.folder(instance), at)?)
+    }
+
+    pub(super) fn recommend_rebalance(
+        &self,
+        instance: &str,
+        noticed: Timestamp,
+    ) -> Result<(), PlaneError> {
+        // Nobody is there to read it when it is off.
+        self.folder(instance).init()?;
+        Ok(metadata::recommend_rebalance(
+            &self.folder(instance),
+            noticed,
+        )?)
+    }
+
+    /// Gives its supervisor an order.
+    fn order(&self, instance: &str, order: Order) -> Result<(), PlaneError> {
         let control = self.folder(instance).control();
         // Without a reader, opening does not wait: it fails.
         let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -82,7 +113,7 @@ impl RealPlane {
             .write(true)
             .custom_flags(nonblock)
             .open(control)
-            .and_then(|mut control| control.write_all(power_off_order(grace).as_bytes()))
+            .and_then(|mut control| control.write_all(order.to_string().as_bytes()))
             .map_err(|error| {
                 match error
                     .raw_os_error()
@@ -90,7 +121,7 @@ impl RealPlane {
                 {
                     Some(rustix::io::Errno::NXIO | rustix::io::Errno::NOENT) => PlaneError::Gone,
                     _ => anyhow::Error::new(error)
-                        .context(format!("powering off {instance}"))
+                        .context(format!("giving an order to {instance}"))
                         .into(),
                 }
             })

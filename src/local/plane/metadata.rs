@@ -18,10 +18,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::json;
 
 use super::Machine;
+use super::folder::Folder;
 use super::network::Network;
 
 const ADDRESS: &str = "169.254.169.254:80";
@@ -219,7 +221,7 @@ pub(super) fn describe(
     folder: &Path,
     machine: &Machine,
     network: &Network,
-    now: jiff::Timestamp,
+    now: Timestamp,
 ) -> anyhow::Result<()> {
     let address = network.address.to_string();
     let name = host_name(network);
@@ -267,7 +269,7 @@ pub(super) fn describe(
         "imageId": machine.image,
         "instanceId": machine.instance,
         "instanceType": machine.instance_type,
-        "pendingTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "pendingTime": seconds(now),
         "privateIp": address,
         "region": region,
         "version": "2017-09-30",
@@ -276,6 +278,41 @@ pub(super) fn describe(
         folder.join("dynamic/instance-identity/document"),
         &format!("{document:#}"),
     )
+}
+
+/// Announces that a spot instance is taken back (EC2 user guide, *Spot Instance interruption
+/// notices*): what is to happen and when, and the older item that only says when.
+pub(super) fn announce_interruption(instance: &Folder, at: Timestamp) -> anyhow::Result<()> {
+    let at = seconds(at);
+    let action = format!(r#"{{"action": "terminate", "time": "{at}"}}"#);
+    change(instance, "spot/instance-action", &action)?;
+    change(instance, "spot/termination-time", &at)
+}
+
+/// Announces an elevated risk of that (EC2 user guide, *EC2 instance rebalance recommendations*).
+pub(super) fn recommend_rebalance(instance: &Folder, noticed: Timestamp) -> anyhow::Result<()> {
+    let notice = format!(r#"{{"noticeTime": "{}"}}"#, seconds(noticed));
+    change(instance, "events/recommendations/rebalance", &notice)
+}
+
+/// Sets a value while it may be read: a reader sees all of it or nothing.
+fn change(instance: &Folder, name: &str, value: &str) -> anyhow::Result<()> {
+    let path = instance.metadata().join("meta-data").join(name);
+    let change = || -> std::io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        // Beside the folder that is served: what is there is listed.
+        let new = instance.path().join("imds.new");
+        fs::write(&new, value)?;
+        fs::rename(new, &path)
+    };
+    change().with_context(|| format!("writing {}", path.display()))
+}
+
+/// A moment in the metadata service's format.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// An instance's host name, as EC2 makes it from the address (user guide, *IP name*).

@@ -26,7 +26,9 @@ mod loops;
 mod machine;
 mod metadata;
 mod network;
+mod order;
 mod paper;
+mod power;
 mod process;
 mod program;
 mod supervisor;
@@ -151,6 +153,41 @@ impl Plane {
         match self {
             Self::Paper => Ok(()),
             Self::Real(real) => real.power_off(instance, grace),
+        }
+    }
+
+    /// Whether this computer has what [`Plane::interrupt`] needs; [`PlaneError::Missing`] if not.
+    pub fn can_interrupt(&self) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(_) => power::check(),
+        }
+    }
+
+    /// Announces to the instance that it is taken back at `at`, which is `left` from now, and then
+    /// cuts it off as a power cut does, if it still runs. Said twice, the earlier end holds.
+    /// [`PlaneError::Gone`] where there is nothing to end.
+    pub fn interrupt(
+        &self,
+        instance: &str,
+        at: jiff::Timestamp,
+        left: Duration,
+    ) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.interrupt(instance, at, left),
+        }
+    }
+
+    /// Tells the instance that it is at elevated risk of being interrupted, since `noticed`.
+    pub fn recommend_rebalance(
+        &self,
+        instance: &str,
+        noticed: jiff::Timestamp,
+    ) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.recommend_rebalance(instance, noticed),
         }
     }
 

@@ -25,6 +25,8 @@ const PROGRAMS: [(&str, &str); 10] = [
 ];
 /// Makes the file system of volumes where the state directory's own cannot copy them.
 const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
+/// Cuts power; nothing else needs it.
+const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
 
 /// Where system programs are, whatever root's own `PATH` says (`su` keeps a user's).
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -49,6 +51,11 @@ fn find(name: &str) -> Option<PathBuf> {
     PATH.split(':')
         .map(|folder| Path::new(folder).join(name))
         .find(|path| path.is_file())
+}
+
+/// Whether the program `name` is there; [`PlaneError::Missing`] if not.
+pub(super) fn need(name: &str) -> Result<(), PlaneError> {
+    find(name).map(|_| ()).ok_or_else(|| missing(&[name]))
 }
 
 impl RealPlane {
@@ -119,7 +126,7 @@ fn missing(names: &[&str]) -> PlaneError {
         .map(|name| {
             let known = PROGRAMS
                 .iter()
-                .chain([&MKFS])
+                .chain([&MKFS, &CUT])
                 .find(|known| known.0 == *name);
             known.map_or_else(
                 || (*name).to_owned(),

@@ -25,8 +25,9 @@ use super::console::Console;
 use super::folder::Folder;
 use super::guest::{self, Guest};
 use super::metadata::{self, Metadata};
+use super::order::Order;
 use super::process::Process;
-use super::{PlaneError, Up, images, network, sweep};
+use super::{PlaneError, Up, images, network, power, sweep};
 
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -85,7 +86,7 @@ async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError>
     let lower = File::open(&tree).with_context(|| format!("opening {}", tree.display()))?;
     flock(&lower, FlockOperation::LockShared).context("locking the machine tree")?;
 
-    let ended = live(&folder, &machine, &tree, this).await;
+    let ended = live(dir, &folder, &machine, &tree, this).await;
     let cleared = sweep::clear_up(dir, &folder);
     ended?;
     cleared
@@ -93,6 +94,7 @@ async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError>
 
 /// From the network to the end of the instance.
 async fn live(
+    dir: &Path,
     folder: &Folder,
     machine: &super::Machine,
     tree: &Path,
@@ -132,16 +134,23 @@ async fn live(
     tokio::pin!(serving);
     let mut ask = None;
     let mut end: Option<Instant> = None;
+    let mut cut: Option<Instant> = None;
     let never = Instant::now() + Duration::from_hours(24 * 365);
     let status = loop {
         tokio::select! {
             status = guest.ended() => break status.context("waiting for the instance")?,
             error = &mut serving => return Err(error.into()),
             order = orders.next_line() => {
-                if let Some(grace) = order.context("reading orders")?.as_deref().and_then(parse_order) {
-                    let now = Instant::now();
-                    ask = Some(now);
-                    end = Some(end.unwrap_or(never).min(now + grace));
+                let now = Instant::now();
+                match order.context("reading orders")?.as_deref().and_then(Order::parse) {
+                    Some(Order::PowerOff { grace }) => {
+                        ask = Some(now);
+                        end = Some(end.unwrap_or(never).min(now + grace));
+                    }
+                    Some(Order::Cut { after }) => {
+                        cut = Some(cut.unwrap_or(never).min(now + after));
+                    }
+                    None => {}
                 }
             }
             () = sleep_until(ask.unwrap_or(never)), if ask.is_some() => {
@@ -152,35 +161,16 @@ async fn live(
                 cgroups.kill()?;
                 end = None;
             }
+            () = sleep_until(cut.unwrap_or(never)), if cut.is_some() => {
+                if let Err(error) = power::cut(dir, folder, guest.init) {
+                    tracing::error!(instance = machine.instance, %error, "not quite a power cut");
+                }
+                cgroups.kill()?;
+                cut = None;
+            }
         }
     };
     console.close();
     tracing::info!(instance = machine.instance, "{}", guest::ending(status));
     Ok(())
-}
-
-/// The order to power off, for whom the `control` FIFO is read: `power-off MILLISECONDS`.
-pub(super) fn power_off_order(grace: Duration) -> String {
-    format!("power-off {}\n", grace.as_millis())
-}
-
-/// How long the instance has to power off; nothing if that is not what was asked.
-fn parse_order(line: &str) -> Option<Duration> {
-    line.strip_prefix("power-off ")?
-        .parse()
-        .ok()
-        .map(Duration::from_millis)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_is_read_as_it_was_written() {
-        let grace = Duration::from_millis(1500);
-        assert_eq!(parse_order(power_off_order(grace).trim_end()), Some(grace));
-        assert_eq!(parse_order("power-off"), None);
-        assert_eq!(parse_order(""), None);
-    }
 }

@@ -3,5 +3,6 @@
 mod blocks;
 mod disks;
 mod instances;
+mod interrupted;
 mod missing;
 mod site;

@@ -1,0 +1,92 @@
+//! EC2 takes a spot instance back: what no caller of the API can ask for, and tests and curious
+//! users want to see.
+//!
+//! The notice is in the instance's metadata and in the status of its spot request at once; the end
+//! comes when it was announced for, kept by the instance's own supervisor (a paper instance's by
+//! whoever looks next), so that nothing depends on the process that asked.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Local;
+use super::calls::no_such_id;
+use super::change::Change;
+use super::records::{InstanceState, Interruption};
+use super::wire::ApiError;
+use super::world::Intent;
+
+impl Local {
+    /// Interrupts the spot instance `id`: it is told now, and ends `after` from now at the latest,
+    /// as by a power cut. On EC2 that is two minutes. The answer is when; an instance that was told
+    /// before keeps the earlier end.
+    ///
+    /// Refuses what cannot be: an unknown id, an on-demand instance, one that is not running.
+    pub fn interrupt(&self, id: &str, after: Duration) -> Result<Timestamp, ApiError> {
+        self.change(|change| {
+            let now = change.now;
+            running_spot(change, id)?;
+            // What is written down before it is done must be possible.
+            change.local.0.plane.can_interrupt()?;
+            // The metadata service counts in seconds: it must not promise more than is given.
+            let at = whole_second(now + after).max(now);
+            let Some(spot) = change
+                .world
+                .instances
+                .get_mut(id)
+                .and_then(|instance| instance.spot.as_mut())
+            else {
+                return Err(no_such_id(id));
+            };
+            let interruption = match spot.interruption {
+                Some(known) => Interruption {
+                    at: known.at.min(at),
+                    ..known
+                },
+                None => Interruption { noticed: now, at },
+            };
+            spot.interruption = Some(interruption);
+            let left = interruption.at.duration_since(now).unsigned_abs();
+            let intent = Intent::Interrupt {
+                instance: id.to_owned(),
+            };
+            change.effect(intent, |plane| plane.interrupt(id, interruption.at, left))?;
+            Ok(interruption.at)
+        })
+    }
+
+    /// Recommends to leave the spot instance `id`, which is at elevated risk of interruption: from
+    /// the moment that is the answer on. Nothing else follows. Refuses what [`Local::interrupt`]
+    /// refuses.
+    pub fn recommend_rebalance(&self, id: &str) -> Result<Timestamp, ApiError> {
+        self.change(|change| {
+            running_spot(change, id)?;
+            change.local.0.plane.recommend_rebalance(id, change.now)?;
+            Ok(change.now)
+        })
+    }
+}
+
+/// Refuses all but a running spot instance.
+fn running_spot(change: &Change<'_>, id: &str) -> Result<(), ApiError> {
+    let found = change.world.instance(id, change.now, change.local.delays());
+    let (instance, state) = found.ok_or_else(|| no_such_id(id))?;
+    if instance.spot.is_none() {
+        return Err(ApiError::client(
+            "UnsupportedOperation",
+            format!("The instance '{id}' is not a Spot Instance: it is never interrupted"),
+        ));
+    }
+    if !matches!(state, InstanceState::Pending | InstanceState::Running) {
+        return Err(ApiError::client(
+            "IncorrectInstanceState",
+            format!("The instance '{id}' is not in a state from which it can be interrupted"),
+        ));
+    }
+    Ok(())
+}
+
+/// The last whole second by `at`.
+fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
