@@ -16,9 +16,9 @@ use crate::drive::{
     SessionId, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
-use crate::host::boot::{self, BootOrder};
+use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts::{self, Oddity};
-use crate::host::scripts::{self, Hold, Host};
+use crate::host::scripts::{self, Hold, HoldOrder, Host, Role};
 use crate::host::{HostKey, Ssh, Target, UserKey};
 
 /// A host that has not answered by then does not answer now.
@@ -32,7 +32,10 @@ const DEVICE: Duration = Duration::from_secs(30);
 const LEAVING_TRIES: u32 = 10;
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How long a host waits for its first client before it switches itself off.
+/// How long a host waits for the next sign of its client.
+const LEASE: Duration = Duration::from_mins(15);
+
+/// How long a new host waits for its first client: longer than any boot takes.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
 /// Where xdrive logs in: the boot script lets its key in as root on every distribution.
@@ -109,7 +112,12 @@ impl SshHosts {
         let unreachable = || HostError::Unreachable("this session never held it".to_owned());
         let client = self.client.clone().ok_or_else(unreachable)?;
         let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
-        link.hold = Some(link.host.hold(&client).await.map_err(translated)?);
+        link.hold = Some(
+            link.host
+                .hold(&leading(&client))
+                .await
+                .map_err(translated)?,
+        );
         Ok((link.ssh.clone(), link.host.clone()))
     }
 
@@ -218,6 +226,8 @@ impl Hosts for SshHosts {
             host_private_key: host_key.private,
             host_public_key: host_key.public.clone(),
             authorized_keys: self.key.public().to_owned(),
+            first_sign: FIRST_SIGN,
+            watch: Watch::default(),
         })
         .map_err(|error| failed(&format_args!("{error:#}")))?;
         Ok(Prepared {
@@ -264,7 +274,7 @@ impl Hosts for SshHosts {
             return Ok(());
         };
         let client = format!("{session} {} {owner}", self.clock.now());
-        match scripts.hold(&client).await {
+        match scripts.hold(&leading(&client)).await {
             Ok(hold) => link.hold = Some(hold),
             // A closing host takes no client any more, and needs none to be closed again.
             Err(facts::HostError::Closing(_)) => {}
@@ -311,6 +321,15 @@ impl Hosts for SshHosts {
 
     fn release(&mut self, host: &Instance) {
         self.links.remove(&host.id);
+    }
+}
+
+/// How this session holds a host.
+fn leading(client: &str) -> HoldOrder<'_> {
+    HoldOrder {
+        client,
+        role: Role::Lead,
+        lease: LEASE,
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flate2::Compression;
@@ -28,6 +29,29 @@ pub struct BootOrder {
     pub host_public_key: String,
     /// The keys that may log in, a line each.
     pub authorized_keys: String,
+    /// How long it waits for the first lease before it switches itself off; whole seconds.
+    pub first_sign: Duration,
+    /// How it keeps watch.
+    pub watch: Watch,
+}
+
+/// How a host keeps watch over its lease and over what EC2 announces; whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch {
+    /// Between two looks. (EC2 user guide, *Spot Instance interruption notices*: "check for these
+    /// interruption notices every 5 seconds".)
+    pub poll: Duration,
+    /// From the lease's end, when the host begins to close, to a power-off come what may.
+    pub margin: Duration,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(5),
+            margin: Duration::from_mins(5),
+        }
+    }
 }
 
 impl std::fmt::Debug for BootOrder {
@@ -35,6 +59,8 @@ impl std::fmt::Debug for BootOrder {
         f.debug_struct("BootOrder")
             .field("host_public_key", &self.host_public_key)
             .field("authorized_keys", &self.authorized_keys)
+            .field("first_sign", &self.first_sign)
+            .field("watch", &self.watch)
             .finish_non_exhaustive()
     }
 }
@@ -49,6 +75,13 @@ pub fn user_data(order: &BootOrder) -> Result<Vec<u8>> {
     ] {
         ensure!(!value.contains('\0'), "a key has a NUL byte in it");
         writeln!(text, "{name}={}", quote(value.trim_end()))?;
+    }
+    for (name, value) in [
+        ("XDRIVE_FIRST_SIGN", order.first_sign),
+        ("XDRIVE_POLL", order.watch.poll),
+        ("XDRIVE_MARGIN", order.watch.margin),
+    ] {
+        writeln!(text, "{name}={}", value.as_secs())?;
     }
     text.push_str(SCRIPT);
 
@@ -78,6 +111,8 @@ mod tests {
             ),
             host_public_key: format!("ssh-ed25519 {}", "AAAA".repeat(17)),
             authorized_keys,
+            first_sign: Duration::from_mins(30),
+            watch: Watch::default(),
         }
     }
 

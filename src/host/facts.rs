@@ -155,6 +155,12 @@ impl Facts {
         (!value.is_empty()).then_some(value)
     }
 
+    /// Every value of `key`, in order.
+    pub(super) fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        let said = self.lines.iter().filter(move |(said, _)| said == key);
+        said.map(|(_, value)| value.as_str())
+    }
+
     /// Whether `key` is `yes`.
     pub(super) fn yes(&self, key: &str) -> bool {
         self.get(key) == Some("yes")

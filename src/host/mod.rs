@@ -6,10 +6,12 @@
 
 pub mod boot;
 mod channel;
+mod contact;
 pub mod container;
 pub mod escape;
 pub mod facts;
 pub mod forward;
+mod hold;
 pub mod key;
 pub mod line;
 mod modes;

@@ -1,8 +1,8 @@
 //! The scripts that run on the host, as functions.
 //!
-//! `shell/host/*` is part of this program. The first contact copies it to `/run/xdrive/scripts/HASH`
-//! (gone with the machine; each version of xdrive finds its own), and every function here is one
-//! command over SSH: inputs as quoted environment, secrets on standard input, answers as facts.
+//! `shell/host/*` is part of this program. The first contact copies it to
+//! `/var/lib/xdrive/scripts/HASH` (there until the machine is gone, also after a reboot; each version
+//! of xdrive finds its own), and every function here is one command over SSH: inputs as quoted environment, secrets on standard input, answers as facts.
 //!
 //! The scripts are idempotent: where a connection is lost half way, the same call on a new
 //! connection is the way to know. Nothing here decides what should be done next, and nothing here
@@ -14,18 +14,21 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncRead, DuplexStream};
-use tokio::task::JoinHandle;
+use tokio::io::AsyncRead;
 
 use super::container::{Came, CommandId, Container, Signal};
 use super::facts::{Facts, HostError, STILL_MOUNTED};
 use super::quote::quote;
-use super::ssh::{Output, Ssh, SshError};
+use super::ssh::Ssh;
 use super::terminal::Terminal;
 
+pub use super::contact::{Contact, MountedVolume};
+pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
+
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 8] = [
+const SCRIPTS: [(&str, &str); 9] = [
     ("prelude", include_str!("../../shell/host/prelude")),
+    ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
@@ -51,7 +54,7 @@ static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
         hash.update(format!("{name} {}\n{text}", text.len()));
     }
     format!(
-        "/run/xdrive/scripts/{}",
+        "/var/lib/xdrive/scripts/{}",
         &hex::encode(hash.finalize())[..16]
     )
 });
@@ -60,34 +63,6 @@ static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug, Clone)]
 pub struct Host {
     ssh: Ssh,
-}
-
-/// What a host knows of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contact {
-    /// Whether its user data ran to the end.
-    pub booted: bool,
-    /// Why it began to close, if it did: it will never mount or start anything again.
-    pub closing: Option<String>,
-    /// Whether its drive was unmounted for good.
-    pub unmounted: bool,
-    /// Whether the drive, still mounted, was synced and given up, and the machine is powering off.
-    pub frozen: bool,
-    /// What is mounted.
-    pub volume: Option<MountedVolume>,
-    /// The client that is attached now.
-    pub attached: Option<String>,
-}
-
-/// A volume that is the mounted drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountedVolume {
-    /// `vol-…`.
-    pub volume: String,
-    /// The file system's UUID.
-    pub uuid: String,
-    /// The generation this mount is.
-    pub generation: u64,
 }
 
 /// What to mount.
@@ -184,45 +159,6 @@ pub enum Committed {
     Nothing,
 }
 
-/// This client, attached to the host. Let go by dropping, by the connection's end, or by the end
-/// of this process, however it comes.
-#[derive(Debug)]
-pub struct Hold {
-    _stdin: DuplexStream,
-    task: JoinHandle<Result<Output, SshError>>,
-}
-
-impl Hold {
-    /// Waits until the hold is gone although it was not let go: the connection ended.
-    pub async fn lost(&mut self) {
-        // However it ended, it is gone; why is what the connection's other users learn.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Contact {
-    fn read(facts: &Facts) -> Result<Self, HostError> {
-        let volume = match facts.get("volume") {
-            None => None,
-            Some(volume) => Some(MountedVolume {
-                volume: volume.to_owned(),
-                uuid: facts.require("uuid")?,
-                generation: facts.require("generation")?,
-            }),
-        };
-        facts.require::<String>("booted")?;
-        let owned = |key| facts.get(key).map(str::to_owned);
-        Ok(Self {
-            booted: facts.yes("booted"),
-            closing: owned("closing"),
-            unmounted: facts.yes("unmounted"),
-            frozen: facts.yes("frozen"),
-            volume,
-            attached: owned("attached"),
-        })
-    }
-}
-
 impl Host {
     /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
     /// asks what it knows.
@@ -237,27 +173,23 @@ impl Host {
         Contact::read(&self.run(CONTACT, &[]).await?)
     }
 
-    /// Attaches this client; [`HostError::Busy`] if another one is attached. `owner` is one line
-    /// that tells people, and this call, who it is: unique for each session.
-    pub async fn hold(&self, owner: &str) -> Result<Hold, HostError> {
-        const SCRIPT: &str = "session hold";
-        let (stdin, far_end) = tokio::io::duplex(1);
-        let ssh = self.ssh.clone();
-        let inputs = [("XDRIVE_OWNER", owner)];
-        let hold = call(SCRIPT, &inputs);
-        let mut task = tokio::spawn(async move { ssh.told(SCRIPT, &hold, far_end).await });
-        let attached = self.run("session attached", &inputs);
-        tokio::select! {
-            ended = &mut task => {
-                let output = ended.map_err(|_| HostError::Garbled { script: SCRIPT, missing: "attached" })??;
-                let facts = Facts::read(SCRIPT, &output, &[])?;
-                Err(facts.garbled("attached"))
-            }
-            attached = attached => {
-                attached?;
-                Ok(Hold { _stdin: stdin, task })
-            }
-        }
+    /// Attaches this client and sets the lease; [`HostError::Busy`] if it wants to lead and another
+    /// client does. A hold of the same session that the host still believes in is taken over.
+    pub async fn hold(&self, order: &HoldOrder<'_>) -> Result<Hold, HostError> {
+        let lease = order.lease.as_secs().to_string();
+        let inputs = [
+            ("XDRIVE_OWNER", order.client),
+            ("XDRIVE_ROLE", order.role.name()),
+            ("XDRIVE_LEASE", &lease),
+        ];
+        Hold::begin(&self.ssh, &call("session hold", &inputs)).await
+    }
+
+    /// Lets the lease end so long from now (whole seconds), without being attached.
+    pub async fn lease(&self, length: Duration) -> Result<(), HostError> {
+        let lease = length.as_secs().to_string();
+        let inputs = [("XDRIVE_LEASE", lease.as_str())];
+        self.run("session lease", &inputs).await.map(drop)
     }
 
     /// Waits for the volume, makes it an ext4 that can be mounted, and mounts it as the drive.

@@ -19,7 +19,7 @@ use xdrive::ec2::{
     AttachmentState, Ec2, Endpoint, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
     SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
 };
-use xdrive::host::boot::{self, BootOrder};
+use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
 use xdrive::host::scripts::{ContainerOrder, Host, Image, MountOrder, Mounted};
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
@@ -192,6 +192,8 @@ impl Parts {
             host_private_key: host_key.private,
             host_public_key: host_key.public.clone(),
             authorized_keys: self.key.public().to_owned(),
+            first_sign: Duration::from_mins(30),
+            watch: Watch::default(),
         })?;
         let order = LaunchOrder {
             client_token: token()?,

@@ -56,7 +56,11 @@ fn no_script_ends_the_bundle_early() {
 fn a_bundle_unpacks_whole_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().to_str().unwrap();
-    let text = bundle().replace("/run/xdrive", root);
+    let here = |text: &str| {
+        text.replace("/run/xdrive", &format!("{root}/run"))
+            .replace("/var/lib/xdrive", &format!("{root}/lib"))
+    };
+    let text = here(&bundle());
     let main = text.len() - "main\n".len();
     for cut in [100, text.len() / 2, main] {
         feed(Command::new("sh"), &text[..cut]);
@@ -67,10 +71,10 @@ fn a_bundle_unpacks_whole_or_not_at_all() {
         );
     }
     let output = feed(Command::new("sh"), &text);
-    let scripts = DIRECTORY.replace("/run/xdrive", root);
+    let scripts = here(&DIRECTORY);
     for (name, script) in SCRIPTS {
         let there = std::fs::read_to_string(format!("{scripts}/{name}")).unwrap();
-        assert_eq!(there, script.replace("/run/xdrive", root), "{name}");
+        assert_eq!(there, here(script), "{name}");
     }
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("xdrive: booted="), "{said}");

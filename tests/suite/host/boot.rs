@@ -1,10 +1,9 @@
 //! User data on a real boot, where nobody comes and where somebody does.
 
-use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use xdrive::host::HostKey;
-use xdrive::host::boot::{BootOrder, user_data};
+use xdrive::host::boot::{BootOrder, Watch, user_data};
 
 use super::machine::{Clear, Machine, launch, plane};
 
@@ -16,18 +15,14 @@ async fn a_machine_where_nobody_logs_in_switches_itself_off() {
         host_private_key: key.private,
         host_public_key: key.public,
         authorized_keys: String::new(),
+        first_sign: Duration::from_secs(2),
+        watch: Watch::default(),
     })
     .unwrap();
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&data[..])
-        .read_to_string(&mut text)
-        .unwrap();
-    let hasty = text.replacen("\nset -u\n", "\nXDRIVE_FIRST_SIGN=2\nset -u\n", 1);
-    assert_ne!(hasty, text);
 
     let dir = tempfile::tempdir().unwrap();
     let plane = plane(dir.path());
-    let (instance, up) = launch(&plane, hasty.into_bytes());
+    let (instance, up) = launch(&plane, data);
     let _clear = Clear {
         plane: &plane,
         instance: Some(&instance),
@@ -41,12 +36,15 @@ async fn a_machine_where_nobody_logs_in_switches_itself_off() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn the_first_login_keeps_the_machine_up_and_finds_docker_waiting_for_the_drive() {
+async fn a_lease_and_not_a_login_keeps_the_machine_up_and_docker_waits_for_the_drive() {
     let machine = Machine::boot().await;
-    let armed = machine
-        .sh("systemctl is-active xdrive-first-sign.timer || true")
-        .await;
-    assert_eq!(armed, "inactive\n");
+    let timers =
+        "systemctl list-units --plain --no-legend 'xdrive-*.timer' | cut -d . -f 1 | cut -c 1-11";
+    assert_eq!(machine.sh(timers).await, "xdrive-firs\n");
+    for _ in 0..2 {
+        machine.host.lease(Duration::from_hours(1)).await.unwrap();
+        assert_eq!(machine.sh(timers).await, "xdrive-off-\n");
+    }
     machine.sh("systemctl start docker.service || true").await;
     let docker = machine
         .sh("systemctl is-active docker.service || true")

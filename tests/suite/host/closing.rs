@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
-use xdrive::host::Ssh;
 use xdrive::host::container::Came;
 use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{Committed, Host, Image};
+use xdrive::host::scripts::{Committed, Host, Image, Role};
 
-use super::machine::{Disk, Machine, order};
+use super::machine::{Disk, Machine, hold, order};
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
@@ -110,7 +109,8 @@ async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
     );
     closing(machine.host.load_image("x", &b"x"[..]).await.map(drop));
     closing(machine.host.jupyter("token").await.map(drop));
-    closing(machine.host.hold("me").await.map(drop));
+    closing(hold(&machine.host, "me", Role::Lead, 900).await.map(drop));
+    closing(machine.host.lease(Duration::from_hours(1)).await);
     let again = machine.host.close("another reason").await.unwrap();
     assert!(again.unmounted);
     let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
@@ -150,67 +150,6 @@ async fn a_load_that_never_ends_does_not_stop_a_close() {
     assert!(closed.unmounted);
     drop(laptop);
     assert!(load.await.unwrap().is_err());
-}
-
-#[tokio::test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn one_client_is_attached_until_it_is_gone_however_it_went() {
-    let machine = Machine::boot().await;
-    let other = Host::contact(machine.login().await).await.unwrap().0;
-
-    // The first client: a runtime of its own, ended like a killed process, with no goodbye.
-    let (target, key) = machine.target();
-    let (attached, is_attached) = std::sync::mpsc::channel();
-    let (end, ended) = std::sync::mpsc::channel::<()>();
-    let client = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let hold = runtime.block_on(async {
-            let ssh = Ssh::connect(&target, &key).await.unwrap();
-            Host::contact(ssh)
-                .await
-                .unwrap()
-                .0
-                .hold("first at laptop")
-                .await
-                .unwrap()
-        });
-        attached.send(()).unwrap();
-        ended.recv().unwrap();
-        runtime.shutdown_background();
-        drop(hold);
-    });
-    is_attached.recv().unwrap();
-    let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
-    assert_eq!(contact.attached.as_deref(), Some("first at laptop"));
-    match other.hold("second").await {
-        Err(HostError::Busy { owner, .. }) => assert_eq!(owner.as_deref(), Some("first at laptop")),
-        other => panic!("{other:?}"),
-    }
-
-    end.send(()).unwrap();
-    client.join().unwrap();
-    let free = async {
-        loop {
-            match other.hold("second").await {
-                Err(HostError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(20)).await,
-                answer => return answer.unwrap(),
-            }
-        }
-    };
-    let hold = tokio::time::timeout(Duration::from_secs(10), free)
-        .await
-        .unwrap();
-
-    // Let go on purpose.
-    drop(hold);
-    let third = async {
-        while machine.host.hold("third").await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), third)
-        .await
-        .unwrap();
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
 
     // Too many layers become one, with its configuration.
     inside(&machine, "echo more > /more").await;
-    let directory = machine.sh("ls -d /run/xdrive/scripts/*").await;
+    let directory = machine.sh("ls -d /var/lib/xdrive/scripts/*").await;
     machine
         .sh(&format!(
             "XDRIVE_MOST_LAYERS=2 XDRIVE_NAME=demo XDRIVE_ENVIRONMENT=B=3 sh {}/container start",

@@ -7,8 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use xdrive::host::boot::{BootOrder, user_data};
-use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage, MountOrder};
+use xdrive::host::boot::{BootOrder, Watch, user_data};
+use xdrive::host::facts::HostError;
+use xdrive::host::scripts::{
+    ContainerOrder, Hold, HoldOrder, Host, Image, LoadedImage, MountOrder, Role,
+};
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Machine as Order, Plane, RealPlane, Up};
 
@@ -69,6 +72,11 @@ pub(super) struct Machine {
 impl Machine {
     /// Launches one and logs in. Panics with the console where that does not work.
     pub(super) async fn boot() -> Self {
+        Self::boot_with(Duration::from_mins(30), Watch::default()).await
+    }
+
+    /// The same, with other times until it switches itself off.
+    pub(super) async fn boot_with(first_sign: Duration, watch: Watch) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plane = plane(dir.path());
         let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();
@@ -79,6 +87,8 @@ impl Machine {
                 host_private_key: host_key.private,
                 host_public_key: host_key.public.clone(),
                 authorized_keys: user_key.public().to_owned(),
+                first_sign,
+                watch,
             })
             .unwrap(),
         );
@@ -114,6 +124,17 @@ impl Machine {
     /// One more connection, as from another laptop with the same key.
     pub(super) async fn login(&self) -> Ssh {
         login(&self.target, &self.user_key).await.unwrap()
+    }
+
+    /// A hold from another laptop, for a lease of so many seconds.
+    pub(super) async fn hold(
+        &self,
+        client: &str,
+        role: Role,
+        lease: u64,
+    ) -> Result<Hold, HostError> {
+        let host = Host::contact(self.login().await).await?.0;
+        hold(&host, client, role, lease).await
     }
 
     pub(super) fn target(&self) -> (Target, String) {
@@ -197,6 +218,28 @@ impl Machine {
             .await
             .unwrap()
     }
+}
+
+pub(super) async fn hold(
+    host: &Host,
+    client: &str,
+    role: Role,
+    lease: u64,
+) -> Result<Hold, HostError> {
+    let lease = Duration::from_secs(lease);
+    host.hold(&HoldOrder {
+        client,
+        role,
+        lease,
+    })
+    .await
+}
+
+/// Waits for an answer, half a minute at most.
+pub(super) async fn soon<T>(waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), waiting)
+        .await
+        .expect("it does not come")
 }
 
 pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrder {

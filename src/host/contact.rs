@@ -1,0 +1,125 @@
+//! What a host knows of itself, as `session contact` says it.
+//!
+//! Owns the reading only: facts in, a [`Contact`] out. It asks nothing and judges nothing; what is
+//! said in a way this version cannot read is an error, never a guess.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::facts::{Facts, HostError};
+use super::hold::{Role, notice};
+
+/// What a host knows of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contact {
+    /// Whether its user data ran to the end.
+    pub booted: bool,
+    /// Why it began to close, if it did: it will never mount or start anything again.
+    pub closing: Option<String>,
+    /// Whether its drive was unmounted for good.
+    pub unmounted: bool,
+    /// Whether the drive, still mounted, was synced and given up, and the machine is powering off.
+    pub frozen: bool,
+    /// What is mounted.
+    pub volume: Option<MountedVolume>,
+    /// The client that leads now: its line.
+    pub attached: Option<String>,
+    /// All clients attached now, the lead included: their lines.
+    pub clients: Vec<(Role, String)>,
+    /// What is left of the lease, in whole seconds; none if there never was one since it booted.
+    pub lease: Option<Duration>,
+    /// What EC2 is about to do to it, and when (as in [`super::scripts::HostEvent::Notice`]).
+    pub notice: Option<(String, Timestamp)>,
+}
+
+/// A volume that is the mounted drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountedVolume {
+    /// `vol-…`.
+    pub volume: String,
+    /// The file system's UUID.
+    pub uuid: String,
+    /// The generation this mount is.
+    pub generation: u64,
+}
+
+impl Contact {
+    pub(super) fn read(facts: &Facts) -> Result<Self, HostError> {
+        let volume = match facts.get("volume") {
+            None => None,
+            Some(volume) => Some(MountedVolume {
+                volume: volume.to_owned(),
+                uuid: facts.require("uuid")?,
+                generation: facts.require("generation")?,
+            }),
+        };
+        facts.require::<String>("booted")?;
+        let owned = |key| facts.get(key).map(str::to_owned);
+        let clients = facts.all("client").map(Role::read);
+        Ok(Self {
+            booted: facts.yes("booted"),
+            closing: owned("closing"),
+            unmounted: facts.yes("unmounted"),
+            frozen: facts.yes("frozen"),
+            volume,
+            attached: owned("attached"),
+            clients: clients
+                .collect::<Option<_>>()
+                .ok_or_else(|| facts.garbled("client"))?,
+            lease: match facts.get("lease") {
+                None => None,
+                Some(_) => Some(Duration::from_secs(facts.require("lease")?)),
+            },
+            notice: match facts.get("notice") {
+                None => None,
+                Some(words) => Some(notice(words).ok_or_else(|| facts.garbled("notice"))?),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ssh::Output;
+    use super::*;
+
+    fn read(said: &str) -> Result<Contact, HostError> {
+        let output = Output {
+            status: 0,
+            stdout: said.into(),
+            stderr: Vec::new(),
+        };
+        Contact::read(&Facts::read("session contact", &output, &[])?)
+    }
+
+    #[test]
+    fn a_host_says_who_is_there_and_until_when() {
+        let contact = read(
+            "xdrive: booted=yes\nxdrive: attached=s1 me\nxdrive: client=lead s1 me\n\
+             xdrive: client=guest s2 you\nxdrive: lease=840\n\
+             xdrive: notice=terminate 2026-01-02T03:04:05Z\n",
+        )
+        .unwrap();
+        assert_eq!(contact.attached.as_deref(), Some("s1 me"));
+        let clients = [(Role::Lead, "s1 me"), (Role::Guest, "s2 you")];
+        assert_eq!(
+            contact.clients,
+            clients.map(|(role, line)| (role, line.to_owned()))
+        );
+        assert_eq!(contact.lease, Some(Duration::from_mins(14)));
+        let (action, at) = contact.notice.unwrap();
+        assert_eq!(
+            (action.as_str(), at.to_string()),
+            ("terminate", "2026-01-02T03:04:05Z".into())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        for line in ["client=boss s1 me", "lease=long", "notice=terminate"] {
+            let error = read(&format!("xdrive: booted=yes\nxdrive: {line}\n")).unwrap_err();
+            assert!(matches!(error, HostError::Garbled { .. }), "{line}");
+        }
+    }
+}

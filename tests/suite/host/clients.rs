@@ -1,0 +1,153 @@
+//! Who is attached to a host: one lead, any number of guests, and nobody who is gone.
+
+use std::time::Duration;
+
+use xdrive::host::Ssh;
+use xdrive::host::facts::HostError;
+use xdrive::host::scripts::{Hold, HoldOrder, Host, HostEvent, Role};
+
+use super::machine::{Machine, hold, soon};
+
+/// The number of attached clients, once `hold` is told that it is `count`.
+async fn until_clients(hold: &mut Hold, count: u32) {
+    soon(async {
+        while hold.event().await.expect("the hold is gone") != HostEvent::Clients(count) {}
+    })
+    .await;
+}
+
+/// What a hold runs on the host and should leave nothing of.
+async fn until_nothing_runs(machine: &Machine) {
+    soon(async {
+        while machine
+            .ssh
+            .run("pgrep -f 'session hol[d]|tai[l] -q'", b"")
+            .await
+            .unwrap()
+            .status
+            == 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn one_client_leads_until_it_is_gone_however_it_went() {
+    let machine = Machine::boot().await;
+    let other = Host::contact(machine.login().await).await.unwrap().0;
+
+    // The first client: a runtime of its own, ended like a killed process, with no goodbye.
+    let (target, key) = machine.target();
+    let (attached, is_attached) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let client = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let held = runtime.block_on(async {
+            let ssh = Ssh::connect(&target, &key).await.unwrap();
+            let host = Host::contact(ssh).await.unwrap().0;
+            hold(&host, "first at laptop", Role::Lead, 900)
+                .await
+                .unwrap()
+        });
+        attached.send(()).unwrap();
+        ended.recv().unwrap();
+        runtime.shutdown_background();
+        drop(held);
+    });
+    is_attached.recv().unwrap();
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.attached.as_deref(), Some("first at laptop"));
+    match hold(&other, "second", Role::Lead, 900).await {
+        Err(HostError::Busy { owner, .. }) => assert_eq!(owner.as_deref(), Some("first at laptop")),
+        other => panic!("{other:?}"),
+    }
+
+    end.send(()).unwrap();
+    client.join().unwrap();
+    let free = |client: &'static str| {
+        let other = &other;
+        soon(async move {
+            loop {
+                match hold(other, client, Role::Lead, 900).await {
+                    Err(HostError::Busy { .. }) => {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                    answer => return answer.unwrap(),
+                }
+            }
+        })
+    };
+    let second = free("second").await;
+    // Let go on purpose.
+    drop(second);
+    drop(free("third").await);
+    until_nothing_runs(&machine).await;
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!((contact.attached, contact.clients), (None, Vec::new()));
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_lead_and_two_guests_keep_the_lease_and_hear_of_each_other() {
+    let machine = Machine::boot().await;
+    let mut lead = machine.hold("s1 t me", Role::Lead, 1000).await.unwrap();
+    until_clients(&mut lead, 1).await;
+    let mut guest = machine.hold("s2 t you", Role::Guest, 900).await.unwrap();
+    let mut other = machine.hold("s3 t you", Role::Guest, 2000).await.unwrap();
+    for hold in [&mut lead, &mut guest, &mut other] {
+        until_clients(hold, 3).await;
+    }
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.attached.as_deref(), Some("s1 t me"));
+    let clients = [
+        (Role::Lead, "s1 t me".to_owned()),
+        (Role::Guest, "s2 t you".to_owned()),
+        (Role::Guest, "s3 t you".to_owned()),
+    ];
+    assert_eq!(contact.clients, clients);
+    let left = contact.lease.unwrap().as_secs();
+    assert!((1900..=2000).contains(&left), "{left}");
+
+    // A guest makes no lease shorter; the lead does.
+    let left = || async { machine.host.look().await.unwrap().lease.unwrap().as_secs() };
+    assert!(guest.refresh(Duration::from_secs(3000)));
+    soon(async { while left().await <= 2000 {} }).await;
+    assert!(guest.refresh(Duration::from_secs(10)));
+    assert!(lead.refresh(Duration::from_secs(1500)));
+    soon(async { while left().await > 1500 {} }).await;
+    assert!(left().await > 1400);
+
+    drop(lead);
+    until_clients(&mut guest, 2).await;
+    drop(other);
+    until_clients(&mut guest, 1).await;
+    drop(guest);
+    until_nothing_runs(&machine).await;
+    assert_eq!(machine.host.look().await.unwrap().clients, []);
+    assert!(left().await > 1400);
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_session_that_comes_back_takes_its_own_place() {
+    let machine = Machine::boot().await;
+    for role in [Role::Lead, Role::Guest] {
+        let mut silent = machine.hold("s1 early me", role, 900).await.unwrap();
+        let order = HoldOrder {
+            client: "s1 late me",
+            role,
+            lease: Duration::from_secs(900),
+        };
+        let mut back = machine.host.hold(&order).await.unwrap();
+        soon(async { while silent.event().await.is_some() {} }).await;
+        assert!(!silent.refresh(Duration::from_secs(900)));
+        until_clients(&mut back, 1).await;
+        let clients = machine.host.look().await.unwrap().clients;
+        assert_eq!(clients, [(role, "s1 late me".to_owned())]);
+        drop(back);
+        until_nothing_runs(&machine).await;
+    }
+}
