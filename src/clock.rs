@@ -76,6 +76,12 @@ impl BootTime {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// How long after this computer's start this is: for what other processes of it are to read.
+    #[must_use]
+    pub fn since_start(self) -> Duration {
+        self.0
+    }
+
     /// The moment `then` on this clock, which shows `self` when the wall clock shows `wall`. What
     /// is before this computer's start is its start.
     #[must_use]

@@ -72,6 +72,9 @@ pub enum Contact {
     NotAsked,
     /// It did not answer, or not with the recorded key.
     Unreachable,
+    /// It has the recorded key, so it is the host, but it does not let this laptop's key in, and
+    /// the cloud gives no other way in.
+    Barred,
     /// It answered.
     Reached(HostView),
 }

@@ -199,6 +199,7 @@ impl Memory {
         // Not asked and not answering are one state: silence is counted from its beginning.
         let word = match &contact {
             Contact::NotAsked | Contact::Unreachable => "silent".to_owned(),
+            Contact::Barred => "barred".to_owned(),
             Contact::Reached(view) => format!("{view:?}"),
         };
         let since = self.since(instance.id.as_str(), format!("{state:?} {word}"), now);
@@ -245,6 +246,10 @@ impl Memory {
             Err(_) if gone => return Ok(None),
             Err(problem) => return Err(problem.to_string()),
         };
+        // Whoever raised it further has claimed it in the same call.
+        let known = self.generations.get(&volume.id);
+        let is_claimed = self.claimed.contains(volume.id.as_str())
+            && known.is_none_or(|known| generation <= *known);
         // Its snapshots and this process's own reads cannot be ahead of it.
         let generation = snapshots
             .iter()
@@ -258,7 +263,7 @@ impl Memory {
             _ => volume.state,
         };
         let word = format!("{state:?} {generation} {attachment:?}");
-        let session = if self.claimed.contains(volume.id.as_str()) {
+        let session = if is_claimed {
             self.who.session.clone()
         } else {
             session

@@ -258,7 +258,7 @@ impl SeenInstance {
     pub fn view(&self) -> Option<&HostView> {
         match &self.contact {
             Contact::Reached(view) => Some(view),
-            Contact::NotAsked | Contact::Unreachable => None,
+            Contact::NotAsked | Contact::Unreachable | Contact::Barred => None,
         }
     }
 

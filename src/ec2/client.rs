@@ -74,6 +74,7 @@ pub struct Ec2 {
     pub(super) patient: aws_sdk_ec2::Client,
     pub(super) once: aws_sdk_ec2::Client,
     pub(super) ebs: aws_sdk_ebs::Client,
+    pub(super) connect: aws_sdk_ec2instanceconnect::Client,
     pub(super) clock: Clock,
     sts: aws_sdk_sts::Client,
 }
@@ -160,6 +161,11 @@ impl Ec2 {
             .retry_partition(partition("xdrive-ebs"))
             .interceptor(Trace)
             .build();
+        let connect = aws_sdk_ec2instanceconnect::config::Builder::from(config)
+            .retry_config(RetryConfig::standard())
+            .retry_partition(partition("xdrive-connect"))
+            .interceptor(Trace)
+            .build();
         let once = patient
             .to_builder()
             .retry_config(RetryConfig::disabled())
@@ -168,6 +174,7 @@ impl Ec2 {
             patient: aws_sdk_ec2::Client::from_conf(patient),
             once: aws_sdk_ec2::Client::from_conf(once),
             ebs: aws_sdk_ebs::Client::from_conf(ebs),
+            connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect),
             sts: aws_sdk_sts::Client::from_conf(
                 aws_sdk_sts::config::Builder::from(config)
                     .interceptor(Trace)

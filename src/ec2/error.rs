@@ -168,6 +168,7 @@ fn kind(code: &str, status: u16) -> Kind {
         | "SnapshotCreationPerVolumeRateExceeded" => Kind::Throttled,
         "AttachmentLimitExceeded"
         | "DependencyViolation"
+        | "EC2InstanceStateInvalidException"
         | "IncorrectInstanceState"
         | "IncorrectSpotRequestState"
         | "IncorrectState"
@@ -180,6 +181,7 @@ fn kind(code: &str, status: u16) -> Kind {
         "DryRunOperation" => Kind::DryRun,
         "AccessDenied"
         | "AccessDeniedException"
+        | "AuthException"
         | "Blocked"
         | "OptInRequired"
         | "PendingVerification"
@@ -197,10 +199,12 @@ fn kind(code: &str, status: u16) -> Kind {
         | "UnrecognizedClientException" => Kind::Credentials,
         "InternalError"
         | "InternalFailure"
+        | "EC2InstanceUnavailableException"
         | "InternalServerException"
+        | "ServiceException"
         | "ServiceUnavailable"
         | "Unavailable" => Kind::Server,
-        "ResourceNotFoundException" => Kind::NotFound,
+        "EC2InstanceNotFoundException" | "ResourceNotFoundException" => Kind::NotFound,
         _ if code.ends_with(".NotFound") => Kind::NotFound,
         _ if status >= 500 => Kind::Server,
         _ => Kind::Invalid,
@@ -260,6 +264,10 @@ mod tests {
             ("InvalidVolume.NotFound", 400, Kind::NotFound),
             ("InvalidInstanceID.NotFound", 400, Kind::NotFound),
             ("ResourceNotFoundException", 404, Kind::NotFound),
+            ("EC2InstanceNotFoundException", 400, Kind::NotFound),
+            ("EC2InstanceStateInvalidException", 400, Kind::State),
+            ("AuthException", 400, Kind::Denied),
+            ("InvalidAction", 400, Kind::Invalid),
             ("ValidationException", 400, Kind::Invalid),
             ("InternalServerException", 500, Kind::Server),
             ("InvalidInstanceID.Malformed", 400, Kind::Invalid),

@@ -10,6 +10,7 @@
 mod blocks;
 mod change;
 mod client;
+mod connect;
 mod convert;
 mod describe;
 mod error;

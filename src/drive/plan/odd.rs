@@ -2,7 +2,8 @@
 
 use crate::ec2::{AttachmentState, InstanceState};
 
-use super::super::observed::{Observed, SeenInstance, SeenVolume};
+use super::super::hosts::Contact;
+use super::super::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use super::super::proof::Quiet;
 use super::super::stuck::Why;
 use super::{Next, Step, View, Waiting};
@@ -75,8 +76,13 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
 }
 
 /// An instance that does not answer: wait; then replace it if the drive is certainly not mounted
-/// there. Else its silence proves nothing until its lease is long past.
+/// there. Else its silence proves nothing until its lease is long past. One that answers others,
+/// but not this laptop, is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
+    let is_over = |lease: SeenLease| view.now >= lease.off_by;
+    if instance.contact == Contact::Barred && !instance.lease.is_some_and(is_over) {
+        return Next::Busy(instance.id.clone());
+    }
     if let Some(wait) = view.patience(waiting, instance.since, view.limits.no_ssh) {
         return wait;
     }

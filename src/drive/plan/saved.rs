@@ -33,14 +33,41 @@ pub(super) fn saved(view: &View, even_if_used: bool) -> Next {
             },
         ),
         Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) | Newest::Pending(_) => {
-            Ending::new(view, Scope::Whole { even_if_used }).plan()
+            let scope = if !even_if_used && is_handed_on(view) {
+                Scope::Handed
+            } else {
+                Scope::Whole { even_if_used }
+            };
+            Ending::new(view, scope).plan()
         }
     }
 }
 
+/// Whether another session goes on with the drive that this process has closed: what it makes and
+/// takes is its own to save, and nothing that this one should wait for. (An instance that nobody
+/// came for is no session's any more.)
+fn is_handed_on(view: &View) -> bool {
+    let seen = view.seen;
+    let is_abandoned = |instance: &SeenInstance| {
+        instance.client() == Some(&Client::Nobody)
+            && view.now.since(instance.since) >= view.limits.patience
+    };
+    seen.me.closed.is_some()
+        && seen.instances.iter().any(|instance| {
+            instance.is_live()
+                && instance.session != seen.me.session
+                && !seen.is_mine(instance)
+                && !is_abandoned(instance)
+        })
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
+    /// This session's own things.
     Mine,
+    /// They, and the snapshots on their way: another session has the drive by now.
+    Handed,
+    /// All there is of the drive.
     Whole { even_if_used: bool },
 }
 
@@ -86,8 +113,10 @@ impl<'a> Ending<'a> {
                 self.instance(instance);
             }
         }
-        if self.scope != Scope::Mine {
+        if let Scope::Whole { .. } = self.scope {
             self.steps.extend(odd::stopped(seen));
+        }
+        if self.scope != Scope::Mine {
             self.pending();
         }
         self.verdict()
@@ -125,7 +154,7 @@ impl<'a> Ending<'a> {
     }
 
     fn covers(&self, instance: &SeenInstance) -> bool {
-        self.scope != Scope::Mine || self.view.seen.is_mine(instance)
+        matches!(self.scope, Scope::Whole { .. }) || self.view.seen.is_mine(instance)
     }
 
     fn covers_volume(&self, volume: &SeenVolume) -> bool {
@@ -133,8 +162,8 @@ impl<'a> Ending<'a> {
         let holder = volume.holder().and_then(|id| seen.instance(id));
         match (self.scope, holder) {
             (Scope::Whole { .. }, _) => true,
-            (Scope::Mine, Some(holder)) if holder.is_live() => seen.is_mine(holder),
-            (Scope::Mine, _) => volume.session == seen.me.session,
+            (_, Some(holder)) if holder.is_live() => seen.is_mine(holder),
+            _ => volume.session == seen.me.session,
         }
     }
 

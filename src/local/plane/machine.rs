@@ -16,10 +16,8 @@ use super::order::Order;
 use super::process::Process;
 use super::program::{cannot_start, program};
 use super::supervisor::Report;
-use super::{Machine, PlaneError, RealPlane, Up, console, images, metadata, sweep};
-
-/// How long a key sent with `SendSSHPublicKey` is good (EC2 Instance Connect API reference).
-const KEY_SECONDS: u64 = 60;
+use super::{Machine, PlaneError, RealPlane, Up, console, images, metadata, sent_keys, sweep};
+use crate::clock::Clock;
 
 impl RealPlane {
     pub(super) fn folder(&self, instance: &str) -> Folder {
@@ -145,26 +143,9 @@ impl RealPlane {
         if !name || user.contains(['/', '\n', '\0']) || key.contains(['\n', '\0']) {
             return Err(anyhow!("{user:?} with {key:?} cannot be let in").into());
         }
-        let init = self.folder(instance).init()?;
-        let uptime = fs::read_to_string("/proc/uptime").context("reading /proc/uptime")?;
-        let now: u64 = uptime
-            .split('.')
-            .next()
-            .and_then(|seconds| seconds.parse().ok())
-            .with_context(|| format!("/proc/uptime says {uptime:?}"))?;
-        let root = root_of(init)?;
-        let put = || -> rustix::io::Result<fs::File> {
-            let run = open_inside(&root, "run", OFlags::PATH | OFlags::DIRECTORY)?;
-            match rustix::fs::mkdirat(&run, "instance-connect", Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => return Err(error),
-            }
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
-            Ok(open_inside(&run, &format!("instance-connect/{user}"), flags)?.into())
-        };
-        put()
-            .map_err(std::io::Error::from)
-            .and_then(|mut file| writeln!(file, "{} {key}", now + KEY_SECONDS))
+        let folder = self.folder(instance);
+        folder.init()?;
+        sent_keys::add(&folder.metadata(), user, key, Clock::system().boot())
             .with_context(|| format!("letting {user} into {instance}"))?;
         Ok(())
     }

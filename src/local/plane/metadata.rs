@@ -22,9 +22,10 @@ use jiff::Timestamp;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::json;
 
-use super::Machine;
 use super::folder::Folder;
 use super::network::Network;
+use super::{Machine, sent_keys};
+use crate::clock::Clock;
 
 const ADDRESS: &str = "169.254.169.254:80";
 /// The versions in use that cloud-init and the SDKs ask for; others are not found, as on EC2.
@@ -172,6 +173,8 @@ impl Metadata {
         }
         let value = if at.is_dir() {
             list(&at)
+        } else if sent_keys::are_at(&self.folder, &at) {
+            sent_keys::read(&at, Clock::system().boot())
         } else {
             fs::read(&at)
         };

@@ -31,6 +31,7 @@ mod paper;
 mod power;
 mod process;
 mod program;
+mod sent_keys;
 mod supervisor;
 mod sweep;
 

@@ -74,3 +74,27 @@ fn the_drive_is_not_closed_under_those_who_joined() {
     let forced = next(&Goal::Saved { even_if_used: true }, &seen);
     assert_eq!(words(&forced), "close the drive on i-1");
 }
+
+#[test]
+fn a_host_that_does_not_let_this_laptop_in_is_in_use_until_its_lease_is_long_past() {
+    let barred = |off_by| Observed {
+        instances: vec![SeenInstance {
+            contact: Contact::Barred,
+            since: at(0),
+            lease: Some(SeenLease {
+                until: jiff::Timestamp::UNIX_EPOCH,
+                off_by: at(off_by),
+            }),
+            ..others(1)
+        }],
+        volumes: vec![on(1, volume(1, 4, 5))],
+        ..nothing()
+    };
+    for next in [ready, saved] {
+        assert_eq!(next(&barred(NOW + 700)), Next::Busy(id(1)));
+        assert_eq!(
+            words(&next(&barred(NOW))),
+            "read the console of i-1; terminate i-1"
+        );
+    }
+}

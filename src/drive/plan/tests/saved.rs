@@ -227,3 +227,64 @@ fn an_abandoned_instance_that_holds_nothing_is_claimed_then_terminated() {
     seen.instances[0].contact = answers(Client::Me, false, Mounted::Nothing);
     assert_eq!(words(&saved(&seen)), "terminate i-3");
 }
+
+/// This session has closed the drive and ended its instance; another session's has come up.
+fn handed_on(mut successor: SeenInstance) -> Observed {
+    let mut seen = closed();
+    seen.me.closed = Some((vol(1), Generation(5)));
+    seen.instances[0].state = InstanceState::Terminated;
+    successor.since = at(NOW - 1);
+    seen.instances.push(successor);
+    seen.volumes = vec![volume(1, 4, 5)];
+    seen.snapshots = vec![SeenSnapshot {
+        state: SnapshotState::Pending,
+        ..snapshot(1, 1, 5)
+    }];
+    seen
+}
+
+#[test]
+fn a_session_that_saves_does_not_wait_for_the_one_that_goes_on() {
+    let booting = SeenInstance {
+        contact: crate::drive::hosts::Contact::Unreachable,
+        ..others(2)
+    };
+    let waiting = SeenInstance {
+        contact: answers(Client::Nobody, false, Mounted::Nothing),
+        ..others(2)
+    };
+    for successor in [booting, waiting, others(2)] {
+        let mut seen = handed_on(successor);
+        assert_eq!(words(&saved(&seen)), "wait: Copy(SnapshotId(\"snap-1\"))");
+        seen.snapshots[0].state = SnapshotState::Completed;
+        assert_eq!(words(&saved(&seen)), "delete vol-1");
+        seen.volumes.clear();
+        let done = Done::Saved(Some((snap(1), Generation(5))));
+        assert_eq!(saved(&seen), Next::Done(done));
+    }
+}
+
+#[test]
+fn a_volume_that_the_next_session_took_is_its_own_and_the_snapshot_is_waited_for() {
+    let mut taken = volume(1, 4, 6);
+    taken.session = SessionId("other".into());
+    let mut seen = handed_on(others(2));
+    for volume in [taken.clone(), on(2, taken)] {
+        seen.volumes = vec![volume];
+        seen.snapshots[0].state = SnapshotState::Pending;
+        assert_eq!(words(&saved(&seen)), "wait: Copy(SnapshotId(\"snap-1\"))");
+        seen.snapshots[0].state = SnapshotState::Completed;
+        let done = Done::Saved(Some((snap(1), Generation(5))));
+        assert_eq!(saved(&seen), Next::Done(done));
+    }
+}
+
+#[test]
+fn an_instance_that_nobody_came_for_is_no_successor() {
+    let mut seen = handed_on(others(2));
+    seen.volumes.clear();
+    seen.snapshots[0].state = SnapshotState::Completed;
+    seen.instances[1].contact = answers(Client::Nobody, false, Mounted::Nothing);
+    seen.instances[1].since = at(0);
+    assert_eq!(words(&saved(&seen)), "log in to i-2");
+}
