@@ -15,8 +15,8 @@ use aws_sdk_ec2::types as sdk;
 use jiff::Timestamp;
 
 use super::{
-    Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
-    SnapshotState, Tags, Volume, VolumeState, Zone,
+    Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
+    Snapshot, SnapshotState, SpotStatus, Tags, Volume, VolumeState, Zone,
 };
 
 /// What is wrong with an answer.
@@ -181,6 +181,20 @@ pub(super) fn created_snapshot(answer: CreateSnapshotOutput) -> Result<Snapshot,
             .set_tags(answer.tags)
             .build(),
     )
+}
+
+pub(super) fn spot_status(
+    of: &InstanceId,
+    answer: &sdk::SpotInstanceStatus,
+) -> Result<SpotStatus, Doubt> {
+    let about = |what: &str| format!("the {what} of {of}'s spot request");
+    Ok(SpotStatus {
+        code: answer
+            .code()
+            .ok_or_else(|| absent(&about("status")))?
+            .to_owned(),
+        since: time(&about("status time"), answer.update_time())?,
+    })
 }
 
 fn tags(answer: &[sdk::Tag]) -> Tags {

@@ -15,6 +15,7 @@ mod convert;
 mod describe;
 mod error;
 mod model;
+mod spot;
 mod trace;
 
 pub use blocks::BLOCK;
@@ -25,3 +26,4 @@ pub use model::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
     Snapshot, SnapshotId, SnapshotState, Tags, Volume, VolumeId, VolumeState, Zone,
 };
+pub use spot::SpotStatus;

@@ -5,6 +5,7 @@ mod blocks;
 mod errors;
 mod life;
 mod lists;
+mod spot;
 
 use std::time::Duration;
 

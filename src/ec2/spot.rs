@@ -1,0 +1,110 @@
+//! What EC2 says of the spot request behind an instance: the notice, as it is seen from outside.
+//!
+//! When EC2 takes an instance back that is set to be terminated, its request says so at once, while
+//! the instance runs on for two minutes (EC2 user guide, *State changes for a Spot request*). So a
+//! caller hears of it also where the instance itself cannot be reached. Lists may be stale by
+//! seconds: this never says that an instance is safe.
+
+use std::time::Duration;
+
+use aws_sdk_ec2::types::{Filter, SpotInstanceRequest};
+use jiff::Timestamp;
+
+use super::{Ec2, Error, InstanceId, convert};
+
+/// How long an instance runs on after its notice (EC2 user guide, *Spot Instance interruption
+/// notices*).
+const NOTICE: Duration = Duration::from_mins(2);
+
+/// The status codes of a request whose instance EC2 ends or stops of its own accord (EC2 user
+/// guide, *Get the status of a Spot Instance request*).
+const TAKEN_BACK: [&str; 11] = [
+    "marked-for-stop",
+    "marked-for-termination",
+    "instance-stopped-by-price",
+    "instance-stopped-capacity-oversubscribed",
+    "instance-stopped-no-capacity",
+    "instance-terminated-by-price",
+    "instance-terminated-by-schedule",
+    "instance-terminated-by-service",
+    "instance-terminated-capacity-oversubscribed",
+    "instance-terminated-launch-group-constraint",
+    "instance-terminated-no-capacity",
+];
+
+/// The status of a spot request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotStatus {
+    /// Its code, such as `fulfilled`.
+    pub code: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl SpotStatus {
+    /// When the instance ends because EC2 takes it back, if that is so: at about that time, or
+    /// before it where the notice was a shorter one.
+    #[must_use]
+    pub fn interruption(&self) -> Option<Timestamp> {
+        TAKEN_BACK
+            .contains(&self.code.as_str())
+            .then(|| self.since + NOTICE)
+    }
+}
+
+impl Ec2 {
+    /// The status of the spot request behind `instance`; `None` if there is none, or none yet.
+    pub async fn spot_status(&self, instance: &InstanceId) -> Result<Option<SpotStatus>, Error> {
+        const CALL: &str = "DescribeSpotInstanceRequests";
+        let of_instance = Filter::builder()
+            .name("instance-id")
+            .values(instance.as_str())
+            .build();
+        let answer = self
+            .patient
+            .describe_spot_instance_requests()
+            .filters(of_instance)
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error))?;
+        let status = answer
+            .spot_instance_requests()
+            .first()
+            .and_then(SpotInstanceRequest::status);
+        status
+            .map(|status| convert::spot_status(instance, status))
+            .transpose()
+            .map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_ec2_does_of_its_own_accord_is_an_interruption() {
+        let since = Timestamp::from_second(1_800_000_000).unwrap();
+        let status = |code: &str| SpotStatus {
+            code: code.to_owned(),
+            since,
+        };
+        for code in [
+            "instance-terminated-no-capacity",
+            "marked-for-termination",
+            "instance-terminated-by-price",
+        ] {
+            let end = since + Duration::from_secs(120);
+            assert_eq!(status(code).interruption(), Some(end), "{code}");
+        }
+        for code in [
+            "fulfilled",
+            "pending-fulfillment",
+            "instance-terminated-by-user",
+            "instance-stopped-by-user",
+            "request-canceled-and-instance-running",
+        ] {
+            assert_eq!(status(code).interruption(), None, "{code}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The notice of an interruption, as EC2 tells it.
+
+use std::time::Duration;
+
+use xdrive::ec2::{InstanceState, LaunchOrder, Market};
+use xdrive::local::Preset;
+
+use super::{Scene, launch_order, until};
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
+    let scene = Scene::new(Preset::Aws).await;
+    let ec2 = &scene.ec2;
+    let instance = ec2.launch(&launch_order("spot")).await.unwrap().id;
+    let status = until("its spot request", async || {
+        ec2.spot_status(&instance).await.unwrap()
+    })
+    .await;
+    assert_eq!(status.code, "fulfilled");
+    assert_eq!(status.interruption(), None);
+
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let at = scene
+        .local
+        .interrupt(instance.as_str(), Duration::from_mins(2))
+        .unwrap();
+    let seen = until("the notice", async || {
+        ec2.spot_status(&instance).await.unwrap()?.interruption()
+    })
+    .await;
+    let apart = seen.duration_since(at).abs();
+    assert!(apart.unsigned_abs() <= Duration::from_secs(1), "{seen} is not {at}");
+    let state = ec2.instance(&instance).await.unwrap().unwrap().state;
+    assert_eq!(state, InstanceState::Running);
+
+    tokio::time::sleep(Duration::from_mins(3)).await;
+    let state = ec2.instance(&instance).await.unwrap().unwrap().state;
+    assert_eq!(state, InstanceState::Terminated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
+    let scene = Scene::new(Preset::Fast).await;
+    let ec2 = &scene.ec2;
+    let spot = ec2.launch(&launch_order("spot")).await.unwrap().id;
+    let order = LaunchOrder {
+        market: Market::OnDemand,
+        ..launch_order("on-demand")
+    };
+    let on_demand = ec2.launch(&order).await.unwrap().id;
+    ec2.terminate(&spot).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let status = ec2.spot_status(&spot).await.unwrap().unwrap();
+    assert_eq!(status.code, "instance-terminated-by-user");
+    assert_eq!(status.interruption(), None);
+    assert_eq!(ec2.spot_status(&on_demand).await.unwrap(), None);
+}
