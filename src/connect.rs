@@ -15,6 +15,8 @@ mod cost;
 mod ending;
 mod hosts;
 mod inside;
+mod lease;
+mod vigil;
 mod way;
 mod words;
 
@@ -24,7 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
@@ -43,12 +45,16 @@ use crate::signals::{Signal, Signals};
 use cost::Cost;
 use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
+use lease::{News, Terms};
 use way::Way;
 use words::Teller;
 
 /// How long an instance lives without a sign of life from here, if nobody says otherwise: longer
 /// than a laptop is carried from one room to another, shorter than a forgotten GPU hurts.
 const LEASE: Duration = Duration::from_mins(15);
+
+/// The same for an instance that is left running on purpose (`~d`): a night.
+const DETACHED: Duration = Duration::from_hours(8);
 
 /// What `connect` is asked for.
 #[derive(Debug)]
@@ -92,6 +98,8 @@ enum Ending {
     Asked(Signal),
     /// What runs there shall go on: `~d`.
     Detached,
+    /// The host closes the drive, for this reason, and did not ask.
+    Closed(String),
     /// It could not be begun.
     Failed(Failure),
 }
@@ -104,6 +112,8 @@ struct Session {
     report: Report,
     signals: Signals,
     reconciler: Reconciler<SshHosts>,
+    /// What the hosts have to say.
+    news: mpsc::UnboundedReceiver<News>,
     /// Whether anything was made, changed or ended.
     acted: Rc<Cell<bool>>,
 }
@@ -144,7 +154,8 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         }
     };
     if matches!(ending, Ending::Detached) {
-        return Ok(session.left_running(&instance));
+        let keep = options.keep.unwrap_or(DETACHED);
+        return session.leave_running(&instance, keep, &cloud).await;
     }
     let (outcome, _) = session
         .run(Goal::Saved {
@@ -187,18 +198,24 @@ impl Session {
                 market: Market::Spot,
             }],
             size: options.size.unwrap_or(SIZE),
-            lease: LEASE,
+            lease: options.keep.unwrap_or(LEASE),
             settings: Settings::new(
                 options.image.as_deref(),
                 options.instance_type.as_deref(),
                 options.size,
             ),
         };
+        let (tell, news) = mpsc::unbounded_channel();
+        let terms = Terms {
+            ec2: cloud.ec2.clone(),
+            clock: cloud.clock.clone(),
+            news: tell,
+        };
         let reconciler = Reconciler::new(
             drive.clone(),
             cloud.identity().await?,
             cloud.ec2.clone(),
-            SshHosts::new(key, cloud.clock.clone()),
+            SshHosts::new(key, terms),
             cloud.clock.clone(),
             cloud.limits.clone(),
             wanted,
@@ -215,6 +232,7 @@ impl Session {
             report,
             signals,
             reconciler,
+            news,
             acted,
         })
     }
@@ -298,24 +316,39 @@ impl Session {
             Err(failure) => return Ending::Failed(failure),
         };
         let hint = format!("{} connect {}", self.command, self.drive);
-        let ended = if command.is_empty() {
-            let gibibytes = u32::try_from(size >> 30).unwrap_or(u32::MAX);
-            let cost = Cost::of(instance, gibibytes, &cloud.ec2, &cloud.clock);
-            let forwards = inside.forwards();
-            let answers = Box::new(move |question| match question {
-                Question::Forwards => forwards(),
-                Question::Cost => cost.text(),
-            });
-            let mut way = Way {
-                hosts: self.reconciler.hosts(),
-                host: instance,
-                ec2: &cloud.ec2,
-                grace: cloud.limits.grace,
-                command: hint,
-            };
-            in_a_shell(&mut inside, line, &mut way, answers, &mut self.signals).await
-        } else {
-            in_a_command(&inside, line, command, &hint, &mut self.signals).await
+        let (stop, stopped) = oneshot::channel();
+        let mut vigil = pin!(vigil::keep(&mut self.news, &self.report, stopped));
+        let middle = async {
+            if command.is_empty() {
+                let gibibytes = u32::try_from(size >> 30).unwrap_or(u32::MAX);
+                let cost = Cost::of(instance, gibibytes, &cloud.ec2, &cloud.clock);
+                let forwards = inside.forwards();
+                let answers = Box::new(move |question| match question {
+                    Question::Forwards => forwards(),
+                    Question::Cost => cost.text(),
+                });
+                let mut way = Way {
+                    hosts: self.reconciler.hosts(),
+                    host: instance,
+                    ec2: &cloud.ec2,
+                    grace: cloud.limits.grace,
+                    command: hint,
+                };
+                in_a_shell(&mut inside, line, &mut way, answers, &mut self.signals).await
+            } else {
+                in_a_command(&inside, line, command, &hint, &mut self.signals).await
+            }
+        };
+        let ended = tokio::select! {
+            ended = middle => {
+                drop(stop);
+                // What the host said first is why the shell ended.
+                match vigil.await {
+                    Some(ending) => return ending,
+                    None => ended,
+                }
+            }
+            Some(ending) = &mut vigil => return ending,
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
     }

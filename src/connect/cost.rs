@@ -45,6 +45,18 @@ impl Cost {
         }
     }
 
+    /// What `instance` costs an hour, as the end of a sentence; nothing where that is not known.
+    pub(super) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
+        if instance.market != Market::Spot {
+            return String::new();
+        }
+        let price = ec2.spot_price(&instance.instance_type, &instance.zone);
+        match price.await {
+            Ok(Some(hour)) => format!(", at about ${hour:.4} an hour"),
+            Ok(None) | Err(_) => String::new(),
+        }
+    }
+
     /// A line of text, as of now.
     pub(super) fn text(&self) -> String {
         let ran = self.clock.now().duration_since(self.launched);

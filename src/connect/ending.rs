@@ -5,9 +5,11 @@
 //! exit code of 0 and nothing else. Every hint is a command that can be typed as it stands.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use anyhow::anyhow;
 
+use crate::cloud::Cloud;
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Left, Outcome, Stuck};
 use crate::ec2::Instance;
@@ -15,6 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::scripts::Committed;
 use crate::signals::Signal;
 
+use super::cost::Cost;
 use super::{Ending, Session};
 
 impl Session {
@@ -31,15 +34,36 @@ impl Session {
         }
     }
 
-    /// What runs there goes on; how to come back to it. The answer is the exit code.
-    pub(super) fn left_running(&self, instance: &Instance) -> u8 {
-        let (command, drive) = (&self.command, &self.drive);
+    /// What runs there goes on, for as long as `keep`; how to come back to it. The answer is the
+    /// exit code.
+    pub(super) async fn leave_running(
+        &mut self,
+        instance: &Instance,
+        keep: Duration,
+        cloud: &Cloud,
+    ) -> Result<u8, Failure> {
+        let (command, drive) = (self.command.clone(), self.drive.clone());
+        let until = self.reconciler.hosts().leave(instance, keep).await;
+        let until = until.map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                error.context(format!(
+                    "{drive} runs on {}, but not for longer than its lease",
+                    instance.id
+                )),
+            )
+            .hint(format!(
+                "{command} connect {drive} comes back, {command} stop {drive} saves it"
+            ))
+        })?;
+        let price = Cost::hourly(instance, &cloud.ec2).await;
         self.report.say(&format!(
-            "{drive} is left running on {}, and is billed; {command} connect {drive} comes back, \
-             {command} stop {drive} saves it",
+            "{drive} is left running on {} until {until:.0}{price}; then it is closed and the \
+             instance switches itself off\n  {command} connect {drive}  comes back to it\n  \
+             {command} stop {drive}  saves it",
             instance.id
         ));
-        0
+        Ok(0)
     }
 
     /// The end of a session that never had a shell.
@@ -65,6 +89,16 @@ impl Session {
             Ending::Exit(code) => code,
             Ending::Asked(signal) => code_of(signal),
             Ending::Detached => 0,
+            Ending::Closed(reason) => {
+                let failure = Failure::new(
+                    Exit::Disconnected,
+                    anyhow!("the host closed the drive: {reason}"),
+                );
+                if let Err(unsaved) = saved {
+                    self.report.say(&unsaved.to_string());
+                }
+                return Err(failure);
+            }
         };
         match saved {
             Ok(()) => Ok(code),
@@ -157,7 +191,8 @@ impl Session {
     fn failed(&self, failure: RunFailure) -> Failure {
         let RunFailure { error, also, left } = failure;
         let exit = match &error {
-            RunError::NoCapacity { .. } => Exit::TryAgain,
+            RunError::NoCapacity { .. } | RunError::Busy(_) => Exit::TryAgain,
+            RunError::Stuck(_) => Exit::Stuck,
             RunError::Invalid(_) => Exit::Usage,
             _ => Exit::Failed,
         };

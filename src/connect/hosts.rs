@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::timeout;
 
-use crate::clock::Clock;
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
     SessionId, tags,
@@ -18,8 +18,10 @@ use crate::drive::{
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts::{self, Oddity};
-use crate::host::scripts::{self, Hold, HoldOrder, Host, Role};
+use crate::host::scripts::{self, HoldOrder, Host, Role};
 use crate::host::{HostKey, Ssh, Target, UserKey};
+
+use super::lease::{Lease, Terms};
 
 /// A host that has not answered by then does not answer now.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -32,9 +34,6 @@ const DEVICE: Duration = Duration::from_secs(30);
 const LEAVING_TRIES: u32 = 10;
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How long a host waits for the next sign of its client.
-const LEASE: Duration = Duration::from_mins(15);
-
 /// How long a new host waits for its first client: longer than any boot takes.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
@@ -45,8 +44,9 @@ const USER: &str = "root";
 /// The hosts of one session.
 pub(super) struct SshHosts {
     key: UserKey,
-    clock: Clock,
-    client: Option<String>,
+    terms: Terms,
+    /// How this session's leases are asked for, once it has claimed a host.
+    client: Option<Attachment>,
     /// Another client, seen for long enough to be believed.
     other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
@@ -58,14 +58,47 @@ pub(super) struct SshHosts {
 struct Link {
     ssh: Ssh,
     host: Host,
-    hold: Option<Hold>,
+    lease: Option<Lease>,
+}
+
+/// How this session is attached to its hosts.
+#[derive(Debug, Clone)]
+struct Attachment {
+    /// What tells it from others, and people who it is: session, time, owner.
+    line: String,
+    /// How long a host lives without a sign of life of it.
+    lease: Duration,
+}
+
+impl Link {
+    /// Attaches this session, and keeps the lease from then on.
+    async fn attach(
+        &mut self,
+        host: &InstanceId,
+        client: Attachment,
+        terms: &Terms,
+    ) -> Result<(), facts::HostError> {
+        let order = HoldOrder {
+            client: &client.line,
+            role: Role::Lead,
+            lease: client.lease,
+        };
+        let hold = self.host.hold(&order).await?;
+        let (host, terms) = (host.clone(), terms.clone());
+        self.lease = Some(Lease::keep(host, hold, client.lease, terms));
+        Ok(())
+    }
+
+    fn is_held(&self) -> bool {
+        self.lease.as_ref().is_some_and(Lease::is_held)
+    }
 }
 
 impl SshHosts {
-    pub(super) fn new(key: UserKey, clock: Clock) -> Self {
+    pub(super) fn new(key: UserKey, terms: Terms) -> Self {
         Self {
             key,
-            clock,
+            terms,
             client: None,
             other: None,
             links: BTreeMap::new(),
@@ -112,18 +145,36 @@ impl SshHosts {
         let unreachable = || HostError::Unreachable("this session never held it".to_owned());
         let client = self.client.clone().ok_or_else(unreachable)?;
         let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
-        link.hold = Some(
-            link.host
-                .hold(&leading(&client))
-                .await
-                .map_err(translated)?,
-        );
+        link.attach(&host.id, client, &self.terms)
+            .await
+            .map_err(translated)?;
         Ok((link.ssh.clone(), link.host.clone()))
+    }
+
+    /// Lets go of a host that goes on for as long as `keep`, and says until when that is.
+    pub(super) async fn leave(
+        &mut self,
+        host: &Instance,
+        keep: Duration,
+    ) -> anyhow::Result<Timestamp> {
+        let scripts = self.host(host).await?;
+        // Nobody renews it any more: what is said now is the last word.
+        if let Some(link) = self.links.get_mut(&host.id) {
+            link.lease = None;
+        }
+        let until = self.terms.clock.now() + keep;
+        let tags = tags::lease(until);
+        self.terms.ec2.tag(host.id.as_str(), &tags).await?;
+        scripts.lease(keep).await?;
+        self.links.remove(&host.id);
+        Ok(until)
     }
 
     /// This session, as its hosts know it; empty before it has claimed one.
     pub(super) fn session(&self) -> &str {
-        self.client.as_deref().map_or("", session_of)
+        self.client
+            .as_ref()
+            .map_or("", |client| session_of(&client.line))
     }
 
     /// What the last close did, once there was one.
@@ -174,7 +225,7 @@ impl SshHosts {
         let link = Link {
             ssh,
             host: scripts.clone(),
-            hold: None,
+            lease: None,
         };
         self.links.insert(host.id.clone(), link);
         Ok((scripts, contact))
@@ -182,25 +233,26 @@ impl SshHosts {
 
     /// What a host says, in the drive's words.
     fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
-        let is_own = contact.attached.as_deref().is_some_and(|line| {
-            let own = self.client.as_deref();
-            own.is_some_and(|own| session_of(own) == session_of(line))
-        });
-        let link = self.links.get_mut(host);
-        if !is_own && let Some(link) = link {
+        let session = self.session().to_owned();
+        let is_own = |line: &str| !session.is_empty() && session_of(line) == session;
+        if let Some(known) = self.links.get_mut(host)
+            && !contact.clients.iter().any(|(_, line)| is_own(line))
+        {
             // A hold that the host knows nothing of is none any more.
-            link.hold = None;
+            known.lease = None;
         }
-        let holding = self.links.get(host).is_some_and(|link| link.hold.is_some());
-        let client = match contact.attached {
-            None => Client::Nobody,
-            Some(_) if is_own && holding => Client::Me,
-            // This session's own hold, over a connection that is lost: a claim takes it over.
-            Some(_) if is_own => Client::Nobody,
-            Some(other) => {
-                let (owner, since) = told(&other);
-                Client::Other { owner, since }
-            }
+        let holding = self.links.get(host).is_some_and(Link::is_held);
+        let others = || contact.clients.iter().filter(|(_, line)| !is_own(line));
+        let guests = others().filter(|(role, _)| *role == Role::Guest).count();
+        let client = match &contact.attached {
+            Some(line) if is_own(line) && holding => Client::Me,
+            Some(line) if !is_own(line) => other(line),
+            // This session's own hold, over a connection that is lost: a claim takes it over. Those
+            // who joined it go on without it.
+            _ => match others().next() {
+                Some((_, line)) if !contact.attached.as_deref().is_some_and(is_own) => other(line),
+                _ => Client::Nobody,
+            },
         };
         let mounted = match contact.volume.map(|volume| volume.volume.parse()) {
             None => Mounted::Nothing,
@@ -211,7 +263,7 @@ impl SshHosts {
         };
         Contact::Reached(HostView {
             client,
-            guests: 0,
+            guests: u32::try_from(guests).unwrap_or(u32::MAX),
             closing: contact.closing.is_some(),
             mounted,
         })
@@ -266,18 +318,20 @@ impl Hosts for SshHosts {
         host: &Instance,
         session: &SessionId,
         owner: &str,
-        _lease: Duration,
+        lease: Duration,
     ) -> Result<(), HostError> {
-        let scripts = self.host(host).await?;
+        self.host(host).await?;
         let link = self.links.get_mut(&host.id);
-        let Some(link) = link.filter(|link| link.hold.is_none()) else {
+        let Some(link) = link.filter(|link| !link.is_held()) else {
             return Ok(());
         };
-        let client = format!("{session} {} {owner}", self.clock.now());
-        match scripts.hold(&leading(&client)).await {
-            Ok(hold) => link.hold = Some(hold),
+        let client = Attachment {
+            line: format!("{session} {} {owner}", self.terms.clock.now()),
+            lease,
+        };
+        match link.attach(&host.id, client.clone(), &self.terms).await {
             // A closing host takes no client any more, and needs none to be closed again.
-            Err(facts::HostError::Closing(_)) => {}
+            Ok(()) | Err(facts::HostError::Closing(_)) => {}
             Err(error) => return Err(translated(error)),
         }
         self.client = Some(client);
@@ -324,13 +378,10 @@ impl Hosts for SshHosts {
     }
 }
 
-/// How this session holds a host.
-fn leading(client: &str) -> HoldOrder<'_> {
-    HoldOrder {
-        client,
-        role: Role::Lead,
-        lease: LEASE,
-    }
+/// Another client, from its line.
+fn other(line: &str) -> Client {
+    let (owner, since) = told(line);
+    Client::Other { owner, since }
 }
 
 /// The session out of a client's line.

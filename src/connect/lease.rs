@@ -1,0 +1,115 @@
+//! The lease of a host that this process is attached to: renewed as long as it lives, and what the
+//! host announces meanwhile.
+//!
+//! First the record, then the host: `xdrive:until` is written before the host is told, so that no
+//! host lives longer under its lease than any laptop can read. Where the record cannot be written
+//! the host is not told either, and closes when its time is over: that is said, and tried again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+
+use crate::clock::Clock;
+use crate::drive::tags;
+use crate::ec2::{self, Ec2, InstanceId};
+use crate::host::scripts::{Hold, HostEvent};
+
+/// How often it is looked whether to renew. A laptop that slept renews at once, not a third of a
+/// lease later: the pause is short, and the clock counts sleep.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What a host, or the keeping of its lease, has to say.
+#[derive(Debug)]
+pub(super) enum News {
+    /// Something happened there.
+    Host(HostEvent),
+    /// The lease could not be renewed; it ends then unless that works again.
+    NotRenewed {
+        /// Why.
+        error: ec2::Error,
+        /// The end.
+        until: Timestamp,
+    },
+    /// It was renewed again, after it could not be.
+    Renewed,
+    /// The host does not know this client any more: the connection has ended.
+    Lost,
+}
+
+/// What leases are kept with.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    /// Where the record is.
+    pub(super) ec2: Ec2,
+    /// The time.
+    pub(super) clock: Clock,
+    /// Who hears of it.
+    pub(super) news: UnboundedSender<News>,
+}
+
+/// This process's attachment to a host, whose lease it keeps. Dropped, it lets go of both.
+#[derive(Debug)]
+pub(super) struct Lease(JoinHandle<()>);
+
+impl Lease {
+    /// Keeps the lease of `instance`, which was just begun with `hold`: it ends `length` after the
+    /// last sign of life.
+    pub(super) fn keep(instance: InstanceId, hold: Hold, length: Duration, terms: Terms) -> Self {
+        Self(tokio::spawn(keep(instance, hold, length, terms)))
+    }
+
+    /// Whether the host still knows this client, as far as was heard.
+    pub(super) fn is_held(&self) -> bool {
+        !self.0.is_finished()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A tag that is being written is at most an end that is later than the host's own.
+        self.0.abort();
+    }
+}
+
+async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Terms) {
+    let Terms { ec2, clock, news } = terms;
+    let mut renewed = (clock.boot(), clock.now());
+    let mut has_failed = false;
+    let mut look = tokio::time::interval(LOOK.min(length / 6));
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            event = hold.event() => {
+                let Some(event) = event else {
+                    let _ = news.send(News::Lost);
+                    return;
+                };
+                // Whoever hears no news any more lets go of the lease as well.
+                let _ = news.send(News::Host(event));
+            }
+            _ = look.tick() => {
+                if clock.boot().since(renewed.0) < length / 3 {
+                    continue;
+                }
+                let now = (clock.boot(), clock.now());
+                match ec2.tag(instance.as_str(), &tags::lease(now.1 + length)).await {
+                    Ok(()) => {
+                        hold.refresh(length);
+                        renewed = now;
+                        if std::mem::take(&mut has_failed) {
+                            let _ = news.send(News::Renewed);
+                        }
+                    }
+                    Err(error) if !has_failed => {
+                        has_failed = true;
+                        let until = renewed.1 + length;
+                        let _ = news.send(News::NotRenewed { error, until });
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+}
