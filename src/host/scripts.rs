@@ -26,7 +26,7 @@ pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 9] = [
+const SCRIPTS: [(&str, &str); 10] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -39,6 +39,7 @@ const SCRIPTS: [(&str, &str); 9] = [
     ),
     ("terminal", include_str!("../../shell/host/terminal")),
     ("close", include_str!("../../shell/host/close")),
+    ("watch", include_str!("../../shell/host/watch")),
 ];
 
 /// What answers what a host knows.

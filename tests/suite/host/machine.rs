@@ -45,6 +45,13 @@ impl Disk {
         file.set_len(mib << 20).unwrap();
     }
 
+    /// Whether its file system was unmounted.
+    pub(super) fn is_clean(&self) -> bool {
+        let said = run(Command::new("dumpe2fs").arg("-h").arg(&self.file));
+        let state = |line: &str| line.starts_with("Filesystem state:") && line.ends_with(" clean");
+        said.lines().any(state) && !said.contains("needs_recovery")
+    }
+
     pub(super) fn order(&self, generation: u64, blank: bool) -> MountOrder {
         MountOrder {
             volume: self.volume.clone(),
@@ -66,7 +73,7 @@ pub(super) struct Machine {
     user_key: UserKey,
     pub(super) ssh: Ssh,
     pub(super) host: Host,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Machine {
@@ -117,8 +124,29 @@ impl Machine {
             user_key,
             ssh,
             host,
-            _dir: dir,
+            dir,
         }
+    }
+
+    /// Lets its metadata service answer `text` at `path`.
+    pub(super) fn announce(&self, path: &str, text: &str) {
+        let instance = self.dir.path().join("instances").join(&self.instance);
+        let file = instance.join("imds/meta-data").join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        // Whole or not at all: the watch may be looking.
+        let new = file.with_extension("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, file).unwrap();
+    }
+
+    /// Waits until the machine is off, so long at most; how long that took.
+    pub(super) async fn until_off(&self, limit: Duration) -> Duration {
+        let began = Instant::now();
+        while self.plane.is_up(&self.up) {
+            assert!(began.elapsed() < limit, "it is still up after {limit:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        began.elapsed()
     }
 
     /// One more connection, as from another laptop with the same key.

@@ -6,5 +6,7 @@ mod closing;
 mod commands;
 mod containers;
 mod jupyter;
+mod lease;
 mod machine;
+mod notice;
 mod volumes;

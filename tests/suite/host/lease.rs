@@ -1,0 +1,109 @@
+//! A machine whose clients are gone closes its drive and switches itself off, whatever else on it
+//! is dead.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use xdrive::host::boot::Watch;
+use xdrive::host::scripts::{Image, Role};
+
+use super::machine::{Disk, Machine, soon};
+
+const FIRST_SIGN: Duration = Duration::from_mins(30);
+
+/// From the end of what the machine waits for until it is off: close, shutdown, a busy computer.
+const ENDING: Duration = Duration::from_secs(60);
+
+/// A machine that works on a drive, its container included, and the drive.
+async fn at_work(margin: u64) -> (Machine, Disk) {
+    let watch = Watch {
+        poll: Duration::from_secs(1),
+        margin: Duration::from_secs(margin),
+    };
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot_with(FIRST_SIGN, watch).await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    machine
+        .sh("docker exec -d xdrive-demo sh -c 'while sleep 0.1; do date >> /work/log; done'")
+        .await;
+    assert!(!disk.is_clean());
+    (machine, disk)
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_lease_lasts_while_it_is_refreshed_and_then_the_drive_is_closed_and_the_machine_off() {
+    let (machine, disk) = at_work(300).await;
+    let hold = machine.hold("s t me", Role::Lead, 4).await.unwrap();
+    let end = Instant::now() + Duration::from_secs(9);
+    while Instant::now() < end {
+        assert!(hold.refresh(Duration::from_secs(4)));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.closing, None);
+    assert!(contact.volume.is_some());
+
+    // Gone without a word: it counts no longer, and the lease is not refreshed any more.
+    drop(hold);
+    soon(async { while !machine.host.look().await.unwrap().clients.is_empty() {} }).await;
+    let took = machine.until_off(Duration::from_secs(4) + ENDING).await;
+    println!("off {:.1} s after the client was gone", took.as_secs_f64());
+    assert!(disk.is_clean());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_watch_that_was_killed_comes_back_and_closes() {
+    let (machine, disk) = at_work(300).await;
+    machine.host.lease(Duration::from_secs(5)).await.unwrap();
+    machine
+        .sh("systemctl kill --signal=KILL xdrive-watch.service")
+        .await;
+    machine.until_off(Duration::from_secs(5) + ENDING).await;
+    assert!(disk.is_clean());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn without_any_watch_the_machine_switches_itself_off_all_the_same() {
+    for ending in [
+        "systemctl mask --runtime --now xdrive-watch.service",
+        "systemctl kill --signal=STOP xdrive-watch.service",
+    ] {
+        let (machine, disk) = at_work(4).await;
+        machine.host.lease(Duration::from_mins(10)).await.unwrap();
+        machine.sh(ending).await;
+        machine.host.lease(Duration::from_secs(4)).await.unwrap();
+        let took = machine.until_off(Duration::from_secs(8) + ENDING).await;
+        println!(
+            "off {:.1} s after a lease of 4 s, 4 s behind it: {ending}",
+            took.as_secs_f64()
+        );
+        assert!(took > Duration::from_secs(7));
+        assert!(disk.is_clean());
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_dead_or_stuck_dockerd_does_not_keep_the_machine_up() {
+    for signal in ["KILL", "STOP"] {
+        let (machine, disk) = at_work(300).await;
+        machine
+            .sh(&format!(
+                "systemctl mask --runtime docker.service; pkill --signal {signal} dockerd"
+            ))
+            .await;
+        machine.host.lease(Duration::from_secs(2)).await.unwrap();
+        let took = machine.until_off(Duration::from_mins(3)).await;
+        println!(
+            "off {:.1} s after a lease of 2 s, dockerd {signal}",
+            took.as_secs_f64()
+        );
+        assert!(disk.is_clean());
+    }
+}

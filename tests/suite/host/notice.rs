@@ -1,0 +1,167 @@
+//! What EC2 announces, from the metadata service to the attached clients, and what it does.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use xdrive::host::boot::Watch;
+use xdrive::host::scripts::{Hold, HostEvent, Image, Role};
+
+use super::machine::{Disk, Machine, soon};
+
+/// EC2 user guide, *Spot Instance interruption notices*: two minutes, some of them gone before
+/// anybody looks.
+const LIMIT: Duration = Duration::from_secs(110);
+
+async fn machine_with(disk: &Disk) -> Machine {
+    let watch = Watch {
+        poll: Duration::from_secs(1),
+        ..Watch::default()
+    };
+    let mut machine = Machine::boot_with(Duration::from_mins(30), watch).await;
+    machine.attach(disk);
+    machine.mount_blank(disk).await;
+    machine
+}
+
+/// The next event that is not about clients.
+async fn next(hold: &mut Hold) -> HostEvent {
+    soon(async {
+        loop {
+            match hold.event().await.expect("the hold is gone") {
+                HostEvent::Clients(_) => {}
+                event => return event,
+            }
+        }
+    })
+    .await
+}
+
+/// Gives notice, and waits until the drive is unmounted; how long that took.
+async fn notice(machine: &Machine, text: &str) -> Duration {
+    let began = Instant::now();
+    machine.announce("spot/instance-action", text);
+    while !machine.host.look().await.unwrap().unmounted {
+        assert!(began.elapsed() < LIMIT, "still mounted");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    began.elapsed()
+}
+
+const NOTICE: &str = r#"{"action": "terminate", "time": "2030-01-02T03:04:05Z"}"#;
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_notice_closes_the_drive_and_every_client_hears_of_it() {
+    let disk = Disk::new(1024);
+    let machine = machine_with(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    let mut lead = machine.hold("s1 t me", Role::Lead, 900).await.unwrap();
+    let mut guest = machine.hold("s2 t you", Role::Guest, 900).await.unwrap();
+
+    let recommended = r#"{"noticeTime": "2026-01-01T00:00:00Z"}"#;
+    machine.announce("events/recommendations/rebalance", recommended);
+    let at = "2026-01-01T00:00:00Z".parse().unwrap();
+    assert_eq!(next(&mut lead).await, HostEvent::Rebalance { at });
+    assert_eq!(next(&mut guest).await, HostEvent::Rebalance { at });
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!((contact.closing, contact.notice), (None, None));
+
+    // A program that does not heed anything, and work in the container that is not committed.
+    machine
+        .sh("docker exec -d xdrive-demo sh -c 'trap \"\" TERM HUP; echo > /work/on; while :; do sleep 1; done'; \
+             docker exec xdrive-demo sh -c 'echo kept > /note'; until [ -e /v1/work/on ]; do sleep 0.02; done")
+        .await;
+    let took = notice(&machine, NOTICE).await;
+    println!(
+        "unmounted {:.1} s after the notice, against SIGTERM",
+        took.as_secs_f64()
+    );
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    let at = "2030-01-02T03:04:05Z".parse().unwrap();
+    for hold in [&mut lead, &mut guest] {
+        let action = "terminate".to_owned();
+        assert_eq!(next(hold).await, HostEvent::Notice { action, at });
+        assert!(matches!(next(hold).await, HostEvent::Closing(why) if why.contains("terminate")));
+        assert_eq!(next(hold).await, HostEvent::Unmounted);
+    }
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.notice, Some(("terminate".to_owned(), at)));
+    assert!(disk.is_clean());
+    drop(machine);
+
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(2, false)).await.unwrap();
+    machine.start(Image::Kept, &[]).await;
+    assert_eq!(
+        machine.sh("docker exec xdrive-demo cat /note").await,
+        "kept\n"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_full_drive_is_unmounted_in_time() {
+    let disk = Disk::new(1024);
+    let machine = machine_with(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    machine
+        .sh("dd if=/dev/zero of=/v1/work/all bs=1M 2> /dev/null || sync -f /v1")
+        .await;
+    // The other name of the key, as mocks write it.
+    let took = notice(
+        &machine,
+        r#"{"instance-action":"stop","time":"2030-01-02T03:04:05Z"}"#,
+    )
+    .await;
+    println!(
+        "unmounted {:.1} s after the notice, the drive full",
+        took.as_secs_f64()
+    );
+    assert!(disk.is_clean());
+    let (action, _) = machine.host.look().await.unwrap().notice.unwrap();
+    assert_eq!(action, "stop");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_notice_makes_a_close_hurry_that_is_at_work_already() {
+    let disk = Disk::new(2048);
+    let machine = machine_with(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    // A commit that takes as long as it is let: this is what `docker` is to the close.
+    machine
+        .sh("printf '#!/bin/sh\n[ \"$1\" != commit ] || exec sleep 1000\nexec /usr/bin/docker \"$@\"\n' > /usr/local/bin/docker; \
+             chmod 755 /usr/local/bin/docker; docker exec xdrive-demo sh -c 'echo > /new'")
+        .await;
+    let host = machine.host.clone();
+    let closing = tokio::spawn(async move { host.close("test").await });
+    soon(async {
+        while machine
+            .ssh
+            .run("pgrep -x sleep -a | grep 1000", b"")
+            .await
+            .unwrap()
+            .status
+            != 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let took = notice(&machine, NOTICE).await;
+    println!(
+        "unmounted {:.1} s after the notice, during a commit",
+        took.as_secs_f64()
+    );
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    let closed = closing.await.unwrap().unwrap();
+    assert_eq!(
+        (closed.committed, closed.unmounted),
+        (xdrive::host::scripts::Committed::Failed, true)
+    );
+    assert!(disk.is_clean());
+}
