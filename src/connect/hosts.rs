@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    SessionId, tags,
+    SessionId, Uuid, superblock, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -132,8 +132,9 @@ impl SshHosts {
             volume: volume.clone(),
             generation,
             format: false,
+            uuid: None,
         };
-        self.mount(host, &order).await
+        self.mount(host, &order).await.map(drop)
     }
 
     /// Connects again to a host whose connection was lost, and attaches this session to it again.
@@ -338,21 +339,23 @@ impl Hosts for SshHosts {
         Ok(())
     }
 
-    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<(), HostError> {
+    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         let scripts = self.host(host).await?;
         let mounted = scripts
             .mount(&scripts::MountOrder {
                 volume: order.volume.to_string(),
                 generation: order.generation.0,
                 blank: order.format,
+                uuid: order.uuid.map(|uuid| uuid.to_string()),
                 device: None,
                 wait: DEVICE,
                 dirty_bytes: None,
             })
             .await
             .map_err(translated)?;
+        let uuid = mounted.uuid.parse();
         self.mounted = Some(mounted);
-        Ok(())
+        uuid.map_err(|error: superblock::InvalidUuid| HostError::Failed(error.to_string()))
     }
 
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {

@@ -32,7 +32,7 @@ impl Teller {
                 } = step
                 {
                     self.report
-                        .say("the host is gone without closing the drive: saving what was synced");
+                        .say("the drive was not closed by its last host: saving what was synced");
                 }
                 let running = self.report.step(step.to_string());
                 self.steps.insert(step, running);
@@ -74,6 +74,9 @@ impl Teller {
             Event::Console { instance, text } => {
                 self.report.say(&format!("console of {instance}:\n{text}"));
             }
+            Event::Unverified { snapshot, why } => self.report.say(&format!(
+                "could not look into {snapshot}, going on without: {why}"
+            )),
             Event::CannotStop => self
                 .report
                 .say("cannot stop here: the drive is not saved yet, and stopping could lose data"),
@@ -116,7 +119,10 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
         Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
         Step::DeleteSnapshot(failed) => format!("deleted failed snapshot {}", failed.snapshot()),
         Step::Fork { head, .. } => format!("kept {head} as {made}"),
+        Step::Verify { .. } if made.is_empty() => return None,
+        Step::Verify { .. } => format!("verified {made}"),
         Step::Raise { .. }
+        | Step::MarkUuid { .. }
         | Step::MarkFormatted { .. }
         | Step::KeepOnTermination { .. }
         | Step::ShowConsole(_) => return None,
@@ -133,6 +139,7 @@ fn waiting(what: &Waiting) -> String {
         Waiting::Attaching(id) => format!("wait for {id} to be attached"),
         Waiting::Release(id) => format!("wait for {id} to be let go"),
         Waiting::Copy(id) => format!("wait for snapshot {id} to be completed"),
+        Waiting::Verdict(id) => format!("wait to look into {id}"),
         Waiting::SnapshotGap(id) => format!("wait until {id} may be snapshotted again"),
         Waiting::Termination(id) => format!("wait for {id} to be gone"),
         Waiting::Lease(id, until) => format!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ec2::{GibiBytes, InstanceId};
+use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
 
 use super::plan::{Step, Waiting};
 
@@ -58,6 +58,14 @@ pub enum Event {
         instance: InstanceId,
         /// The end of it.
         text: String,
+    },
+    /// What is in a snapshot could not be looked at, and will not be: it stands for its volume all
+    /// the same.
+    Unverified {
+        /// Which.
+        snapshot: SnapshotId,
+        /// Why.
+        why: String,
     },
     /// An interrupt was heard and cannot be followed yet: stopping here could lose data.
     CannotStop,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::ec2::{Instance, VolumeId};
 
 use super::name::{Generation, SessionId};
+use super::superblock::Uuid;
 
 /// What a launch needs from the host's side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct MountOrder {
     /// created empty, was attached just once, and nobody has ever used it). Reading as blank is
     /// for the host to check, right before.
     pub format: bool,
+    /// The file system that is recorded: another one is not mounted.
+    pub uuid: Option<Uuid>,
 }
 
 /// How a close ended. Either way the host may be terminated.
@@ -153,12 +156,13 @@ pub trait Hosts {
         lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 
-    /// Mounts an attached volume; success if it is mounted already.
+    /// Mounts an attached volume; success if it is mounted already. The answer is what file system
+    /// it is.
     fn mount(
         &mut self,
         host: &Instance,
         order: &MountOrder,
-    ) -> impl Future<Output = Result<(), HostError>>;
+    ) -> impl Future<Output = Result<Uuid, HostError>>;
 
     /// Closes: latches, commits, stops, unmounts. Succeeds at once on a closed host.
     fn close(&mut self, host: &Instance) -> impl Future<Output = Result<Closed, HostError>>;

@@ -17,6 +17,11 @@ pub struct Limits {
     pub snapshot_gap: Duration,
     /// How many snapshots of one volume may fail.
     pub snapshot_tries: u32,
+    /// How long a completed snapshot may keep back what is in it before its volume is deleted
+    /// without a look.
+    pub verdict: Duration,
+    /// Between two looks at what is in it.
+    pub verdict_gap: Duration,
     /// How long a volume may be `attaching`.
     pub attaching: Duration,
     /// How long after the end of its lease a host may still be up: it closes the drive first, its
@@ -50,6 +55,9 @@ impl Limits {
             // EBS accepts one snapshot of a volume every 15 seconds.
             snapshot_gap: Duration::from_secs(15),
             snapshot_tries: 3,
+            // The EBS direct APIs know a new snapshot some time after EC2 does.
+            verdict: Duration::from_mins(2),
+            verdict_gap: Duration::from_secs(5),
             attaching: Duration::from_mins(2),
             // The last switch at five minutes, a minute for the shutdown, and five in which AWS
             // still takes requests from a computer whose clock is wrong.
@@ -73,6 +81,8 @@ impl Limits {
             poll: Duration::from_millis(25),
             patience: stale + Duration::from_millis(500),
             snapshot_gap: Duration::from_millis(500),
+            verdict: stale + Duration::from_secs(2),
+            verdict_gap: Duration::from_millis(100),
             // One computer, one clock.
             lease_margin: Duration::from_mins(6),
             no_ssh: Duration::from_mins(1),

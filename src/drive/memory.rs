@@ -25,6 +25,7 @@ use super::observed::{
     Me, Observed, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
 use super::plan::Source;
+use super::superblock::Uuid;
 use super::tags::{self, Identity, VolumeTags};
 
 /// What one sweep brought, before anything is known about it.
@@ -69,6 +70,8 @@ pub struct Memory {
     pub generations: BTreeMap<VolumeId, Generation>,
     /// Volumes whose format is recorded.
     pub formatted: BTreeSet<VolumeId>,
+    /// Volumes whose file system is recorded, and as which.
+    pub uuids: BTreeMap<VolumeId, Uuid>,
     /// Volumes that outlive their instance by now.
     pub kept: BTreeSet<VolumeId>,
     /// Attach and detach calls that the lists may not show yet: from where or to where, and when.
@@ -95,6 +98,9 @@ impl Memory {
             raised: None,
             closed: None,
             closes: BTreeMap::new(),
+            mounted: None,
+            reported: None,
+            verdicts: BTreeMap::new(),
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
@@ -110,6 +116,7 @@ impl Memory {
             claimed: BTreeSet::new(),
             generations: BTreeMap::new(),
             formatted: BTreeSet::new(),
+            uuids: BTreeMap::new(),
             kept: BTreeSet::new(),
             moves: BTreeMap::new(),
             launch: None,
@@ -234,18 +241,20 @@ impl Memory {
             return Ok(None);
         }
         let gone = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
-        let (base, generation, blank, formatted, session) = match tags::read_volume(&volume.tags) {
-            Ok(VolumeTags::Root) => return Ok(None),
-            Ok(VolumeTags::Drive {
-                base,
-                generation,
-                blank,
-                formatted,
-                session,
-            }) => (base, generation, blank, formatted, session),
-            Err(_) if gone => return Ok(None),
-            Err(problem) => return Err(problem.to_string()),
-        };
+        let (base, generation, blank, formatted, uuid, session) =
+            match tags::read_volume(&volume.tags) {
+                Ok(VolumeTags::Root) => return Ok(None),
+                Ok(VolumeTags::Drive {
+                    base,
+                    generation,
+                    blank,
+                    formatted,
+                    uuid,
+                    session,
+                }) => (base, generation, blank, formatted, uuid, session),
+                Err(_) if gone => return Ok(None),
+                Err(problem) => return Err(problem.to_string()),
+            };
         // Whoever raised it further has claimed it in the same call.
         let known = self.generations.get(&volume.id);
         let is_claimed = self.claimed.contains(volume.id.as_str())
@@ -280,6 +289,7 @@ impl Memory {
             generation,
             blank,
             formatted: formatted || self.formatted.contains(&volume.id),
+            uuid: uuid.or(self.uuids.get(&volume.id).copied()),
             session,
             listed,
             since: self.since(volume.id.as_str(), word, now),
@@ -329,6 +339,8 @@ impl Memory {
             generation: read.generation,
             kind: read.kind,
             op: read.op,
+            uuid: read.uuid,
+            number: read.number,
             since: self.since(snapshot.id.as_str(), word, now),
         })
     }

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod proof;
 pub mod reconcile;
 pub mod stuck;
+pub mod superblock;
 pub mod tags;
 
 pub use event::Event;
@@ -33,3 +34,4 @@ pub use name::{DriveName, Generation, InvalidName, SessionId};
 pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};
 pub use stuck::{Left, Stuck};
+pub use superblock::Uuid;

@@ -20,6 +20,7 @@ use crate::ec2::{
 
 use super::hosts::{Client, Closed, Contact, HostView, Mounted};
 use super::name::{Generation, SessionId};
+use super::superblock::Uuid;
 use super::tags::SnapshotKind;
 
 /// The device name under which the drive's volume is attached.
@@ -65,6 +66,12 @@ pub struct Me {
     pub closed: Option<(VolumeId, Generation)>,
     /// Hosts that answered a close, and how.
     pub closes: BTreeMap<InstanceId, Closed>,
+    /// The volume that this process saw mounted, and at what generation.
+    pub mounted: Option<(VolumeId, Generation)>,
+    /// The file system that a host reported on the volume it mounted.
+    pub reported: Option<(VolumeId, Uuid)>,
+    /// What was found in snapshots that are to stand for their volumes.
+    pub verdicts: BTreeMap<SnapshotId, Verdict>,
     /// The volume whose mount was refused, and why.
     pub refused: Option<(VolumeId, Refusal)>,
     /// Hosts on which attaching failed: never used again.
@@ -82,6 +89,32 @@ pub enum Refusal {
     Damaged(String),
 }
 
+/// What was found in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The drive, as it was left.
+    Sound,
+    /// Nothing: it could not be looked at, and that is no reason to keep the volume; why.
+    Unasked(String),
+    /// No answer yet.
+    Open {
+        /// When it was asked for first.
+        first: BootTime,
+        /// When last.
+        last: BootTime,
+    },
+    /// Something else than the drive; what.
+    Unsound(String),
+}
+
+impl Verdict {
+    /// Whether the snapshot may stand for its volume.
+    #[must_use]
+    pub fn allows(&self) -> bool {
+        matches!(self, Self::Sound | Self::Unasked(_))
+    }
+}
+
 /// One attempt at a snapshot by this process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attempt {
@@ -89,6 +122,8 @@ pub struct Attempt {
     pub volume: VolumeId,
     /// Its `xdrive:op`.
     pub op: String,
+    /// Of which kind.
+    pub kind: SnapshotKind,
     /// When it was sent.
     pub at: BootTime,
 }
@@ -153,6 +188,8 @@ pub struct SeenVolume {
     pub blank: bool,
     /// Known to have been formatted.
     pub formatted: bool,
+    /// Its file system's UUID, if that is recorded.
+    pub uuid: Option<Uuid>,
     /// Whose it is.
     pub session: SessionId,
     /// Whether it was in the list.
@@ -191,6 +228,10 @@ pub struct SeenSnapshot {
     pub kind: SnapshotKind,
     /// The attempt that made it.
     pub op: String,
+    /// Its file system's UUID, if that was recorded on its volume.
+    pub uuid: Option<Uuid>,
+    /// For checkpoints: the how manieth of its generation it is, from 1; else 0.
+    pub number: u32,
     /// Since when its state is as it is.
     pub since: BootTime,
 }

@@ -15,6 +15,7 @@ mod ready;
 mod saved;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::fmt;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use super::name::Generation;
 use super::observed::Observed;
 use super::proof::{Failed, Quiet, Spent};
 use super::stuck::{Head, Left, Stuck, Why};
+use super::superblock::Uuid;
 use super::tags::SnapshotKind;
 
 /// What is wanted.
@@ -107,6 +109,22 @@ pub enum Step {
         /// At what generation.
         generation: Generation,
     },
+    /// Record which file system is on the volume, as its host reported it.
+    MarkUuid {
+        /// Which.
+        volume: VolumeId,
+        /// Its file system's.
+        uuid: Uuid,
+    },
+    /// Look at what is in a snapshot that is to stand for its volume.
+    Verify {
+        /// Which.
+        snapshot: SnapshotId,
+        /// The file system it is to hold, if that is recorded.
+        uuid: Option<Uuid>,
+        /// How it is to have been left.
+        kind: SnapshotKind,
+    },
     /// Let the disk outlive its instance.
     KeepOnTermination {
         /// Whose.
@@ -175,6 +193,8 @@ pub enum Waiting {
     Release(VolumeId),
     /// Until a snapshot is whole.
     Copy(SnapshotId),
+    /// Until what is in a snapshot can be looked at.
+    Verdict(SnapshotId),
     /// Until the volume may be snapshotted again.
     SnapshotGap(VolumeId),
     /// Until an ended instance is gone.
@@ -314,6 +334,8 @@ impl fmt::Display for Step {
             } => write!(f, "attach {volume} to {instance}"),
             Self::Mount { order, .. } => write!(f, "mount {}", order.volume),
             Self::MarkFormatted { volume, .. } => write!(f, "record that {volume} is formatted"),
+            Self::MarkUuid { volume, uuid } => write!(f, "record that {volume} holds {uuid}"),
+            Self::Verify { snapshot, .. } => write!(f, "verify {snapshot}"),
             Self::KeepOnTermination { instance, device } => {
                 write!(f, "keep {device} of {instance} when it ends")
             }

@@ -15,7 +15,7 @@ use crate::ec2::{
 };
 
 use super::name::Generation;
-use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume};
+use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
 
 /// How long an observation may be acted upon.
@@ -52,7 +52,8 @@ pub struct Spent {
 enum SpentBecause {
     /// It was never attached.
     Unused(Generation),
-    /// A completed snapshot of it, no checkpoint, carries its generation.
+    /// A completed snapshot of it, no checkpoint, carries its generation, and holds the drive as
+    /// far as that could be looked at.
     Saved(SnapshotId, Generation),
     /// It was created empty and nobody was ever handed it: it is not marked formatted.
     Unformatted,
@@ -133,7 +134,12 @@ impl Spent {
             SpentBecause::Unused(volume.base)
         } else if let Some(snapshot) = seen
             .snapshots_of(&volume.id)
-            .find(|snapshot| saves(snapshot, volume) && snapshot.state == SnapshotState::Completed)
+            .filter(|snapshot| saves(snapshot, volume))
+            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            .find(|snapshot| {
+                let verdict = seen.me.verdicts.get(&snapshot.id);
+                verdict.is_some_and(Verdict::allows)
+            })
         {
             SpentBecause::Saved(snapshot.id.clone(), volume.generation)
         } else if volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none() {

@@ -35,6 +35,18 @@ pub enum Why {
     SnapshotsFail(VolumeId),
     /// A used volume is in state `error`.
     VolumeError(VolumeId),
+    /// What is in the snapshot that is to stand for the volume is not the drive as it was left. The
+    /// volume is kept.
+    Unsound {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// The volume it was taken of.
+        volume: VolumeId,
+        /// What is wrong with it.
+        problem: String,
+        /// What to go on from.
+        ways: Vec<Head>,
+    },
     /// A host holds the drive and does not answer. That proves nothing about it.
     Unreachable(InstanceId),
     /// An instance has been on its way out for too long while it holds the drive.
@@ -136,6 +148,7 @@ impl Stuck {
         let from = |head: &dyn fmt::Display| format!("xdrive connect {drive} --from {head}");
         let heads: Vec<String> = match &self.why {
             Why::Forked(heads) => heads.iter().map(|(head, _)| from(head)).collect(),
+            Why::Unsound { ways, .. } => ways.iter().map(|head| from(head)).collect(),
             Why::NewestFailed { older, .. } => older.iter().map(|id| from(id)).collect(),
             Why::SnapshotsFail(volume) | Why::VolumeError(volume) | Why::Damaged(volume, _) => {
                 let snapshots = self.left.0.iter().filter_map(|thing| match thing {
@@ -216,6 +229,16 @@ impl fmt::Display for Why {
             }
             Self::SnapshotsFail(volume) => write!(f, "snapshots of volume {volume} keep failing"),
             Self::VolumeError(volume) => write!(f, "AWS says that volume {volume} failed"),
+            Self::Unsound {
+                snapshot,
+                volume,
+                problem,
+                ..
+            } => write!(
+                f,
+                "snapshot {snapshot} does not hold the drive as it was left: {problem}; volume \
+                 {volume} is kept"
+            ),
             Self::Unreachable(instance) => write!(
                 f,
                 "instance {instance} holds the drive and does not answer, which does not prove \

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use crate::ec2::Tags;
 
 use super::name::{DriveName, Generation, SessionId};
+use super::superblock::Uuid;
 
 /// The name that AWS's console shows.
 pub const NAME: &str = "Name";
@@ -35,12 +36,17 @@ pub const BLANK: &str = "xdrive:blank";
 /// On volumes created empty: the generation at which it was first seen formatted, written before
 /// anybody may use the drive. As long as it is missing, nobody's data is on the volume.
 pub const FORMATTED: &str = "xdrive:formatted";
+/// On volumes and snapshots: the UUID of the drive's file system, from when a host first reported
+/// it.
+pub const UUID: &str = "xdrive:uuid";
 /// On volumes: the generation it started with.
 pub const BASE: &str = "xdrive:base";
 /// On volumes and snapshots: how often the drive has been mounted.
 pub const GENERATION: &str = "xdrive:generation";
 /// On snapshots: `clean`, `crashed` or `checkpoint`.
 pub const KIND: &str = "xdrive:kind";
+/// On checkpoints: the how manieth of its generation it is.
+pub const NUMBER: &str = "xdrive:number";
 /// On snapshots: the unique id of the attempt.
 pub const OP: &str = "xdrive:op";
 
@@ -87,6 +93,8 @@ pub enum VolumeTags {
         blank: bool,
         /// Known to have been formatted.
         formatted: bool,
+        /// Its file system's UUID, if that is recorded.
+        uuid: Option<Uuid>,
         /// Who made or last claimed it.
         session: SessionId,
     },
@@ -101,6 +109,10 @@ pub struct SnapshotTags {
     pub kind: SnapshotKind,
     /// The attempt that made it.
     pub op: String,
+    /// Its file system's UUID, if that was recorded on its volume.
+    pub uuid: Option<Uuid>,
+    /// For checkpoints: the how manieth of its generation it is, from 1; else 0.
+    pub number: u32,
 }
 
 /// A tag that is missing or makes no sense.
@@ -214,16 +226,18 @@ pub fn root(drive: &DriveName, who: &Identity) -> Tags {
 }
 
 /// A new volume's tags. `base` is its snapshot's generation, or [`Generation::EMPTY`]; `blank` is
-/// whether it is created empty.
+/// whether it is created empty; `uuid` is its snapshot's.
 #[must_use]
 pub fn volume(
     drive: &DriveName,
     who: &Identity,
     base: Generation,
     blank: bool,
+    uuid: Option<Uuid>,
     settings: &Settings,
 ) -> Tags {
     let mut tags = common(drive, who);
+    tags.extend(uuid.map(identified).unwrap_or_default());
     tags.insert(BASE.to_owned(), base.to_string());
     tags.insert(GENERATION.to_owned(), base.to_string());
     if blank {
@@ -245,6 +259,10 @@ pub fn snapshot(
     tags.insert(GENERATION.to_owned(), own.generation.to_string());
     tags.insert(KIND.to_owned(), own.kind.as_str().to_owned());
     tags.insert(OP.to_owned(), own.op.clone());
+    tags.extend(own.uuid.map(identified).unwrap_or_default());
+    if own.number > 0 {
+        tags.insert(NUMBER.to_owned(), own.number.to_string());
+    }
     tags.extend(settings.0.clone());
     tags
 }
@@ -270,6 +288,12 @@ pub fn raised(who: &Identity, generation: Generation) -> Tags {
 #[must_use]
 pub fn formatted(generation: Generation) -> Tags {
     Tags::from([(FORMATTED.to_owned(), generation.to_string())])
+}
+
+/// What recording a file system's UUID writes.
+#[must_use]
+pub fn identified(uuid: Uuid) -> Tags {
+    Tags::from([(UUID.to_owned(), uuid.to_string())])
 }
 
 /// What keeping a thing under another drive's name writes.
@@ -323,6 +347,7 @@ pub fn read_volume(tags: &Tags) -> Result<VolumeTags, Unreadable> {
         generation: own,
         blank: tags.contains_key(BLANK),
         formatted: tags.contains_key(FORMATTED),
+        uuid: uuid(tags)?,
         session: session(tags),
     })
 }
@@ -345,7 +370,24 @@ pub fn read_snapshot(tags: &Tags) -> Result<SnapshotTags, Unreadable> {
         generation: generation(tags, GENERATION)?,
         kind,
         op: text(tags, OP)?.to_owned(),
+        uuid: uuid(tags)?,
+        // It only orders the checkpoints of one generation: nothing rests on it.
+        number: tags
+            .get(NUMBER)
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_default(),
     })
+}
+
+fn uuid(tags: &Tags) -> Result<Option<Uuid>, Unreadable> {
+    tags.get(UUID)
+        .map(|given| {
+            given.parse().map_err(|_| Unreadable {
+                tag: UUID,
+                problem: format!("is {given:?}, not a UUID"),
+            })
+        })
+        .transpose()
 }
 
 fn text<'a>(tags: &'a Tags, tag: &'static str) -> Result<&'a str, Unreadable> {
@@ -381,7 +423,8 @@ mod tests {
     #[test]
     fn a_new_volume_reads_back_as_it_was_written() {
         let settings = Settings::new(Some("jupyter"), None, Some(8));
-        let tags = volume(&demo(), &who(), Generation(4), false, &settings);
+        let uuid = Uuid(*b"0123456789abcdef");
+        let tags = volume(&demo(), &who(), Generation(4), false, Some(uuid), &settings);
         assert_eq!(
             read_volume(&tags),
             Ok(VolumeTags::Drive {
@@ -389,6 +432,7 @@ mod tests {
                 generation: Generation(4),
                 blank: false,
                 formatted: false,
+                uuid: Some(uuid),
                 session: SessionId("s1".into()),
             })
         );
@@ -401,6 +445,8 @@ mod tests {
             generation: Generation(1),
             kind: SnapshotKind::Clean,
             op: "o".into(),
+            uuid: None,
+            number: 0,
         };
         for tags in [
             instance(&demo(), &who(), "ssh-ed25519 AAAA", Timestamp::UNIX_EPOCH),
@@ -410,6 +456,7 @@ mod tests {
                 &who(),
                 Generation::EMPTY,
                 true,
+                None,
                 &Settings::default(),
             ),
             snapshot(&demo(), &who(), &op, &Settings::default()),
@@ -442,11 +489,21 @@ mod tests {
 
     #[test]
     fn tags_that_make_no_sense_are_not_skipped() {
-        let mut tags = volume(&demo(), &who(), Generation(4), false, &Settings::default());
+        let mut tags = volume(
+            &demo(),
+            &who(),
+            Generation(4),
+            false,
+            None,
+            &Settings::default(),
+        );
         tags.insert(GENERATION.into(), "3".into());
         assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
         tags.insert(GENERATION.into(), "many".into());
         assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
+        tags.insert(UUID.into(), "mine".into());
+        tags.insert(GENERATION.into(), "4".into());
+        assert_eq!(read_volume(&tags).unwrap_err().tag, UUID);
         tags.remove(BASE);
         assert_eq!(read_volume(&tags).unwrap_err().tag, BASE);
         assert_eq!(read_snapshot(&Tags::new()).unwrap_err().tag, KIND);
@@ -463,6 +520,8 @@ mod tests {
                 generation: Generation(9),
                 kind,
                 op: "abc".into(),
+                uuid: Some(Uuid([7; 16])),
+                number: u32::from(kind == SnapshotKind::Checkpoint),
             };
             let tags = snapshot(&demo(), &who(), &own, &Settings::default());
             assert_eq!(read_snapshot(&tags), Ok(own));

@@ -76,6 +76,8 @@ pub struct MountOrder {
     /// Whether xdrive made this volume empty, and it is still tagged so: the leave to format it,
     /// if it also reads as blank.
     pub blank: bool,
+    /// The file system's UUID, where it is recorded: another one is not mounted.
+    pub uuid: Option<String>,
     /// Where it was attached, such as `/dev/sdf`: for machines whose disks have no serial numbers.
     pub device: Option<String>,
     /// How long to wait for the device to appear.
@@ -205,6 +207,7 @@ impl Host {
                     ("XDRIVE_VOLUME", &order.volume),
                     ("XDRIVE_GENERATION", &generation),
                     ("XDRIVE_BLANK", if order.blank { "yes" } else { "no" }),
+                    ("XDRIVE_UUID", order.uuid.as_deref().unwrap_or_default()),
                     ("XDRIVE_WAIT", &wait),
                     ("XDRIVE_DEVICE", order.device.as_deref().unwrap_or_default()),
                     (

@@ -347,6 +347,7 @@ async fn mount(
     blank: bool,
 ) -> anyhow::Result<Mounted> {
     let order = MountOrder {
+        uuid: None,
         volume: volume.id.to_string(),
         generation: u64::try_from(generation)? + 1,
         blank,

@@ -10,6 +10,7 @@ use super::super::name::Generation;
 use super::super::observed::{Observed, SeenSnapshot, SeenVolume};
 use super::super::proof::saves;
 use super::super::stuck::Head;
+use super::super::tags::SnapshotKind;
 
 /// The volume id that AWS gives to a copied snapshot (EBS user guide, *Copy an EBS snapshot*).
 const COPIED: &str = "vol-ffffffff";
@@ -43,6 +44,19 @@ pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.exists()
         && (!volume.is_unused() || volume.holder().is_some())
         && !is_stillborn(seen, volume)
+}
+
+/// Whether the drive was unmounted before the volume's last generation began: then it is so still,
+/// whether or not it was mounted since by a host that has closed.
+pub(super) fn was_clean(seen: &Observed, volume: &SeenVolume) -> bool {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| snapshot.kind == SnapshotKind::Clean)
+        .filter(|snapshot| snapshot.generation.next() == volume.generation)
+        .any(|snapshot| {
+            snapshot.volume.as_ref() == Some(&volume.id)
+                || volume.snapshot.as_ref() == Some(&snapshot.id)
+        })
 }
 
 /// Whether all that the volume holds is in a snapshot that is whole or may still become so.
@@ -94,7 +108,7 @@ pub(super) fn older(seen: &Observed, failed: &SeenSnapshot) -> Option<SnapshotId
         .iter()
         .filter(|snapshot| snapshot.state == SnapshotState::Completed)
         .filter(|snapshot| snapshot.generation <= failed.generation)
-        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind))
+        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind, snapshot.number))
         .map(|snapshot| snapshot.id.clone())
 }
 
@@ -103,7 +117,7 @@ pub(super) fn last_saved(seen: &Observed) -> Option<(SnapshotId, Generation)> {
     seen.snapshots
         .iter()
         .filter(|snapshot| snapshot.state == SnapshotState::Completed)
-        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind))
+        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind, snapshot.number))
         .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
 }
 
@@ -126,7 +140,10 @@ fn forks(
     let mut best_first = snapshots.to_vec();
     best_first.sort_by_key(|snapshot| {
         let completed = snapshot.state == SnapshotState::Completed;
-        (std::cmp::Reverse((completed, snapshot.kind)), &snapshot.id)
+        (
+            std::cmp::Reverse((completed, snapshot.kind, snapshot.number)),
+            &snapshot.id,
+        )
     });
     for snapshot in best_first {
         let line = line(seen, snapshot);
@@ -157,7 +174,7 @@ fn best<'a>(snapshots: &[&'a SeenSnapshot]) -> Newest<'a> {
         snapshots
             .iter()
             .filter(|snapshot| snapshot.state == state && snapshot.is_final() == is_final)
-            .max_by_key(|snapshot| (snapshot.kind, &snapshot.id))
+            .max_by_key(|snapshot| (snapshot.kind, snapshot.number, &snapshot.id))
             .copied()
     };
     if let Some(snapshot) = by(SnapshotState::Completed, true) {

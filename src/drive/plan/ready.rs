@@ -9,7 +9,7 @@ use super::super::observed::{Refusal, SeenInstance, SeenVolume};
 use super::super::proof::{Quiet, Spent};
 use super::super::stuck::{Head, Why};
 use super::line::{self, Newest};
-use super::{Done, Next, Source, Step, View, Waiting, from, odd};
+use super::{Done, Next, Source, Step, View, Waiting, from, odd, verify};
 
 /// Plans towards a mounted drive.
 pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
@@ -341,6 +341,15 @@ impl Place<'_> {
                         generation: volume.generation,
                     }]);
                 }
+                if let Some((reported, uuid)) = &view.seen.me.reported
+                    && *reported == volume.id
+                    && volume.uuid.is_none()
+                {
+                    return Next::Do(vec![Step::MarkUuid {
+                        volume: volume.id.clone(),
+                        uuid: *uuid,
+                    }]);
+                }
                 Next::Done(Done::Ready {
                     instance: self.host.id.clone(),
                     volume: volume.id.clone(),
@@ -356,6 +365,7 @@ impl Place<'_> {
                         volume: volume.id.clone(),
                         generation: volume.generation,
                         format: line::is_stillborn(view.seen, volume),
+                        uuid: volume.uuid,
                     },
                 }]),
             },
@@ -424,8 +434,10 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
         .iter()
         .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
         .filter(|volume| may_discard(view, volume))
-        .filter_map(|volume| Spent::prove(seen, volume))
-        .map(Step::DeleteVolume)
+        .filter_map(|volume| match Spent::prove(seen, volume) {
+            Some(spent) => Some(Step::DeleteVolume(spent)),
+            None => look(view, volume),
+        })
         .chain(odd::stopped(seen))
         .collect();
     match next {
@@ -435,6 +447,15 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
             Next::Do(planned)
         }
         _ => Next::Do(steps),
+    }
+}
+
+/// A look into the snapshot of a volume that could be thrown away after it.
+fn look(view: &View, volume: &SeenVolume) -> Option<Step> {
+    let free = volume.is_free() && !volume.is_unused();
+    match verify::verify(view, volume).filter(|_| free) {
+        Some(Next::Do(steps)) => steps.into_iter().next(),
+        _ => None,
     }
 }
 

@@ -4,13 +4,13 @@
 use crate::ec2::{InstanceState, SnapshotState, VolumeState};
 
 use super::super::hosts::Client;
-use super::super::observed::{SeenInstance, SeenSnapshot, SeenVolume};
+use super::super::observed::{Attempt, SeenInstance, SeenSnapshot, SeenVolume};
 use super::super::proof::{Failed, Quiet, Spent, saves};
 use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::line::{self, Newest};
 use super::ready::may_discard;
-use super::{Done, Next, Step, View, Waiting, odd};
+use super::{Done, Next, Step, View, Waiting, odd, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
 pub(super) fn ended(view: &View) -> Next {
@@ -122,8 +122,11 @@ impl<'a> Ending<'a> {
         self.verdict()
     }
 
-    fn verdict(self) -> Next {
+    fn verdict(mut self) -> Next {
         if !self.steps.is_empty() {
+            // A look into a snapshot may take a while: nothing that stops a bill waits for it.
+            let is_look = |step: &Step| matches!(step, Step::Verify { .. });
+            self.steps.sort_by_key(is_look);
             return Next::Do(self.steps);
         }
         if let Some(wait) = self.wait {
@@ -255,7 +258,10 @@ impl<'a> Ending<'a> {
             .collect();
         let by = |state| saving.iter().find(|snapshot| snapshot.state == state);
         if by(SnapshotState::Completed).is_some() {
-            // Saved: what is left to wait for is that its instance lets go.
+            // Saved: what is left is a look at what was saved, and that its instance lets go.
+            if let Some(next) = verify::verify(self.view, volume) {
+                self.take(next);
+            }
             if let Some(next) = odd::release(self.view, volume) {
                 self.take(next);
             }
@@ -278,7 +284,8 @@ impl<'a> Ending<'a> {
         if !is_known && !self.is_abandoned(volume) {
             return self.wait_for_abandonment(volume);
         }
-        let kind = if is_known {
+        let was_mounted = seen.me.mounted == known;
+        let kind = if is_known && (was_mounted || line::was_clean(seen, volume)) {
             SnapshotKind::Clean
         } else {
             SnapshotKind::Crashed
@@ -321,6 +328,9 @@ impl<'a> Ending<'a> {
             .filter(|attempt| attempt.volume == volume.id)
             .collect();
         let last = attempts.last().map(|attempt| attempt.at);
+        // Checkpoints keep their distance too, but were no attempts to save.
+        let is_attempt = |attempt: &&&Attempt| attempt.kind != SnapshotKind::Checkpoint;
+        let attempts: Vec<_> = attempts.iter().filter(is_attempt).collect();
         let is_lost = |op: &str| !seen.snapshots.iter().any(|snapshot| snapshot.op == op);
         let unseen = attempts
             .iter()

@@ -6,3 +6,4 @@ mod odd;
 mod promises;
 mod ready;
 mod saved;
+mod verify;

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use crate::ec2::{AttachmentState, Error, Instance, InstanceId, Kind, Volume, VolumeId};
+use crate::ec2::{
+    AttachmentState, Error, Instance, InstanceId, Kind, SnapshotId, Volume, VolumeId,
+};
 
 use super::super::event::Event;
-use super::super::hosts::{HostError, Hosts, MountOrder};
+use super::super::hosts::{HostError, Hosts, MountOrder, Mounted};
 use super::super::name::{Generation, random_id};
-use super::super::observed::{Attempt, DEVICE, Observed, Refusal};
+use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::stuck::Head;
+use super::super::superblock::{self, Uuid};
 use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
 
@@ -30,7 +33,8 @@ impl<H: Hosts> Reconciler<H> {
                 generation,
                 kind,
             } => {
-                return self.snapshot(volume, *generation, *kind).await.map(Some);
+                let made = self.snapshot(volume, *generation, *kind, seen).await;
+                return made.map(Some);
             }
             Step::Claim(instance) => self.claim(instance, seen).await?,
             Step::Raise { volume, to } => self.raise(volume, *to).await?,
@@ -45,6 +49,12 @@ impl<H: Hosts> Reconciler<H> {
             Step::MarkFormatted { volume, generation } => {
                 self.mark_formatted(volume, *generation).await?;
             }
+            Step::MarkUuid { volume, uuid } => self.mark_uuid(volume, *uuid).await?,
+            Step::Verify {
+                snapshot,
+                uuid,
+                kind,
+            } => return Ok(self.verify(snapshot, *uuid, *kind).await),
             Step::KeepOnTermination { instance, device } => {
                 self.ec2.keep_on_termination(instance, device).await?;
                 let held = seen.held_by(instance).map(|volume| volume.id.clone());
@@ -52,6 +62,13 @@ impl<H: Hosts> Reconciler<H> {
             }
             Step::Close { instance, volume } => {
                 let host = self.host(instance)?;
+                let was_mounted = seen
+                    .instance(instance)
+                    .and_then(|instance| instance.view())
+                    .is_some_and(|view| view.mounted != Mounted::Nothing);
+                if was_mounted {
+                    self.memory.me.mounted.clone_from(volume);
+                }
                 let closed = self.hosts.close(&host).await?;
                 self.memory.me.closes.insert(instance.clone(), closed);
                 self.memory.me.closed.clone_from(volume);
@@ -178,7 +195,12 @@ impl<H: Hosts> Reconciler<H> {
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
         let refusal = match self.hosts.mount(&host, order).await {
-            Ok(()) => None,
+            Ok(uuid) => {
+                let me = &mut self.memory.me;
+                me.mounted = Some((order.volume.clone(), order.generation));
+                me.reported = Some((order.volume.clone(), uuid));
+                None
+            }
             Err(HostError::Garbled(_)) => Some(Refusal::Garbled),
             Err(HostError::Damaged(problem)) => Some(Refusal::Damaged(problem)),
             Err(error) => return Err(error.into()),
@@ -189,7 +211,11 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Nobody is handed the drive before this can be read.
     async fn mark_formatted(&mut self, id: &VolumeId, at: Generation) -> Result<(), RunError> {
-        self.ec2.tag(id.as_str(), &tags::formatted(at)).await?;
+        let mut marks = tags::formatted(at);
+        let reported = self.memory.me.reported.clone();
+        let uuid = reported.and_then(|(volume, uuid)| (volume == *id).then_some(uuid));
+        marks.extend(uuid.map(tags::identified).unwrap_or_default());
+        self.ec2.tag(id.as_str(), &marks).await?;
         self.read_back(id, |tags| {
             matches!(
                 tags,
@@ -201,7 +227,49 @@ impl<H: Hosts> Reconciler<H> {
         })
         .await?;
         self.memory.formatted.insert(id.clone());
+        self.memory
+            .uuids
+            .extend(uuid.map(|uuid| (id.clone(), uuid)));
         Ok(())
+    }
+
+    async fn mark_uuid(&mut self, id: &VolumeId, uuid: Uuid) -> Result<(), RunError> {
+        self.ec2.tag(id.as_str(), &tags::identified(uuid)).await?;
+        self.memory.uuids.insert(id.clone(), uuid);
+        Ok(())
+    }
+
+    /// Looks at what is in a snapshot; the answer is its id if it is the drive. That it cannot be
+    /// looked at is no failure: whoever may not is told so once, and goes on.
+    async fn verify(
+        &mut self,
+        id: &SnapshotId,
+        uuid: Option<Uuid>,
+        kind: SnapshotKind,
+    ) -> Option<String> {
+        let now = self.clock.boot();
+        let first = match self.memory.me.verdicts.get(id) {
+            Some(Verdict::Open { first, .. }) => *first,
+            _ => now,
+        };
+        let verdict = match self.ec2.snapshot_block(id, 0).await {
+            Ok(block) => match superblock::check(block.as_deref(), uuid, kind) {
+                Ok(()) => Verdict::Sound,
+                Err(problem) => Verdict::Unsound(problem),
+            },
+            Err(error) if may_not_be_asked(&error) || now.since(first) >= self.limits.verdict => {
+                let why = error.to_string();
+                self.tell(Event::Unverified {
+                    snapshot: id.clone(),
+                    why: why.clone(),
+                });
+                Verdict::Unasked(why)
+            }
+            Err(_) => Verdict::Open { first, last: now },
+        };
+        let sound = verdict == Verdict::Sound;
+        self.memory.me.verdicts.insert(id.clone(), verdict);
+        sound.then(|| id.to_string())
     }
 
     /// Takes a snapshot, marked so that it is found if the answer gets lost.
@@ -210,6 +278,7 @@ impl<H: Hosts> Reconciler<H> {
         id: &VolumeId,
         generation: Generation,
         kind: SnapshotKind,
+        seen: &Observed,
     ) -> Result<String, RunError> {
         let there = self.generation(id).await?;
         if there != generation {
@@ -219,16 +288,27 @@ impl<H: Hosts> Reconciler<H> {
             )));
         }
         let volume = self.volume(id).await?;
+        let recorded = match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Drive { uuid, .. }) => uuid,
+            Ok(VolumeTags::Root) | Err(_) => None,
+        };
+        let number = match kind {
+            SnapshotKind::Checkpoint => 1 + last_checkpoint(seen, id, generation),
+            SnapshotKind::Clean | SnapshotKind::Crashed => 0,
+        };
         let own = SnapshotTags {
             generation,
             kind,
             op: random_id()?,
+            uuid: recorded.or(self.memory.uuids.get(id).copied()),
+            number,
         };
         let settings = Settings::read(&volume.tags);
         let tags = tags::snapshot(&self.drive, &self.memory.who, &own, &settings);
         self.memory.me.attempts.push(Attempt {
             volume: id.clone(),
             op: own.op.clone(),
+            kind,
             at: self.clock.boot(),
         });
         match self.ec2.create_snapshot(id, &tags).await {
@@ -325,6 +405,24 @@ impl<H: Hosts> Reconciler<H> {
             pause *= 2;
         }
     }
+}
+
+/// The number of the volume's last checkpoint of that generation; 0 if there is none.
+fn last_checkpoint(seen: &Observed, volume: &VolumeId, generation: Generation) -> u32 {
+    seen.snapshots_of(volume)
+        .filter(|snapshot| snapshot.generation == generation)
+        .map(|snapshot| snapshot.number)
+        .max()
+        .unwrap_or_default()
+}
+
+/// Whether asking again cannot help: the caller lacks the permission, or there is no such service.
+fn may_not_be_asked(error: &Error) -> bool {
+    error.kind == Kind::Denied
+        || matches!(
+            error.code.as_str(),
+            "InvalidAction" | "UnknownOperationException"
+        )
 }
 
 /// Whether a call that failed so may have been carried out.

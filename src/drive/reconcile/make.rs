@@ -134,14 +134,14 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     async fn volume_order(&mut self, zone: &Zone, from: &Source) -> Result<VolumeOrder, RunError> {
-        let (snapshot, base, size, kept) = match from {
+        let (snapshot, base, size, uuid, kept) = match from {
             Source::Empty => {
                 let size = self.wanted.size;
                 self.tell(Event::NewDrive {
                     size,
                     cents: volume_cents(size),
                 });
-                (None, Generation::EMPTY, size, Settings::default())
+                (None, Generation::EMPTY, size, None, Settings::default())
             }
             Source::Snapshot(id, generation) => {
                 let snapshot = self
@@ -154,6 +154,9 @@ impl<H: Hosts> Reconciler<H> {
                     Some(id.clone()),
                     *generation,
                     size,
+                    tags::read_snapshot(&snapshot.tags)
+                        .ok()
+                        .and_then(|own| own.uuid),
                     Settings::read(&snapshot.tags),
                 )
             }
@@ -165,7 +168,7 @@ impl<H: Hosts> Reconciler<H> {
             zone: zone.clone(),
             size,
             snapshot,
-            tags: tags::volume(&self.drive, &self.memory.who, base, blank, &settings),
+            tags: tags::volume(&self.drive, &self.memory.who, base, blank, uuid, &settings),
         })
     }
 }

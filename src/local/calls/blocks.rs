@@ -71,11 +71,12 @@ pub(super) fn get(reading: &Reading<'_>) -> Answer {
         Some(sheet) if index == 0 => sheet.block(),
         _ => reading.inner.plane.block(id, index)?,
     };
+    let checksum = blob::encode(&Sha256::digest(&data));
     Ok(vec![
-        Xml::text("BlockData", blob::encode(&data)),
         Xml::text("DataLength", data.len()),
-        Xml::text("Checksum", blob::encode(&Sha256::digest(&data))),
+        Xml::text("Checksum", checksum),
         Xml::text("ChecksumAlgorithm", "SHA256"),
+        Xml::data("BlockData", data),
     ])
 }
 

@@ -22,12 +22,7 @@ const LIFE: Duration = Duration::from_secs(60);
 const FOLDER: &str = "meta-data/managed-ssh-keys/active-keys";
 
 /// Lets `key`, one line, log `user`, a plain name, in for a minute from `now`.
-pub(super) fn add(
-    metadata: &Path,
-    user: &str,
-    key: &str,
-    now: BootTime,
-) -> anyhow::Result<()> {
+pub(super) fn add(metadata: &Path, user: &str, key: &str, now: BootTime) -> anyhow::Result<()> {
     let folder = metadata.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let path = folder.join(user);

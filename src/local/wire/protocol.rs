@@ -142,7 +142,7 @@ impl Service {
     /// Writes an answer.
     pub(super) fn write(self, answer: Xml, request_id: &str) -> Answer {
         let body = match self {
-            Self::Ebs => return rest::write(&answer),
+            Self::Ebs => return rest::write(answer),
             Self::InstanceConnect => write_json(&answer, request_id),
             Self::Ec2 => {
                 let mut root = answer;

@@ -1,6 +1,6 @@
 //! The EBS direct APIs on the wire: questions in the path, answers in JSON, blocks as they are.
 //!
-//! Sources: EBS direct APIs reference, *ListSnapshotBlocks*, *GetSnapshotBlock*; smithy.io, *AWS
+//! Sources: EBS direct APIs reference, `ListSnapshotBlocks`, `GetSnapshotBlock`; smithy.io, *AWS
 //! restJson1 protocol*. An error's reason, which only this service has, stands behind a dot in its
 //! code until it is written: `ValidationException.INVALID_BLOCK_TOKEN`.
 
@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::protocol::{Answer, Question, error_type};
-use super::{ApiError, Params, Xml, blob};
+use super::{ApiError, Params, Xml};
 
 /// How answers without a block are written.
 pub(super) const JSON: &str = "application/json";
@@ -72,18 +72,19 @@ pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError>
 }
 
 /// Writes an answer.
-pub(super) fn write(answer: &Xml) -> Answer {
-    let data = text(answer, "BlockData").and_then(blob::decode);
-    let Some(data) = data else {
+pub(super) fn write(mut answer: Xml) -> Answer {
+    let of_block = |child: &Xml| child.name == "BlockData";
+    let Some(block) = answer.children.iter().position(of_block) else {
         return Answer {
             status: StatusCode::OK,
             content_type: JSON,
             headers: Vec::new(),
-            body: list(answer).to_string().into(),
+            body: list(&answer).to_string().into(),
         };
     };
+    let data = answer.children.swap_remove(block).data;
     let header = |name: &'static str, of: &str| {
-        let value = HeaderValue::from_str(text(answer, of)?).ok()?;
+        let value = HeaderValue::from_str(text(&answer, of)?).ok()?;
         Some((HeaderName::from_static(name), value))
     };
     let headers = [

@@ -11,6 +11,8 @@ pub struct Xml {
     pub text: Option<String>,
     /// Its children.
     pub children: Vec<Self>,
+    /// What is answered as it is instead of in a document: a snapshot's block.
+    pub data: Vec<u8>,
 }
 
 impl Xml {
@@ -24,6 +26,16 @@ impl Xml {
             name,
             text: Some(text.to_string()),
             children: Vec::new(),
+            data: Vec::new(),
+        }
+    }
+
+    /// An element that is answered as it is.
+    #[must_use]
+    pub fn data(name: &'static str, data: Vec<u8>) -> Self {
+        Self {
+            data,
+            ..Self::node(name, [])
         }
     }
 
@@ -33,6 +45,7 @@ impl Xml {
             name,
             text: None,
             children: children.into_iter().collect(),
+            data: Vec::new(),
         }
     }
 

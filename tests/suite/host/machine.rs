@@ -54,6 +54,7 @@ impl Disk {
 
     pub(super) fn order(&self, generation: u64, blank: bool) -> MountOrder {
         MountOrder {
+            uuid: None,
             volume: self.volume.clone(),
             generation,
             blank,

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use xdrive::drive::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
+    Uuid,
 };
-use xdrive::ec2::{AttachmentState, Ec2, Instance, InstanceState};
+use xdrive::ec2::{AttachmentState, Ec2, Instance, InstanceState, VolumeId};
+use xdrive::local::Local;
+use xdrive::local::plane::Sheet;
 
 use super::{Content, Hidden, World, drive};
 
@@ -15,6 +18,7 @@ pub(crate) struct PaperHosts {
     process: u32,
     hidden: Arc<Mutex<Hidden>>,
     truth: Ec2,
+    local: Local,
 }
 
 impl PaperHosts {
@@ -23,6 +27,7 @@ impl PaperHosts {
             process,
             hidden: Arc::clone(&world.hidden),
             truth: world.truth.clone(),
+            local: world.local.clone(),
         }
     }
 
@@ -118,7 +123,7 @@ impl Hosts for PaperHosts {
         }
     }
 
-    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<(), HostError> {
+    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         self.reach(host).await?;
         self.held(host)?;
         let volume = self.truth.volume(&order.volume).await.unwrap();
@@ -155,6 +160,7 @@ impl Hosts for PaperHosts {
             }
             *content = Content {
                 formatted: true,
+                uuid: uuid_of(&order.volume),
                 ..Content::default()
             };
         } else if order.format && !content.notes.is_empty() {
@@ -162,6 +168,10 @@ impl Hosts for PaperHosts {
                 "P5: {} may be formatted, and is in use",
                 order.volume
             ));
+        }
+        let uuid = content.uuid;
+        if order.uuid.is_some_and(|recorded| recorded.0 != uuid) {
+            return Err(HostError::Damaged("it is another drive's".into()));
         }
         for note in hidden.acknowledged.difference(&content.notes) {
             hidden.broken.push(format!(
@@ -182,15 +192,21 @@ impl Hosts for PaperHosts {
         }
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
         state.mounted = Some(order.volume.to_string());
-        Ok(())
+        let sheet = Sheet::mounted(uuid);
+        self.local.write(order.volume.as_str(), sheet).unwrap();
+        Ok(Uuid(uuid))
     }
 
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         self.reach(host).await?;
         let mut hidden = self.hidden.lock().unwrap();
+        let hidden = &mut *hidden;
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
         state.closing = true;
-        state.mounted = None;
+        if let Some(volume) = state.mounted.take() {
+            let uuid = hidden.contents.get(&volume).unwrap().uuid;
+            self.local.write(&volume, Sheet::clean(uuid)).unwrap();
+        }
         Ok(Closed::Unmounted)
     }
 
@@ -202,4 +218,13 @@ impl Hosts for PaperHosts {
             state.client = None;
         }
     }
+}
+
+/// Each format makes another file system: the id of the volume will do.
+fn uuid_of(volume: &VolumeId) -> [u8; 16] {
+    let mut uuid = [b'-'; 16];
+    let id = volume.as_str().as_bytes();
+    let end = &id[id.len().saturating_sub(16)..];
+    uuid[..end.len()].copy_from_slice(end);
+    uuid
 }

@@ -30,8 +30,9 @@ use wire::{Calls, Fault, Wire};
 /// What is on a volume or in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Whether it was ever formatted.
+    /// Whether it was ever formatted, and as which file system.
     pub(crate) formatted: bool,
+    pub(crate) uuid: [u8; 16],
     /// What users wrote and synced.
     pub(crate) notes: BTreeSet<u32>,
 }

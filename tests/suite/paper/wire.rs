@@ -24,7 +24,7 @@ use super::{Hidden, World};
 pub(crate) enum Calls {
     /// Those that change something.
     Changes,
-    /// `Describe…` and `Get…`.
+    /// `Describe…`, `Get…` and `List…`.
     Looks,
 }
 
@@ -93,7 +93,7 @@ impl Wire {
     /// What is to happen to this call, the next of its sort.
     fn fate(&self, request: &HttpRequest) -> Option<Fault> {
         let params = params(request);
-        let looks = ["Describe", "Get"]
+        let looks = ["Describe", "Get", "List"]
             .iter()
             .any(|verb| params["Action"].starts_with(verb));
         let calls = if looks { Calls::Looks } else { Calls::Changes };
@@ -119,7 +119,8 @@ impl Wire {
         let response = self.inner.call(request).await?;
         let status = response.status();
         let body = response.body().bytes().unwrap().to_vec();
-        if status.is_success() {
+        // A block is no text, and changes nothing.
+        if status.is_success() && params["Action"] != "GetSnapshotBlock" {
             self.take_effect(&params, &String::from_utf8(body).unwrap());
         }
         Ok(response)
@@ -252,7 +253,9 @@ fn refusal(status: u16, code: &str) -> HttpResponse {
 
 fn params(request: &HttpRequest) -> BTreeMap<String, String> {
     let body = request.body().bytes().unwrap_or_default();
-    form_urlencoded::parse(body).into_owned().collect()
+    let mut params: BTreeMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
+    params.insert("Action".into(), crate::line::action(request));
+    params
 }
 
 fn element(answer: &str, name: &str) -> String {

@@ -29,7 +29,10 @@ async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
     })
     .await;
     let apart = seen.duration_since(at).abs();
-    assert!(apart.unsigned_abs() <= Duration::from_secs(1), "{seen} is not {at}");
+    assert!(
+        apart.unsigned_abs() <= Duration::from_secs(1),
+        "{seen} is not {at}"
+    );
     let state = ec2.instance(&instance).await.unwrap().unwrap().state;
     assert_eq!(state, InstanceState::Running);
 

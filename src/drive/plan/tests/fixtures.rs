@@ -1,4 +1,5 @@
-//! Small worlds to plan about. All are settled and an hour old unless a test says otherwise.
+//! Small worlds to plan about. All are settled and an hour old, and all snapshots were looked into,
+//! unless a test says otherwise.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::drive::hosts::{Client, Contact, HostView, Mounted};
 use crate::drive::limits::Limits;
 use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
-    DEVICE, Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume,
+    DEVICE, Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume, Verdict,
 };
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
@@ -55,6 +56,11 @@ pub(super) fn nothing() -> Observed {
             raised: None,
             closed: None,
             closes: std::collections::BTreeMap::new(),
+            mounted: None,
+            reported: None,
+            verdicts: (0..16)
+                .map(|number| (snap(number), Verdict::Sound))
+                .collect(),
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
@@ -125,6 +131,7 @@ pub(super) fn volume(number: u8, base: u64, generation: u64) -> SeenVolume {
         generation: Generation(generation),
         blank: base == 0,
         formatted: base == 0 && generation > 0,
+        uuid: None,
         session: mine(),
         listed: true,
         since: at(0),
@@ -158,6 +165,8 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         generation: Generation(generation),
         kind: SnapshotKind::Clean,
         op: format!("op-{number}"),
+        uuid: None,
+        number: 0,
         since: at(0),
     }
 }

@@ -8,7 +8,7 @@ use super::fixtures::*;
 use crate::drive::hosts::{Client, Contact, Mounted};
 use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
-    Observed, Refusal, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
+    Observed, Refusal, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume, Verdict,
 };
 use crate::drive::plan::{Goal, Next, Source, Step};
 use crate::drive::stuck::Head;
@@ -171,6 +171,15 @@ fn snapshots() -> impl Strategy<Value = SeenSnapshot> {
     )
 }
 
+fn verdicts() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        4 => Just(Verdict::Sound),
+        1 => Just(Verdict::Unasked("not allowed".into())),
+        1 => Just(Verdict::Unsound("it is another one".into())),
+        1 => (moments(), moments()).prop_map(|(first, last)| Verdict::Open { first, last }),
+    ]
+}
+
 prop_compose! {
     fn worlds()(
         mut instances in proptest::collection::vec(instances(), 0..3),
@@ -181,6 +190,7 @@ prop_compose! {
         unsure in proptest::option::weighted(0.2, moments()),
         raised in proptest::option::of((1..4_u8, 1..4_u64)),
         refused in proptest::option::weighted(0.2, 1..4_u8),
+        verdicts in proptest::collection::vec(proptest::option::of(verdicts()), 4),
     ) -> Observed {
         for (number, instance) in (1..).zip(&mut instances) {
             instance.id = id(number);
@@ -196,6 +206,10 @@ prop_compose! {
         seen.me.announced = announced;
         seen.me.unsure = unsure;
         seen.me.raised = raised.map(|(number, generation)| (vol(number), Generation(generation)));
+        seen.me.verdicts = (1..)
+            .zip(verdicts)
+            .filter_map(|(number, verdict)| Some((snap(number), verdict?)))
+            .collect();
         seen.me.refused = refused.map(|number| (vol(number), Refusal::Garbled));
         seen
     }
@@ -226,6 +240,10 @@ fn deletable(seen: &Observed, volume: &SeenVolume) -> bool {
             && snapshot.state == SnapshotState::Completed
             && snapshot.kind != SnapshotKind::Checkpoint
             && snapshot.generation == volume.generation
+            && matches!(
+                seen.me.verdicts.get(&snapshot.id),
+                Some(Verdict::Sound | Verdict::Unasked(_))
+            )
     });
     let any_snapshot = seen
         .snapshots

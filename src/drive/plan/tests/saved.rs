@@ -24,6 +24,7 @@ fn mounted() -> Observed {
 fn closed() -> Observed {
     let mut seen = mounted();
     seen.instances[0].contact = answers(Client::Me, true, Mounted::Nothing);
+    seen.me.mounted = Some((vol(1), Generation(5)));
     seen
 }
 
@@ -180,6 +181,7 @@ fn an_attempt_whose_answer_was_lost_is_looked_for_before_another_is_made() {
     let attempt = |seconds| Attempt {
         volume: vol(1),
         op: "op-1".into(),
+        kind: SnapshotKind::Clean,
         at: at(seconds),
     };
     seen.me.attempts = vec![attempt(NOW - 5)];

@@ -1,0 +1,88 @@
+//! Before a saved volume may be deleted: what its snapshot has is looked at, once.
+
+use crate::ec2::{SnapshotState, VolumeState};
+
+use super::super::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
+use super::super::proof::saves;
+use super::super::stuck::{Head, Why};
+use super::{Next, Step, View, Waiting};
+
+/// What has to be done before the volume's completed snapshots may stand for it: `None` if one of
+/// them may, or if there is none.
+pub(super) fn verify(view: &View, volume: &SeenVolume) -> Option<Next> {
+    let seen = view.seen;
+    let saving: Vec<&SeenSnapshot> = seen
+        .snapshots_of(&volume.id)
+        .filter(|snapshot| saves(snapshot, volume) && snapshot.state == SnapshotState::Completed)
+        .collect();
+    let verdict = |snapshot: &SeenSnapshot| seen.me.verdicts.get(&snapshot.id);
+    if saving.iter().any(|snapshot| stands(seen, snapshot)) {
+        return None;
+    }
+    let mut wait = None;
+    for snapshot in &saving {
+        let again = match verdict(snapshot) {
+            None => None,
+            Some(Verdict::Open { last, .. }) => {
+                let waiting = Waiting::Verdict(snapshot.id.clone());
+                view.patience(waiting, *last, view.limits.verdict_gap)
+            }
+            Some(_) => continue,
+        };
+        match again {
+            Some(next) => wait = wait.or(Some(next)),
+            None => {
+                return Some(Next::Do(vec![Step::Verify {
+                    snapshot: snapshot.id.clone(),
+                    uuid: snapshot.uuid.or(volume.uuid),
+                    kind: snapshot.kind,
+                }]));
+            }
+        }
+    }
+    wait.or_else(|| {
+        saving
+            .iter()
+            .find_map(|snapshot| match verdict(snapshot) {
+                Some(Verdict::Unsound(problem)) => Some((snapshot, problem)),
+                _ => None,
+            })
+            .map(|(snapshot, problem)| {
+                view.stuck(Why::Unsound {
+                    snapshot: snapshot.id.clone(),
+                    volume: volume.id.clone(),
+                    problem: problem.clone(),
+                    ways: ways(seen, volume, snapshot),
+                })
+            })
+    })
+}
+
+/// Whether a completed snapshot may stand for its volume, as far as this process has looked.
+pub(super) fn stands(seen: &Observed, snapshot: &SeenSnapshot) -> bool {
+    seen.me
+        .verdicts
+        .get(&snapshot.id)
+        .is_some_and(Verdict::allows)
+}
+
+/// What the drive can be taken from instead: its volume, which has all; where that failed, the
+/// snapshots there are, and this one last.
+fn ways(seen: &Observed, volume: &SeenVolume, unsound: &SeenSnapshot) -> Vec<Head> {
+    if volume.state != VolumeState::Error {
+        return vec![Head::Volume(volume.id.clone())];
+    }
+    let mut others: Vec<&SeenSnapshot> = seen
+        .snapshots
+        .iter()
+        .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+        .collect();
+    others.sort_by_key(|snapshot| {
+        let rank = (snapshot.generation, snapshot.kind, snapshot.number);
+        (snapshot.id == unsound.id, std::cmp::Reverse(rank))
+    });
+    others
+        .into_iter()
+        .map(|snapshot| Head::Snapshot(snapshot.id.clone()))
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! Whose file system it is, and how it was left: an ext4's superblock, as a snapshot has it.
+//!
+//! Source: Linux kernel documentation, *ext4 Data Structures and Algorithms*, *Super Block*. It
+//! stands at byte 1024 of the disk. Only what says whose it is and whether it is whole is read;
+//! what else may be wrong with a file system is for `e2fsck` at the next mount to find.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::tags::SnapshotKind;
+
+/// A file system's UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uuid(pub [u8; 16]);
+
+/// A text that is no UUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a file system's UUID")]
+pub struct InvalidUuid(String);
+
+/// Where it begins, in bytes.
+const START: usize = 1024;
+/// Offsets in it, in bytes; all numbers are little-endian.
+const MAGIC_AT: usize = 0x38;
+const STATE_AT: usize = 0x3A;
+const INCOMPATIBLE_AT: usize = 0x60;
+const UUID_AT: usize = 0x68;
+
+const MAGIC: u16 = 0xEF53;
+/// `s_state`: unmounted, or mounted with a journal (which then is to be replayed).
+const VALID: u16 = 1;
+/// `s_state`: the kernel found errors in it.
+const ERRORS: u16 = 2;
+/// `s_state`: files that were deleted while open are being cleaned up.
+const ORPHANS: u16 = 4;
+/// `s_feature_incompat`: the journal is to be replayed.
+const RECOVER: u32 = 4;
+
+/// Whether a snapshot's first block (none if nothing was ever written there) is that of a drive
+/// that was saved as `kind` says: of this UUID, if one is recorded, and clean, or else (its host
+/// vanished) such that replaying its journal makes it so. If not, the answer says what is wrong.
+pub fn check(
+    block: Option<&[u8]>,
+    recorded: Option<Uuid>,
+    kind: SnapshotKind,
+) -> Result<(), String> {
+    let block = block.ok_or("its beginning was never written")?;
+    let bytes = |at: usize| block.get(START + at..);
+    let short = |at| Some(u16::from_le_bytes(*bytes(at)?.first_chunk()?));
+    let long = |at| Some(u32::from_le_bytes(*bytes(at)?.first_chunk()?));
+    let uuid = || Some(Uuid(*bytes(UUID_AT)?.first_chunk()?));
+    let (Some(magic), Some(state), Some(incompatible), Some(uuid)) = (
+        short(MAGIC_AT),
+        short(STATE_AT),
+        long(INCOMPATIBLE_AT),
+        uuid(),
+    ) else {
+        return Err("its beginning is cut short".to_owned());
+    };
+    if magic != MAGIC {
+        return Err("it holds no ext4".to_owned());
+    }
+    if let Some(recorded) = recorded
+        && recorded != uuid
+    {
+        return Err(format!("its UUID is {uuid}, and the drive's is {recorded}"));
+    }
+    if state & ERRORS != 0 {
+        return Err("its file system has errors".to_owned());
+    }
+    let recovering = incompatible & RECOVER != 0 || state & ORPHANS != 0;
+    match kind {
+        SnapshotKind::Crashed | SnapshotKind::Checkpoint => Ok(()),
+        SnapshotKind::Clean if recovering || state & VALID == 0 => {
+            Err("it was not unmounted when it was taken".to_owned())
+        }
+        SnapshotKind::Clean => Ok(()),
+    }
+}
+
+impl FromStr for Uuid {
+    type Err = InvalidUuid;
+
+    fn from_str(given: &str) -> Result<Self, InvalidUuid> {
+        let invalid = || InvalidUuid(given.to_owned());
+        let groups: Vec<usize> = given.split('-').map(str::len).collect();
+        if groups != [8, 4, 4, 4, 12] {
+            return Err(invalid());
+        }
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(given.replace('-', ""), &mut bytes).map_err(|_| invalid())?;
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = hex::encode(self.0);
+        let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &hex[range]);
+        f.write_str(&groups.join("-"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::plane::Sheet;
+
+    const MINE: Uuid = Uuid(*b"0123456789abcdef");
+
+    fn verdict(sheet: &Sheet, kind: SnapshotKind) -> Result<(), String> {
+        check(Some(&sheet.block()), Some(MINE), kind)
+    }
+
+    #[test]
+    fn a_drive_that_was_unmounted_is_sound() {
+        for kind in [SnapshotKind::Clean, SnapshotKind::Crashed] {
+            assert_eq!(verdict(&Sheet::clean(MINE.0), kind), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_journal_to_be_replayed_is_sound_only_where_the_host_vanished() {
+        let mounted = Sheet::mounted(MINE.0);
+        assert_eq!(verdict(&mounted, SnapshotKind::Crashed), Ok(()));
+        let problem = verdict(&mounted, SnapshotKind::Clean).unwrap_err();
+        assert!(problem.contains("not unmounted"), "{problem}");
+    }
+
+    #[test]
+    fn errors_and_other_file_systems_are_never_sound() {
+        let broken = Sheet {
+            state: VALID | ERRORS,
+            ..Sheet::clean(MINE.0)
+        };
+        let foreign = Sheet::clean(*b"fedcba9876543210");
+        for kind in [SnapshotKind::Clean, SnapshotKind::Crashed] {
+            verdict(&broken, kind).unwrap_err();
+            let problem = verdict(&foreign, kind).unwrap_err();
+            assert!(problem.contains(&MINE.to_string()), "{problem}");
+            for block in [None, Some(&[0; 4096][..]), Some(&[0; 100][..])] {
+                check(block, None, kind).unwrap_err();
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_record_any_uuid_will_do() {
+        let block = Sheet::clean(*b"fedcba9876543210").block();
+        assert_eq!(check(Some(&block), None, SnapshotKind::Clean), Ok(()));
+    }
+
+    #[test]
+    fn a_uuid_reads_back_as_it_was_written() {
+        let text = "30313233-3435-3637-3839-616263646566";
+        assert_eq!(MINE.to_string(), text);
+        assert_eq!(text.parse(), Ok(MINE));
+        for wrong in ["", "30313233343536373839616263646566", &text[1..], "zz"] {
+            wrong.parse::<Uuid>().unwrap_err();
+        }
+    }
+}
