@@ -89,6 +89,8 @@ inside() {
     echo "pid $pid"
     : "$rest"
     cd "$1"
+    # Left there by an instance that reboots, to say that its writes may be lost; they are all there.
+    rm -rf work/work/incompat
     # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root || {
         echo "the file system of $1 cannot hold an overlay (ext4, XFS, btrfs and tmpfs can)" >&2

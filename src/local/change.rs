@@ -64,6 +64,15 @@ impl Change<'_> {
             outcome => outcome,
         }
     }
+
+    /// Tells the machine to reboot. One that is off already is found so by the next call.
+    pub(super) fn reboot(&self, instance: &str) -> Result<(), PlaneError> {
+        let inner = &self.local.0;
+        match inner.plane.reboot(instance, inner.delays.shutdown_grace) {
+            Err(PlaneError::Gone) => Ok(()),
+            outcome => outcome,
+        }
+    }
 }
 
 impl Local {

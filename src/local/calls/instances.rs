@@ -332,6 +332,26 @@ pub(super) fn terminate(request: Request<'_>, change: &mut Change<'_>) -> Answer
     Ok(vec![Xml::list("instancesSet", items)])
 }
 
+/// `RebootInstances`: all must run, else none is rebooted.
+pub(super) fn reboot(request: Request<'_>, change: &mut Change<'_>) -> Answer {
+    let ids = request.list("InstanceId");
+    let delays = change.local.delays().clone();
+    for id in &ids {
+        let found = change.world.instance(id, change.now, &delays);
+        let (_, state) = found.ok_or_else(|| no_such("i-", id))?;
+        if !matches!(state, InstanceState::Running) {
+            return Err(ApiError::client(
+                "IncorrectState",
+                format!("The instance '{id}' is not in the 'running' state."),
+            ));
+        }
+    }
+    for id in ids {
+        change.reboot(id)?;
+    }
+    Ok(vec![Xml::text("return", true)])
+}
+
 /// `ModifyInstanceAttribute`: one attribute a call, as EC2 wants it.
 pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("InstanceId")?;

@@ -142,6 +142,11 @@ const CALLS: &[Call] = &[
         ["InstanceId.#!"]
     ),
     call!(
+        "RebootInstances",
+        Run::Write(instances::reboot),
+        ["InstanceId.#!"]
+    ),
+    call!(
         "ModifyInstanceAttribute",
         Run::Write(instances::modify),
         [

@@ -23,6 +23,7 @@ use super::copies::{Disks, remove};
 use super::folder::Folder;
 use super::loops::{self, Loop};
 use super::machine::{open_inside, root_of};
+use super::process::Process;
 use super::{PlaneError, RealPlane};
 
 /// Nitro instances number their devices from 0, the root disk's; there are at most so many.
@@ -105,6 +106,26 @@ impl RealPlane {
         }
         remove(&record)
     }
+}
+
+/// Makes the names of what is plugged in once more, in the new `/dev` of an instance that rebooted.
+pub(super) fn plug_in_again(dir: &Path, folder: &Folder, init: Process) -> Result<(), PlaneError> {
+    let _lock = lock(dir)?;
+    let root = root_of(init)?;
+    let records = fs::read_dir(folder.attached()).context("reading what is plugged in")?;
+    for record in records {
+        let record = record.context("reading what is plugged in")?;
+        let device = fs::read_to_string(record.path()).context("reading what is plugged in")?;
+        if let Some(disks) = Disks::open_if_any(dir)?
+            && let Some(volume) = record.file_name().to_str()
+            && let Some(plugged) = loops::of(&disks.path(volume))?
+        {
+            Nodes::open(&root, volume, &device)
+                .and_then(|nodes| nodes.make(&plugged))
+                .with_context(|| format!("plugging in {volume} again"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the loop devices away from an instance that has ended.

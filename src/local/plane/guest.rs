@@ -83,8 +83,17 @@ impl Guest {
     /// Asks its systemd to power off (systemd(1), `SIGRTMIN+4`). Before systemd has installed its
     /// handlers the kernel drops the signal: ask again.
     pub(super) fn ask_to_power_off(&self) -> Result<(), PlaneError> {
+        self.signal("RTMIN+4")
+    }
+
+    /// Asks its systemd to reboot (systemd(1), `SIGRTMIN+5`), under the same conditions.
+    pub(super) fn ask_to_reboot(&self) -> Result<(), PlaneError> {
+        self.signal("RTMIN+5")
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), PlaneError> {
         if self.init.is_alive() {
-            run("kill", ["-s", "RTMIN+4", &self.init.pid.to_string()])?;
+            run("kill", ["-s", signal, &self.init.pid.to_string()])?;
         }
         Ok(())
     }
@@ -107,12 +116,18 @@ async fn until_up(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<P
     Err(anyhow!("it ended before systemd started"))
 }
 
+/// Whether it ended to come up again: the kernel's word for reboot(2) with RESTART in a pid
+/// namespace is `SIGHUP`.
+pub(super) fn asks_for_reboot(status: ExitStatus) -> bool {
+    status.signal() == Some(1)
+}
+
 /// How an instance came to its end, in words.
 pub(super) fn ending(status: ExitStatus) -> String {
     match status.signal() {
         // The kernel's word for reboot(2) with POWER_OFF or HALT in a pid namespace.
         Some(2) => "powered off".to_owned(),
-        Some(1) => "asked for a reboot, which ends it here".to_owned(),
+        Some(1) => "rebooted".to_owned(),
         Some(9) => "killed".to_owned(),
         _ => status.to_string(),
     }

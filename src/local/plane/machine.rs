@@ -78,6 +78,10 @@ impl RealPlane {
         self.order(instance, Order::PowerOff { grace })
     }
 
+    pub(super) fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        self.order(instance, Order::Reboot { grace })
+    }
+
     /// The clock first: a notice that nothing follows would be worse than none.
     pub(super) fn interrupt(
         &self,

@@ -157,6 +157,16 @@ impl Plane {
         }
     }
 
+    /// Lets the instance shut down in order, by force after `grace`, and come up again: on the same
+    /// root disk, with the same address and volumes; its user data run again. Returns at once.
+    /// [`PlaneError::Gone`] where there is nothing that runs.
+    pub fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        match self {
+            Self::Paper => Ok(()),
+            Self::Real(real) => real.reboot(instance, grace),
+        }
+    }
+
     /// Whether this computer has what [`Plane::interrupt`] needs; [`PlaneError::Missing`] if not.
     pub fn can_interrupt(&self) -> Result<(), PlaneError> {
         match self {

@@ -15,6 +15,11 @@ pub(super) enum Order {
         /// How long it may take.
         grace: Duration,
     },
+    /// Shut down in order and come up again; by force after so long.
+    Reboot {
+        /// How long the shutdown may take.
+        grace: Duration,
+    },
     /// Be cut off, as by a power cut.
     Cut {
         /// How long from now.
@@ -29,6 +34,7 @@ impl Order {
         let span = when.parse().ok().map(Duration::from_millis)?;
         match what {
             "power-off" => Some(Self::PowerOff { grace: span }),
+            "reboot" => Some(Self::Reboot { grace: span }),
             "cut" => Some(Self::Cut { after: span }),
             _ => None,
         }
@@ -39,6 +45,7 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PowerOff { grace } => writeln!(f, "power-off {}", grace.as_millis()),
+            Self::Reboot { grace } => writeln!(f, "reboot {}", grace.as_millis()),
             Self::Cut { after } => writeln!(f, "cut {}", after.as_millis()),
         }
     }
@@ -51,7 +58,11 @@ mod tests {
     #[test]
     fn an_order_is_read_as_it_was_written() {
         let span = Duration::from_millis(1500);
-        for order in [Order::PowerOff { grace: span }, Order::Cut { after: span }] {
+        for order in [
+            Order::PowerOff { grace: span },
+            Order::Reboot { grace: span },
+            Order::Cut { after: span },
+        ] {
             assert_eq!(Order::parse(order.to_string().trim_end()), Some(order));
         }
         for nonsense in ["", "cut", "power-off soon", "explode 12"] {

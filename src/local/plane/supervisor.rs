@@ -27,7 +27,7 @@ use super::guest::{self, Guest};
 use super::metadata::{self, Metadata};
 use super::order::Order;
 use super::process::Process;
-use super::{PlaneError, Up, images, network, power, sweep};
+use super::{PlaneError, Up, disk, images, network, power, sweep};
 
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -118,11 +118,7 @@ async fn live(
         .context("opening the control FIFO")?;
     let console = Console::open(&folder.console())?;
 
-    let mut guest = {
-        let _mounts = Computer::Mounts.share()?;
-        Guest::start(folder, &cgroups, &console).await?
-    };
-    folder.set_init(guest.init)?;
+    let mut guest = boot(folder, &cgroups, &console).await?;
     report(&Report::Up(Up {
         address: network.address,
         supervisor: this.pid,
@@ -134,11 +130,25 @@ async fn live(
     tokio::pin!(serving);
     let mut ask = None;
     let mut end: Option<Instant> = None;
+    let mut reset: Option<Instant> = None;
     let mut cut: Option<Instant> = None;
     let never = Instant::now() + Duration::from_hours(24 * 365);
     let status = loop {
         tokio::select! {
-            status = guest.ended() => break status.context("waiting for the instance")?,
+            status = guest.ended() => {
+                let status = status.context("waiting for the instance")?;
+                let is_forced = reset.is_some_and(|reset| reset <= Instant::now());
+                if ask.is_some() || !(is_forced || guest::asks_for_reboot(status)) {
+                    break status;
+                }
+                reset = None;
+                // systemd expects to find none of its cgroups.
+                cgroups.kill()?;
+                cgroups.remove()?;
+                cgroups.create()?;
+                guest = boot(folder, &cgroups, &console).await?;
+                disk::plug_in_again(dir, folder, guest.init)?;
+            }
             error = &mut serving => return Err(error.into()),
             order = orders.next_line() => {
                 let now = Instant::now();
@@ -146,6 +156,10 @@ async fn live(
                     Some(Order::PowerOff { grace }) => {
                         ask = Some(now);
                         end = Some(end.unwrap_or(never).min(now + grace));
+                    }
+                    Some(Order::Reboot { grace }) => {
+                        guest.ask_to_reboot()?;
+                        reset = Some(reset.unwrap_or(never).min(now + grace));
                     }
                     Some(Order::Cut { after }) => {
                         cut = Some(cut.unwrap_or(never).min(now + after));
@@ -161,6 +175,7 @@ async fn live(
                 cgroups.kill()?;
                 end = None;
             }
+            () = sleep_until(reset.unwrap_or(never)), if reset.is_some() => cgroups.kill()?,
             () = sleep_until(cut.unwrap_or(never)), if cut.is_some() => {
                 if let Err(error) = power::cut(dir, folder, guest.init) {
                     tracing::error!(instance = machine.instance, %error, "not quite a power cut");
@@ -173,4 +188,14 @@ async fn live(
     console.close();
     tracing::info!(instance = machine.instance, "{}", guest::ending(status));
     Ok(())
+}
+
+/// Starts the instance, and writes down its process 1.
+async fn boot(folder: &Folder, cgroups: &Cgroups, console: &Console) -> Result<Guest, PlaneError> {
+    let guest = {
+        let _mounts = Computer::Mounts.share()?;
+        Guest::start(folder, cgroups, console).await?
+    };
+    folder.set_init(guest.init)?;
+    Ok(guest)
 }

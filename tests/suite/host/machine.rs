@@ -150,6 +150,30 @@ impl Machine {
         began.elapsed()
     }
 
+    /// Reboots, and logs in again.
+    pub(super) async fn reboot(&mut self) {
+        let boot =
+            "cat /run/xdrive/booted-at 2> /dev/null || date +%s%N | tee /run/xdrive/booted-at";
+        let before = self.sh(boot).await;
+        self.ssh.run("systemctl reboot", b"").await.ok();
+        let end = Instant::now() + BOOT;
+        loop {
+            assert!(Instant::now() < end, "it does not come back");
+            // A connection may still be the old machine's, and end at any moment.
+            if let Ok(ssh) = Ssh::connect(&self.target, self.user_key.private()).await
+                && let Ok(said) = ssh.run(boot, b"").await
+                && said.status == 0
+                && said.stdout != before.as_bytes()
+                && let Ok((host, contact)) = Host::contact(ssh.clone()).await
+                && contact.booted
+            {
+                (self.ssh, self.host) = (ssh, host);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// One more connection, as from another laptop with the same key.
     pub(super) async fn login(&self) -> Ssh {
         login(&self.target, &self.user_key).await.unwrap()

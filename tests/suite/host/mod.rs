@@ -9,4 +9,5 @@ mod jupyter;
 mod lease;
 mod machine;
 mod notice;
+mod reboot;
 mod volumes;

@@ -5,4 +5,5 @@ mod disks;
 mod instances;
 mod interrupted;
 mod missing;
+mod reboot;
 mod site;
