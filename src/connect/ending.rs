@@ -171,7 +171,7 @@ impl Session {
             ))),
             Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
             Outcome::Failed(failure) => Err(self.failed(failure)),
-            Outcome::Ready { .. } => Ok(()),
+            Outcome::Ready { .. } | Outcome::Parked { .. } => Ok(()),
         }
     }
 

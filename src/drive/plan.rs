@@ -46,6 +46,10 @@ pub enum Goal {
     /// What this session made or claimed is gone again: saved if the drive was attached, undone
     /// otherwise. Nothing else is touched. What an interrupted connect wants.
     Ended,
+    /// The drive is off its host and nothing of it runs: closed, a snapshot begun. Its volume
+    /// stays, to be mounted elsewhere at once. What a session wants that is to go on on another
+    /// instance.
+    Parked,
     /// The whole drive is saved and nothing of it runs.
     Saved {
         /// Whether a drive that another live xdrive uses is saved all the same.
@@ -230,6 +234,8 @@ pub enum Done {
         /// At what generation.
         generation: Generation,
     },
+    /// Off its host; the newest snapshot there is or will be.
+    Parked(Option<(SnapshotId, Generation)>),
     /// Nothing is left to do; the newest snapshot there is.
     Saved(Option<(SnapshotId, Generation)>),
 }
@@ -244,6 +250,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, limits: &Limits) -> Nex
     match goal {
         Goal::Ready { from } => ready::ready(&view, from.as_ref()),
         Goal::Ended => saved::ended(&view),
+        Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
     }
 }

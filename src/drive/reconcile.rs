@@ -68,6 +68,11 @@ pub enum Outcome {
         /// The generation it is mounted at.
         generation: Generation,
     },
+    /// Off its host: nothing runs, and the volume waits to be mounted elsewhere.
+    Parked {
+        /// The snapshot that was begun of it.
+        snapshot: Option<(SnapshotId, Generation)>,
+    },
     /// Saved, and nothing runs.
     Saved {
         /// The drive's newest snapshot; none if there is no drive.
@@ -193,6 +198,11 @@ impl<H: Hosts> Reconciler<H> {
         &mut self.hosts
     }
 
+    /// Launches from these pools from now on, best first.
+    pub fn set_pools(&mut self, pools: Vec<Pool>) {
+        self.wanted.pools = pools;
+    }
+
     fn tell(&self, event: Event) {
         (self.events.borrow_mut())(event);
     }
@@ -210,6 +220,8 @@ impl<H: Hosts> Reconciler<H> {
     /// first while saving, end the waiting once no instance runs any more, and are answered by
     /// [`Event::CannotStop`] before.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
+        // A host that served for a while was not launched in vain.
+        self.memory.me.launches = 0;
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(run::Run::new(goal).run(self, interrupts)).await
     }

@@ -121,6 +121,15 @@ pub(super) fn last_saved(seen: &Observed) -> Option<(SnapshotId, Generation)> {
         .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
 }
 
+/// The newest final snapshot that is whole or may still become so.
+pub(super) fn last_begun(seen: &Observed) -> Option<(SnapshotId, Generation)> {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| snapshot.is_final() && snapshot.state != SnapshotState::Error)
+        .max_by_key(|snapshot| (snapshot.generation, snapshot.kind))
+        .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
+}
+
 /// One head for each line that is at `top`, and each volume below it that holds what is in no
 /// snapshot.
 fn forks(

@@ -17,8 +17,17 @@ pub(super) fn ended(view: &View) -> Next {
     Ending::new(view, Scope::Mine).plan()
 }
 
+/// Plans to get the drive off its host: as far as a snapshot that was begun, and no further.
+pub(super) fn parked(view: &View) -> Next {
+    whole(view, false, true)
+}
+
 /// Plans the saving of the whole drive.
 pub(super) fn saved(view: &View, even_if_used: bool) -> Next {
+    whole(view, even_if_used, false)
+}
+
+fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
     let seen = view.seen;
     if !seen.unreadable.is_empty() {
         return Ending::stuck_after_mine(view, Why::Unreadable(seen.unreadable.clone()));
@@ -38,7 +47,9 @@ pub(super) fn saved(view: &View, even_if_used: bool) -> Next {
             } else {
                 Scope::Whole { even_if_used }
             };
-            Ending::new(view, scope).plan()
+            let mut ending = Ending::new(view, scope);
+            ending.parks = parks;
+            ending.plan()
         }
     }
 }
@@ -76,6 +87,8 @@ enum Scope {
 struct Ending<'a> {
     view: &'a View<'a>,
     scope: Scope,
+    /// The volumes are kept, and no snapshot is waited for.
+    parks: bool,
     steps: Vec<Step>,
     wait: Option<Next>,
     stuck: Option<Why>,
@@ -87,6 +100,7 @@ impl<'a> Ending<'a> {
         Self {
             view,
             scope,
+            parks: false,
             steps: Vec::new(),
             wait: None,
             stuck: None,
@@ -116,7 +130,7 @@ impl<'a> Ending<'a> {
         if let Scope::Whole { .. } = self.scope {
             self.steps.extend(odd::stopped(seen));
         }
-        if self.scope != Scope::Mine {
+        if self.scope != Scope::Mine && !self.parks {
             self.pending();
         }
         self.verdict()
@@ -143,7 +157,11 @@ impl<'a> Ending<'a> {
         if !is_sure || (self.scope != Scope::Mine && !self.view.has_looked()) {
             return self.view.settle();
         }
-        Next::Done(Done::Saved(line::last_saved(self.view.seen)))
+        Next::Done(if self.parks {
+            Done::Parked(line::last_begun(self.view.seen))
+        } else {
+            Done::Saved(line::last_saved(self.view.seen))
+        })
     }
 
     fn take(&mut self, next: Next) {
@@ -230,8 +248,9 @@ impl<'a> Ending<'a> {
                     self.view.wait(Waiting::Closing(host.id.clone()))
                 }
                 Client::Other { .. } if !forced => Next::Busy(host.id.clone()),
-                // Who joined this session goes on: the last one to leave saves.
-                Client::Me if answer.guests > 0 && !answer.closing && !forced => {
+                // Who joined this session goes on: the last one to leave saves. But nobody goes on
+                // where this session cannot.
+                Client::Me if answer.guests > 0 && !answer.closing && !forced && !self.parks => {
                     Next::Busy(host.id.clone())
                 }
                 // A closing host takes no client any more, and needs none.
@@ -245,6 +264,9 @@ impl<'a> Ending<'a> {
     /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is.
     fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool) {
         let seen = self.view.seen;
+        if self.parks && line::is_being_saved(seen, volume) {
+            return;
+        }
         if let Some(spent) = Spent::prove(seen, volume) {
             // Failed attempts go first: without the volume nothing would prove them useless.
             let failed = seen.snapshots_of(&volume.id);
@@ -338,7 +360,14 @@ impl<'a> Ending<'a> {
         if unseen {
             return self.take(self.view.settle());
         }
-        let tried = u32::try_from(attempts.len().max(failed.len())).unwrap_or(u32::MAX);
+        // A volume may live through several sessions' worth of snapshots: only those that came to
+        // nothing count.
+        let came_to_one = |op: &str| {
+            let mut snapshots = seen.snapshots.iter();
+            snapshots.any(|snapshot| snapshot.op == op && snapshot.state != SnapshotState::Error)
+        };
+        let in_vain = attempts.iter().filter(|attempt| !came_to_one(&attempt.op));
+        let tried = u32::try_from(in_vain.count().max(failed.len())).unwrap_or(u32::MAX);
         if tried >= limits.snapshot_tries {
             self.stuck = Some(Why::SnapshotsFail(volume.id.clone()));
             return;

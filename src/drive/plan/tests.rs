@@ -3,6 +3,7 @@
 mod fixtures;
 mod lease;
 mod odd;
+mod parked;
 mod promises;
 mod ready;
 mod saved;

@@ -255,6 +255,7 @@ impl Run {
                     generation,
                 })
             }
+            Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
             Done::Saved(snapshot) => {
                 // A session that took no snapshot had nothing to save. (One whose answer got lost
                 // was an attempt.)

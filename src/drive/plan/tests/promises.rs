@@ -221,6 +221,7 @@ fn goals() -> impl Strategy<Value = Goal> {
         1 => (1..4_u8).prop_map(|number| Goal::Ready { from: Some(Head::Volume(vol(number))) }),
         1 => (1..4_u8).prop_map(|number| Goal::Ready { from: Some(Head::Snapshot(snap(number))) }),
         2 => Just(Goal::Ended),
+        2 => Just(Goal::Parked),
         2 => any::<bool>().prop_map(|even_if_used| Goal::Saved { even_if_used }),
     ]
 }
