@@ -5,6 +5,7 @@ use crate::drive::hosts::{Client, Contact, HostView, Mounted};
 use crate::drive::name::Generation;
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
+use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
 
 fn parked(seen: &Observed) -> Next {
@@ -101,6 +102,7 @@ fn snapshots_of_earlier_rounds_are_no_failed_ones() {
     let attempt = |number: u8| Attempt {
         volume: vol(1),
         op: format!("op-{number}"),
+        kind: SnapshotKind::Clean,
         at: at(NOW - 1000),
     };
     let mut seen = closed();
