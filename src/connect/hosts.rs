@@ -51,6 +51,8 @@ pub(super) struct SshHosts {
     other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
     mounted: Option<scripts::Mounted>,
+    /// The terminal that was left behind where this session came to a mounted drive.
+    terminal: Option<String>,
     closed: Option<scripts::Closed>,
 }
 
@@ -103,6 +105,7 @@ impl SshHosts {
             other: None,
             links: BTreeMap::new(),
             mounted: None,
+            terminal: None,
             closed: None,
         }
     }
@@ -117,8 +120,8 @@ impl SshHosts {
         self.mounted.as_ref()
     }
 
-    /// Finds out what is mounted on a host that another session mounted and left behind; nothing
-    /// if this session mounted it itself. Changes nothing there: the drive is mounted already.
+    /// Finds out what is mounted, and which shell goes on, on a host that another session mounted
+    /// and left behind; nothing if this session mounted it itself. Changes nothing there: the drive is mounted already.
     pub(super) async fn join(
         &mut self,
         host: &Instance,
@@ -134,7 +137,17 @@ impl SshHosts {
             format: false,
             uuid: None,
         };
-        self.mount(host, &order).await.map(drop)
+        self.mount(host, &order).await?;
+        let scripts = self.host(host).await?;
+        let left = scripts.left_terminals().await.map_err(translated)?;
+        self.terminal = left.into_iter().next();
+        Ok(())
+    }
+
+    /// The name of the terminal for this session's shell: the one that somebody left behind on the
+    /// host, if there is one, else one of its own.
+    pub(super) fn terminal(&self) -> &str {
+        self.terminal.as_deref().unwrap_or(self.session())
     }
 
     /// Connects again to a host whose connection was lost, and attaches this session to it again.
@@ -172,7 +185,7 @@ impl SshHosts {
     }
 
     /// This session, as its hosts know it; empty before it has claimed one.
-    pub(super) fn session(&self) -> &str {
+    fn session(&self) -> &str {
         self.client
             .as_ref()
             .map_or("", |client| session_of(&client.line))

@@ -344,6 +344,15 @@ impl Host {
         Terminal::new(&format!("{}/terminal", *DIRECTORY), name, command)
     }
 
+    /// The terminals on this host that sessions left behind, the latest first.
+    pub async fn left_terminals(&self) -> Result<Vec<String>, HostError> {
+        const SCRIPT: &str = "terminal left";
+        let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
+        let output = self.ssh.run(&command, b"").await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        Ok(facts.all("left").map(str::to_owned).collect())
+    }
+
     async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {
         let output = self
             .ssh
