@@ -320,6 +320,8 @@ impl Session {
         let mut vigil = pin!(vigil::keep(&mut self.news, &self.report, stopped));
         let middle = async {
             if command.is_empty() {
+                let lease = options.keep.unwrap_or(LEASE);
+                self.report.say(&way::rule(lease, cloud.limits.grace));
                 let gibibytes = u32::try_from(size >> 30).unwrap_or(u32::MAX);
                 let cost = Cost::of(instance, gibibytes, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
@@ -331,6 +333,7 @@ impl Session {
                     hosts: self.reconciler.hosts(),
                     host: instance,
                     ec2: &cloud.ec2,
+                    report: &self.report,
                     grace: cloud.limits.grace,
                     command: hint,
                 };

@@ -57,7 +57,7 @@ impl Cost {
         }
     }
 
-    /// A line of text, as of now.
+    /// Two lines of text, as of now.
     pub(super) fn text(&self) -> String {
         let ran = self.clock.now().duration_since(self.launched);
         let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
@@ -82,6 +82,6 @@ impl Cost {
             None => ": price not known".to_owned(),
         };
         let drive = dollars(volume_cents(self.volume));
-        format!("{since}{so_far}; the drive about {drive} a month while it is a volume")
+        format!("{since}{so_far}\nthe drive: about {drive} a month while it is a volume")
     }
 }

@@ -22,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
 use crate::host::terminal::Attached;
 use crate::host::{Shell, Ssh};
+use crate::report::Report;
 use crate::signals::{Signal, Signals};
 
 /// Between two tries: a network that comes back is used a moment later.
@@ -34,6 +35,7 @@ pub(super) struct Way<'a> {
     pub(super) hosts: &'a mut SshHosts,
     pub(super) host: &'a Instance,
     pub(super) ec2: &'a Ec2,
+    pub(super) report: &'a Report,
     /// How long a lost connection is tried again.
     pub(super) grace: Duration,
     /// How a command begins that hints name, and for which drive.
@@ -120,9 +122,13 @@ impl Way<'_> {
             Tried::Gone(gone) => Err(self.over(&format!("{why}; {gone}"))),
             Tried::NotNow(last) => {
                 let minutes = self.grace.as_secs().div_ceil(60);
-                Err(self.over(&format!(
-                    "{why}; there was no way back for {minutes} min ({last})"
-                )))
+                shell.close();
+                self.report.say(&format!(
+                    "no way back to {} for {minutes} min: giving up; the host closes the drive \
+                     itself when its lease ends, and switches itself off",
+                    self.host.id
+                ));
+                Err(self.over(&format!("{why}; {last}")))
             }
         })
     }
@@ -170,6 +176,21 @@ impl Way<'_> {
     }
 }
 
+/// What is said before the shell: what becomes of it without a network, and while the laptop
+/// sleeps; the host waits as long as its `lease`.
+pub(super) fn rule(lease: Duration, grace: Duration) -> String {
+    let text = |span: Duration| match span.as_secs() {
+        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    };
+    format!(
+        "network lost: reconnects for {}; asleep longer than {} ends this session; --keep 8h",
+        text(grace),
+        text(lease)
+    )
+}
+
 /// A connection that is lost for good, in words.
 pub(super) fn lost(why: &str, command: &str) -> Failure {
     Failure::new(
@@ -193,4 +214,18 @@ fn notice(host: &crate::ec2::InstanceId, why: &str, left: Duration) -> [String; 
         "The shell and what runs in it go on there; this screen comes back as it was.".to_owned(),
         "~.  end the session and save    ~d  leave it running    ~^Z  suspend xdrive".to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_has_the_length_of_this_lease_in_a_line_of_a_terminal() {
+        let rule = rule(Duration::from_mins(15), Duration::from_mins(10));
+        assert!(rule.contains("asleep longer than 15 min ends this session; --keep 8h"));
+        assert!(rule.len() <= 80, "{}", rule.len());
+        let long = super::rule(Duration::from_hours(8), Duration::from_mins(10));
+        assert!(long.contains("asleep longer than 8 h ends"), "{long}");
+    }
 }

@@ -268,8 +268,9 @@ impl Shell {
     }
 }
 
-impl Drop for Shell {
-    fn drop(&mut self) {
+impl Shell {
+    /// Gives the terminal back and hangs up, as dropping does.
+    pub fn close(&mut self) {
         // Reading ends first, so that nothing typed from here on is eaten; then the modes.
         self.typing = None;
         if let Some(pump) = &self.pump {
@@ -277,5 +278,11 @@ impl Drop for Shell {
         }
         self.local = None;
         self.raw = None;
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -126,9 +126,15 @@ impl Local {
             )));
             return;
         }
-        face.has_own_screen = true;
-        let lines = lines.join("\r\n  ");
-        self.tell(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J\r\n  {lines}\r\n"));
+        let is_first = !std::mem::replace(&mut face.has_own_screen, true);
+        let lines = lines.join("\x1b[K\r\n  ");
+        let lines = format!("\x1b[H\r\n  {lines}\x1b[K\r\n");
+        if is_first {
+            self.tell(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J{lines}\r\n"));
+        } else {
+            // Below it may be answers to questions.
+            self.tell(format!("\x1b7{lines}\x1b8"));
+        }
     }
 
     /// Takes the notice away; true if a program has to draw its screen again for that.

@@ -1,6 +1,7 @@
 //! What becomes of the drive when its host, or the way there, is lost in the middle of a command.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,11 +20,22 @@ fn working(site: &Site) -> Running {
     running
 }
 
+/// The folder of the only instance that has a network, and the name of that.
+pub(super) fn instance(site: &Site) -> (PathBuf, String) {
+    let instances = fs::read_dir(site.dir().join("instances")).unwrap();
+    let mut networks = instances.map(|instance| {
+        let folder = instance.unwrap().path();
+        let id = folder.file_name().unwrap().to_str().unwrap();
+        let network = format!("xd-{}", &id[id.len() - 8..]);
+        (folder, network)
+    });
+    let is_up = |network: &str| Path::new("/run/netns").join(network).exists();
+    networks.find(|(_, network)| is_up(network)).unwrap()
+}
+
 /// The process that is recorded in this file of the only instance.
-fn recorded(site: &Site, file: &str) -> Pid {
-    let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
-    let instance = instances.next().unwrap().unwrap().path();
-    let text = fs::read_to_string(instance.join(file)).unwrap();
+pub(super) fn recorded(site: &Site, file: &str) -> Pid {
+    let text = fs::read_to_string(instance(site).0.join(file)).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
     Pid::from_raw(i32::try_from(record["pid"].as_i64().unwrap()).unwrap()).unwrap()
 }

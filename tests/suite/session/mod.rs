@@ -5,6 +5,8 @@ mod killed;
 mod life;
 mod lists;
 mod lost;
+mod network;
 mod refusals;
 mod site;
+mod terminal;
 mod wrong;

@@ -93,13 +93,18 @@ impl Site {
 
     /// The same command in a terminal.
     pub(super) fn in_terminal(&self, arguments: &[&str]) -> Pty {
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_xdrive"));
+        let program = [env!("CARGO_BIN_EXE_xdrive"), "--local"];
+        self.program_in_terminal(&[&program, arguments].concat())
+    }
+
+    /// Another program in a terminal, with the same environment.
+    pub(super) fn program_in_terminal(&self, words: &[&str]) -> Pty {
+        let mut command = CommandBuilder::new(words[0]);
         command.env_clear();
         for (name, value) in self.environment() {
             command.env(name, value);
         }
-        command.arg("--local");
-        command.args(arguments);
+        command.args(&words[1..]);
         command.cwd(self.folder.path());
         Pty::start(command)
     }

@@ -1,0 +1,236 @@
+//! Every ending in a terminal: its settings are back, the exit code is right, and what was synced
+//! on the drive is there in the next session.
+
+use rustix::process::Signal;
+
+use super::site::{SESSION, Site};
+use crate::harness::{Pty, eventually_within};
+
+/// A drive whose container exists, so that sessions of it are quick.
+pub(super) fn with_a_drive() -> Site {
+    let site = Site::new();
+    site.session("demo", &["true"]).is(0);
+    site
+}
+
+/// A shell of the drive, which has synced `word` on it.
+pub(super) fn shell_that_wrote(site: &Site, word: &str) -> Pty {
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    pty.see_within(SESSION, "# ");
+    assert!(!pty.modes_are_as_before(), "raw mode is on");
+    write(&mut pty, word);
+    pty
+}
+
+/// Syncs `word` on the drive.
+pub(super) fn write(pty: &mut Pty, word: &str) {
+    pty.type_in(&format!(
+        "echo {word} >>/work/words; sync; echo synced-{word}-$((6*7))\r"
+    ));
+    pty.see_within(SESSION, &format!("synced-{word}-42"));
+}
+
+/// It ends with `code`, the terminal is as it was, and the drive is `snapshots` snapshots.
+pub(super) fn ends(mut pty: Pty, site: &Site, code: u32, snapshots: usize) {
+    assert_eq!(pty.wait_within(SESSION), code, "{}", pty.contents());
+    assert!(pty.modes_are_as_before(), "{}", pty.contents());
+    pty.see("demo is saved: snap-");
+    site.is_saved("demo", snapshots);
+}
+
+/// The next session finds these words on the drive.
+pub(super) fn has_words(site: &Site, words: &[&str]) {
+    let next = site.run(&["connect", "demo", "--", "cat", "/work/words"]);
+    let said: Vec<&str> = next.is(0).stdout.lines().collect();
+    assert_eq!(said, words);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_is_typed_to_end_a_shell_saves() {
+    let site = with_a_drive();
+    let typed = [("exit 7\r", 7), ("\x04", 0), ("\r~.", 255)];
+    let words = ["exit", "end-of-file", "escape"];
+    for (index, (typed, code)) in typed.into_iter().enumerate() {
+        let mut pty = shell_that_wrote(&site, words[index]);
+        pty.type_in(typed);
+        ends(pty, &site, code, index + 2);
+    }
+    has_words(&site, &words);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_signal_from_outside_saves_and_gives_the_terminal_back() {
+    let site = with_a_drive();
+    let signals = [
+        (Signal::TERM, 143, "term"),
+        (Signal::HUP, 129, "hup"),
+        (Signal::QUIT, 143, "quit"),
+        (Signal::INT, 130, "int"),
+    ];
+    for (index, (signal, code, word)) in signals.into_iter().enumerate() {
+        let pty = shell_that_wrote(&site, word);
+        pty.signal(signal);
+        ends(pty, &site, code, index + 2);
+    }
+    has_words(&site, &signals.map(|(_, _, word)| word));
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_shell_without_standard_error_works_and_is_saved() {
+    let site = with_a_drive();
+    let call = format!(
+        "exec {} --local connect demo 2>&-",
+        env!("CARGO_BIN_EXE_xdrive")
+    );
+    let mut pty = site.program_in_terminal(&["sh", "-c", &call]);
+    pty.see_within(SESSION, "# ");
+    write(&mut pty, "silent");
+    pty.type_in("exit 3\r");
+    assert_eq!(pty.wait_within(SESSION), 3, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    site.is_saved("demo", 2);
+    has_words(&site, &["silent"]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
+    let site = with_a_drive();
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    // While there is no shell yet, Ctrl-Z is the terminal's own.
+    pty.see_within(SESSION, "is up");
+    pty.signal(Signal::TSTP);
+    stopped(&pty);
+    pty.signal(Signal::CONT);
+    pty.see_within(SESSION, "# ");
+    for (rows, by_escape) in [(33, true), (34, false)] {
+        if by_escape {
+            pty.type_in("\r~\x1a");
+        } else {
+            pty.signal(Signal::TSTP);
+        }
+        stopped(&pty);
+        pty.resize(rows, 99);
+        pty.signal(Signal::CONT);
+        let raw = || !pty.modes_are_as_before();
+        eventually_within(SESSION, || "raw mode again".to_owned(), raw);
+        pty.type_in("\recho back$((1+1)) $(stty size)\r");
+        pty.see(&format!("back2 {rows} 99"));
+    }
+    write(&mut pty, "suspended");
+    pty.type_in("exit 8\r");
+    ends(pty, &site, 8, 2);
+    has_words(&site, &["suspended"]);
+}
+
+fn stopped(pty: &Pty) {
+    let is_stopped = || pty.state() == 'T';
+    eventually_within(SESSION, || pty.contents(), is_stopped);
+    assert!(pty.modes_are_as_before(), "while it is stopped");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ctrl_c_before_the_shell_undoes_or_saves() {
+    let site = Site::new();
+    let image = site.image();
+    let begin = || site.in_terminal(&["connect", "demo", "--image", &image]);
+    let mut pty = begin();
+    pty.see_within(SESSION, "launched i-");
+    pty.type_in("\x03");
+    assert_eq!(pty.wait_within(SESSION), 130, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    pty.see("undone: demo is as it was");
+    site.is_saved("demo", 0);
+
+    site.session("demo", &["true"]).is(0);
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    pty.see_within(SESSION, "mounted, generation 2");
+    pty.type_in("\x03");
+    ends(pty, &site, 130, 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ctrl_c_is_the_commands_and_twice_at_once_it_saves() {
+    let site = with_a_drive();
+    let polite = "trap 'echo polite >>/work/words; sync; exit 5' INT; echo begun-$((6*7)); \
+                  while :; do sleep 0.1; done";
+    let begin = |script: &str| site.in_terminal(&["connect", "demo", "--", "sh", "-c", script]);
+    let mut pty = begin(polite);
+    pty.see_within(SESSION, "begun-42");
+    pty.type_in("\x03");
+    ends(pty, &site, 5, 2);
+
+    let deaf = "trap 'echo caught' INT; echo deaf >>/work/words; sync; echo begun-$((6*7)); \
+                while :; do sleep 0.1; done";
+    let mut pty = begin(deaf);
+    pty.see_within(SESSION, "begun-42");
+    pty.type_in("\x03");
+    insist(&mut pty);
+    ends(pty, &site, 130, 3);
+    has_words(&site, &["polite", "deaf"]);
+}
+
+/// Ctrl-C again as soon as the command has caught the last one, until that is taken for insisting:
+/// on a busy machine more than two seconds may have passed.
+fn insist(pty: &mut Pty) {
+    let end = std::time::Instant::now() + SESSION;
+    let mut caught = 0;
+    while !pty.contents().contains("container stopped") {
+        let now = pty.contents().matches("caught").count();
+        if now > caught {
+            caught = now;
+            pty.type_in("\x03");
+        }
+        assert!(std::time::Instant::now() < end, "{}", pty.contents());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ctrl_c_while_the_host_closes_is_told_why_it_goes_on() {
+    let site = with_a_drive();
+    let mut pty = shell_that_wrote(&site, "stubborn");
+    // Something that does not want to end keeps the host from closing for ten seconds.
+    pty.type_in("(trap '' TERM; while :; do sleep 1; done) & exit 9\r");
+    let closing = || pty.modes_are_as_before();
+    eventually_within(SESSION, || pty.contents(), closing);
+    pty.type_in("\x03");
+    pty.see("cannot stop here: the drive is not saved yet");
+    // The bill has stopped then, and the rest is not waited for.
+    assert_eq!(pty.wait_within(SESSION), 9, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    pty.see("container stopped");
+    has_words(&site, &["stubborn"]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
+    let site = Site::new();
+    std::fs::create_dir(site.dir()).unwrap();
+    // A snapshot takes three quarters of a minute, as on AWS.
+    let settings = "delays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+    std::fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let image = site.image();
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+    pty.see_within(SESSION, "# ");
+    write(&mut pty, "copied");
+    pty.type_in("exit\r");
+    pty.see_within(SESSION, "terminated i-");
+    pty.see_within(SESSION, "wait for snapshot");
+    pty.type_in("\x03");
+    assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    pty.see("the bill for the instance has stopped");
+    pty.see("the next run does the rest");
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
+    std::fs::remove_file(site.dir().join("settings.toml")).unwrap();
+    has_words(&site, &["copied"]);
+}
