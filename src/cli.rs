@@ -60,6 +60,8 @@ pub enum Command {
     List(List),
     /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.
     Stop(Stop),
+    /// Finish what killed and forgotten sessions left, clear away what nobody needs, list the rest.
+    Gc(Gc),
     /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]
     Local(Local),
@@ -106,7 +108,12 @@ pub struct Connect {
     #[arg(long, value_name = "TIME", value_parser = config::lease)]
     pub keep: Option<Duration>,
 
-    /// Go on from this volume or snapshot; whatever else there is, is kept as NAME.fork-N.
+    /// How often to take a checkpoint of the drive while it is in use, such as 30m: a snapshot of
+    /// what is on it, in case the volume itself is lost [default: never].
+    #[arg(long, value_name = "TIME", value_parser = config::checkpoint)]
+    pub checkpoint: Option<Duration>,
+
+    /// Go on from this volume or snapshot (`empty`: begin anew); whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]
     pub from: Option<Head>,
 
@@ -133,6 +140,26 @@ pub struct Stop {
     /// The drive to save.
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
+}
+
+/// `xdrive gc`.
+#[derive(Debug, Args)]
+pub struct Gc {
+    /// Only this drive.
+    #[arg(value_name = "NAME")]
+    pub drive: Option<DriveName>,
+
+    /// Say what would be done, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Delete completed snapshots of each drive but for the newest N; without this all stay.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub snapshots: Option<u16>,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `xdrive local …`.

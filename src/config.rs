@@ -58,6 +58,9 @@ pub struct Config {
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
+    /// How often a checkpoint is taken.
+    #[serde(default, deserialize_with = "checkpoint_of")]
+    pub checkpoint: Option<Duration>,
 }
 
 /// A time such as `8h`, `90m` or `1h 30m` (jiff's friendly format), as long as a lease can be.
@@ -70,12 +73,31 @@ pub fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How far apart checkpoints may be.
+const CHECKPOINTS: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(15)..=Duration::from_hours(7 * 24);
+
+/// How often a checkpoint is taken: EBS accepts one snapshot of a volume every 15 seconds.
+pub fn checkpoint(text: &str) -> Result<Duration, String> {
+    let span = duration(text)?;
+    if CHECKPOINTS.contains(&span) {
+        Ok(span)
+    } else {
+        Err("checkpoints are 15 seconds apart at least and seven days at most".to_owned())
+    }
+}
+
 /// A time such as `30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let span: SignedDuration = text
         .parse()
         .map_err(|_| "it is not a time such as 30m or 8h".to_owned())?;
     Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
+}
+
+fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    checkpoint(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn lease_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -128,7 +150,7 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint("its keys are type, size, image, port and keep")
+                .hint("its keys are type, size, image, port, keep and checkpoint")
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -173,6 +195,8 @@ pub struct Options {
     pub port: Option<u16>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
+    /// How often a checkpoint is taken; never if nobody says.
+    pub checkpoint: Option<Duration>,
 }
 
 impl Options {
@@ -185,6 +209,7 @@ impl Options {
             image: flags.image.or(config.image),
             port: flags.port.or(config.port),
             keep: flags.keep.or(config.keep),
+            checkpoint: flags.checkpoint.or(config.checkpoint),
         }
     }
 }

@@ -16,6 +16,7 @@ mod ending;
 mod hosts;
 mod inside;
 mod lease;
+pub mod tidy;
 mod vigil;
 mod way;
 mod words;

@@ -5,6 +5,7 @@
 //! ```text
 //! main ─ cli ─ run ─┬─ connect ──── one session: ready ▸ container ▸ shell or command ▸ save
 //!                   ├─ list          what exists, from tags alone
+//!                   ├─ gc            every drive that nobody uses: finished, or listed
 //!                   └─ local         the EC2 in a folder, for other tools
 //!
 //! connect ─ drive ─┬─ reconcile     sweep ▸ plan (pure) ▸ act ▸ sweep …
@@ -41,7 +42,7 @@
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
 //! | [`connect`] | one session, top to bottom; the only `select!` on endings |
-//! | [`list`] | `xdrive list` |
+//! | [`list`], [`gc`] | `xdrive list`, `xdrive gc` |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
 //! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
@@ -58,6 +59,7 @@ pub mod connect;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
+pub mod gc;
 pub mod host;
 pub mod list;
 pub mod local;

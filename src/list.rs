@@ -20,8 +20,8 @@ use crate::report;
 
 /// Everything of one drive that exists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Entry {
-    drive: String,
+pub(crate) struct Entry {
+    pub(crate) drive: String,
     /// `running`, `saving`, `volume` (waiting for the next run), or `saved`.
     state: &'static str,
     /// The highest generation of its volumes and snapshots.
@@ -75,7 +75,8 @@ pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result
         .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))
 }
 
-async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
+/// Everything that carries any drive's name, drive by drive.
+pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     let failed = |error| Failure::new(Exit::Failed, anyhow::Error::new(error));
     let (instances, volumes, snapshots) = cloud.ec2.everything().await.map_err(failed)?;
     let mut drives = BTreeMap::<String, Entry>::new();
@@ -149,7 +150,16 @@ impl Entry {
             .fold(0.0, std::ops::Add::add);
     }
 
-    fn text(&self) -> String {
+    /// Root disks whose instance is gone.
+    pub(crate) fn lone_root_disks(&self) -> impl Iterator<Item = &str> {
+        self.things
+            .iter()
+            .filter(|line| line.kind == ROOT_DISK && line.state == "available")
+            .map(|line| line.id.as_str())
+    }
+
+    /// For a person to read.
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "{}   {}, generation {}, at most ${:.2} a month",
             self.drive, self.state, self.generation, self.dollars_a_month

@@ -13,7 +13,7 @@ use crate::connect::{self, Request};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
-use crate::{list, report};
+use crate::{gc, list, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
@@ -41,6 +41,19 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
                 list::list(&cloud, typed.drive.as_ref(), typed.json).await
             })?;
             Ok(0)
+        }
+        Command::Gc(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            let order = gc::Order {
+                drive: typed.drive,
+                dry_run: typed.dry_run,
+                snapshots: typed.snapshots.map(usize::from),
+                json: typed.json,
+            };
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(cli.local, &paths).await?;
+                gc::gc(&order, &cloud, &key(&paths)?).await
+            })
         }
         Command::Local(local) => run_local(local, cli.local_dir),
         Command::Man => print(&manual().map_err(anyhow::Error::from)?),
@@ -170,6 +183,7 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         image: typed.image,
         port: typed.port,
         keep: typed.keep,
+        checkpoint: typed.checkpoint,
     };
     Ok(Request {
         drive: typed.drive,

@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// What came of the save, said or as a failure.
-    fn told(&self, outcome: Outcome) -> Result<(), Failure> {
+    pub(super) fn told(&self, outcome: Outcome) -> Result<(), Failure> {
         let drive = &self.drive;
         match outcome {
             Outcome::Saved {

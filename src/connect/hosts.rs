@@ -371,6 +371,11 @@ impl Hosts for SshHosts {
         uuid.map_err(|error: superblock::InvalidUuid| HostError::Failed(error.to_string()))
     }
 
+    async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {
+        let scripts = self.host(host).await?;
+        scripts.sync().await.map_err(translated)
+    }
+
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         let scripts = self.host(host).await?;
         let closed = scripts

@@ -77,6 +77,12 @@ impl Teller {
             Event::Unverified { snapshot, why } => self.report.say(&format!(
                 "could not look into {snapshot}, going on without: {why}"
             )),
+            Event::Checkpoint { snapshot, .. } => {
+                self.report.say(&format!("took checkpoint {snapshot}"));
+            }
+            Event::CheckpointSkipped(why) => {
+                self.report.say(&format!("no checkpoint: {why}"));
+            }
             Event::CannotStop => self
                 .report
                 .say("cannot stop here: the drive is not saved yet, and stopping could lose data"),
@@ -118,6 +124,7 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
         Step::Terminate(quiet) => format!("terminated {}", quiet.instance()),
         Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
         Step::DeleteSnapshot(failed) => format!("deleted failed snapshot {}", failed.snapshot()),
+        Step::Thin(superseded) => format!("deleted superseded {}", superseded.snapshot()),
         Step::Fork { head, .. } => format!("kept {head} as {made}"),
         Step::Verify { .. } if made.is_empty() => return None,
         Step::Verify { .. } => format!("verified {made}"),
@@ -129,7 +136,7 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
     })
 }
 
-fn waiting(what: &Waiting) -> String {
+pub(crate) fn waiting(what: &Waiting) -> String {
     match what {
         Waiting::Settle => "wait until EC2's lists are settled".to_owned(),
         Waiting::Host(id) => format!("wait for {id} to boot"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
 
-use super::plan::{Step, Waiting};
+use super::plan::{Skipped, Step, Waiting};
 
 /// Something worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,15 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A checkpoint was taken; it is being copied.
+    Checkpoint {
+        /// Its snapshot.
+        snapshot: SnapshotId,
+        /// How long sync and call took.
+        took: Duration,
+    },
+    /// No checkpoint was taken.
+    CheckpointSkipped(Skipped),
     /// An interrupt was heard and cannot be followed yet: stopping here could lose data.
     CannotStop,
     /// An interrupt was heard: from now on everything is undone, or saved if it was used.

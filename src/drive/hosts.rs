@@ -164,6 +164,10 @@ pub trait Hosts {
         order: &MountOrder,
     ) -> impl Future<Output = Result<Uuid, HostError>>;
 
+    /// Brings to the volume what is written on the mounted drive and not there yet. For as long as
+    /// that takes the drive stays in use.
+    fn sync(&mut self, host: &Instance) -> impl Future<Output = Result<(), HostError>>;
+
     /// Closes: latches, commits, stops, unmounts. Succeeds at once on a closed host.
     fn close(&mut self, host: &Instance) -> impl Future<Output = Result<Closed, HostError>>;
 

@@ -101,6 +101,7 @@ impl Memory {
             mounted: None,
             reported: None,
             verdicts: BTreeMap::new(),
+            spared: BTreeSet::new(),
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),

@@ -8,7 +8,7 @@
 //! Moments are on the boot-time clock of this process: `since` is when *this process* first saw a
 //! thing in its present state. No decision depends on AWS's clock and this computer's agreeing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -72,6 +72,8 @@ pub struct Me {
     pub reported: Option<(VolumeId, Uuid)>,
     /// What was found in snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
+    /// Superseded snapshots that could not be deleted: not tried again.
+    pub spared: BTreeSet<SnapshotId>,
     /// The volume whose mount was refused, and why.
     pub refused: Option<(VolumeId, Refusal)>,
     /// Hosts on which attaching failed: never used again.

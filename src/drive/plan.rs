@@ -8,6 +8,7 @@
 //! while a newer one may exist, choose between two lines of generations, or take a host's silence
 //! for a proof of anything.
 
+mod checkpoint;
 mod from;
 mod line;
 mod odd;
@@ -29,10 +30,13 @@ use super::hosts::MountOrder;
 use super::limits::Limits;
 use super::name::Generation;
 use super::observed::Observed;
-use super::proof::{Failed, Quiet, Spent};
+use super::proof::{Failed, Quiet, Spent, Superseded};
 use super::stuck::{Head, Left, Stuck, Why};
 use super::superblock::Uuid;
 use super::tags::SnapshotKind;
+
+pub use checkpoint::Skipped;
+pub(super) use checkpoint::{outdated, thin};
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -169,6 +173,8 @@ pub enum Step {
     DeleteVolume(Spent),
     /// Delete a snapshot that failed.
     DeleteSnapshot(Failed),
+    /// Delete a snapshot that later ones supersede.
+    Thin(Superseded),
     /// Keep a line that was not chosen: under the name of a fork, one for each `line`.
     Fork {
         /// The line's end to be renamed.
@@ -253,6 +259,11 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, limits: &Limits) -> Nex
         Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
     }
+}
+
+/// What a checkpoint of the drive in use is, or why there can be none now.
+pub(super) fn checkpoint(seen: &Observed, now: BootTime, limits: &Limits) -> Result<Step, Skipped> {
+    checkpoint::checkpoint(&View { seen, now, limits })
 }
 
 /// What the rules look at.
@@ -355,6 +366,7 @@ impl fmt::Display for Step {
             Self::Terminate(quiet) => write!(f, "terminate {}", quiet.instance()),
             Self::DeleteVolume(spent) => write!(f, "delete {}", spent.volume()),
             Self::DeleteSnapshot(failed) => write!(f, "delete failed {}", failed.snapshot()),
+            Self::Thin(superseded) => write!(f, "delete superseded {}", superseded.snapshot()),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }
     }

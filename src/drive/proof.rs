@@ -5,6 +5,8 @@
 //! proof has to hold for that as well. Nothing else in xdrive can delete a volume or a snapshot or
 //! terminate an instance: those calls take a proof.
 
+mod superseded;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,6 +19,8 @@ use crate::ec2::{
 use super::name::Generation;
 use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
+
+pub use superseded::Superseded;
 
 /// How long an observation may be acted upon.
 pub const LIFE: Duration = Duration::from_secs(5);

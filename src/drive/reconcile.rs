@@ -6,6 +6,7 @@
 //! good, what this session made is ended first, and both stories are told.
 
 mod act;
+mod checkpoint;
 mod destroy;
 mod make;
 mod run;
@@ -29,6 +30,8 @@ use super::name::{DriveName, Generation, SessionId};
 use super::plan::Goal;
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
+
+pub use checkpoint::Checkpoint;
 
 /// What new things shall be like.
 #[derive(Debug, Clone, PartialEq, Eq)]

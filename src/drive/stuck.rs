@@ -17,6 +17,8 @@ pub enum Head {
     Volume(VolumeId),
     /// A snapshot.
     Snapshot(SnapshotId),
+    /// Nothing: the drive begins anew, and all there is of it is kept as a fork.
+    Empty,
 }
 
 /// Why it cannot go on.
@@ -149,7 +151,10 @@ impl Stuck {
         let heads: Vec<String> = match &self.why {
             Why::Forked(heads) => heads.iter().map(|(head, _)| from(head)).collect(),
             Why::Unsound { ways, .. } => ways.iter().map(|head| from(head)).collect(),
-            Why::NewestFailed { older, .. } => older.iter().map(|id| from(id)).collect(),
+            Why::NewestFailed { older, .. } => {
+                let older = older.clone().map_or(Head::Empty, Head::Snapshot);
+                vec![from(&older)]
+            }
             Why::SnapshotsFail(volume) | Why::VolumeError(volume) | Why::Damaged(volume, _) => {
                 let snapshots = self.left.0.iter().filter_map(|thing| match thing {
                     Thing::Snapshot(id, _) => Some(from(id)),
@@ -157,6 +162,7 @@ impl Stuck {
                 });
                 match self.why {
                     Why::SnapshotsFail(_) => vec![from(volume)],
+                    _ if snapshots.clone().next().is_none() => vec![from(&Head::Empty)],
                     _ => snapshots.collect(),
                 }
             }
@@ -173,12 +179,15 @@ impl FromStr for Head {
     type Err = String;
 
     fn from_str(given: &str) -> Result<Self, String> {
+        if given == "empty" {
+            return Ok(Self::Empty);
+        }
         given
             .parse()
             .map(Self::Volume)
             .or_else(|_| given.parse().map(Self::Snapshot))
             .map_err(|_| {
-                format!("{given:?} is neither a volume's id (vol-…) nor a snapshot's (snap-…)")
+                format!("{given:?} is neither a volume's id (vol-…) nor a snapshot's (snap-…), nor `empty`")
             })
     }
 }
@@ -188,6 +197,7 @@ impl fmt::Display for Head {
         match self {
             Self::Volume(id) => id.fmt(f),
             Self::Snapshot(id) => id.fmt(f),
+            Self::Empty => f.pad("empty"),
         }
     }
 }

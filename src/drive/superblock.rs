@@ -69,13 +69,10 @@ pub fn check(
         return Err("its file system has errors".to_owned());
     }
     let recovering = incompatible & RECOVER != 0 || state & ORPHANS != 0;
-    match kind {
-        SnapshotKind::Crashed | SnapshotKind::Checkpoint => Ok(()),
-        SnapshotKind::Clean if recovering || state & VALID == 0 => {
-            Err("it was not unmounted when it was taken".to_owned())
-        }
-        SnapshotKind::Clean => Ok(()),
+    if kind == SnapshotKind::Clean && (recovering || state & VALID == 0) {
+        return Err("it was not unmounted when it was taken".to_owned());
     }
+    Ok(())
 }
 
 impl FromStr for Uuid {

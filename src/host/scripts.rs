@@ -228,6 +228,11 @@ impl Host {
         })
     }
 
+    /// Brings to the volume what is written on the mounted drive and not there yet (`sync -f`).
+    pub async fn sync(&self) -> Result<(), HostError> {
+        self.run("drive sync", &[]).await.map(drop)
+    }
+
     /// Brings an image archive to the drive: what `docker save` wrote, or a plain root file system
     /// as tar; either may be compressed. `source` names it, in one line.
     pub async fn load_image(

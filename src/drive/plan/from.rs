@@ -1,6 +1,6 @@
 //! The way out of two lines: `--from` chooses one, the others are kept as forks.
 
-use crate::ec2::{SnapshotState, VolumeId};
+use crate::ec2::{SnapshotState, VolumeId, VolumeState};
 
 use super::super::hosts::Client;
 use super::super::name::Generation;
@@ -21,7 +21,12 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
         return None;
     }
     let (generation, line) = match head {
+        Head::Empty => (Generation::EMPTY, None),
         Head::Volume(id) => match seen.volume(id).filter(|volume| volume.exists()) {
+            // Before anything else is kept under another name for it.
+            Some(volume) if volume.state == VolumeState::Error => {
+                return Some(view.stuck(Why::From(head.clone(), "this volume failed")));
+            }
             Some(volume) => (volume.generation, Some(&volume.id)),
             None => return Some(missing(view, head)),
         },

@@ -10,7 +10,7 @@ use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::line::{self, Newest};
 use super::ready::may_discard;
-use super::{Done, Next, Step, View, Waiting, odd, verify};
+use super::{Done, Next, Step, View, Waiting, checkpoint, odd, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
 pub(super) fn ended(view: &View) -> Next {
@@ -156,6 +156,11 @@ impl<'a> Ending<'a> {
         let is_sure = unsure.is_none_or(|moment| self.view.shows(moment));
         if !is_sure || (self.scope != Scope::Mine && !self.view.has_looked()) {
             return self.view.settle();
+        }
+        // Last, and never in the way of the save.
+        let superseded = checkpoint::thin(self.view.seen);
+        if self.scope != Scope::Mine && !self.parks && !superseded.is_empty() {
+            return Next::Do(superseded);
         }
         Next::Done(if self.parks {
             Done::Parked(line::last_begun(self.view.seen))

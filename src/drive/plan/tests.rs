@@ -1,5 +1,6 @@
 //! The plan as tables: what is seen, and what follows.
 
+mod checkpoint;
 mod fixtures;
 mod lease;
 mod odd;

@@ -95,7 +95,10 @@ impl<H: Hosts> Reconciler<H> {
                 });
             }
             Step::Fork { head, line } => self.fork(head, line.as_ref()).await?,
-            Step::Terminate(_) | Step::DeleteVolume(_) | Step::DeleteSnapshot(_) => {
+            Step::Terminate(_)
+            | Step::DeleteVolume(_)
+            | Step::DeleteSnapshot(_)
+            | Step::Thin(_) => {
                 self.destroy(step, seen).await?;
             }
         }

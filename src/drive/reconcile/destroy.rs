@@ -3,7 +3,7 @@
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
 use super::super::plan::Step;
-use super::super::proof::{Failed, Quiet, Spent};
+use super::super::proof::{Failed, Quiet, Spent, Superseded};
 use super::{Reconciler, RunError};
 use crate::ec2::{InstanceState, VolumeState};
 
@@ -15,6 +15,14 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(quiet) => self.terminate(quiet, seen).await,
             Step::DeleteVolume(spent) => self.delete_volume(spent, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
+            Step::Thin(superseded) => {
+                // What nobody needs is no reason to fail: it is left to a later run.
+                if self.thin_out(superseded).await.is_err() {
+                    let id = superseded.snapshot().clone();
+                    self.memory.me.spared.insert(id);
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -57,6 +65,22 @@ impl<H: Hosts> Reconciler<H> {
         } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
             // A new id is not to be seen at once: it is not gone for that.
             return Err(changed(id));
+        }
+        self.memory.gone.insert(id.to_string());
+        Ok(())
+    }
+
+    async fn thin_out(&mut self, superseded: &Superseded) -> Result<(), RunError> {
+        let id = superseded.snapshot();
+        if let Some(snapshot) = self.ec2.snapshot(id).await? {
+            let mut by = Vec::new();
+            for other in superseded.by() {
+                by.extend(self.ec2.snapshot(other).await?);
+            }
+            if !superseded.holds(self.clock.boot(), &snapshot, &by) {
+                return Err(changed(id));
+            }
+            self.ec2.delete_snapshot(id).await?;
         }
         self.memory.gone.insert(id.to_string());
         Ok(())

@@ -1,6 +1,7 @@
 //! The four loops: every call failing, every call twice, killed around every call, every ending
 //! in every phase. After each: the promises hold, nothing is left, nothing acknowledged is lost.
 
+mod checkpoints;
 mod odd;
 mod pair;
 

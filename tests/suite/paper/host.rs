@@ -197,6 +197,11 @@ impl Hosts for PaperHosts {
         Ok(Uuid(uuid))
     }
 
+    async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {
+        self.reach(host).await?;
+        self.held(host)
+    }
+
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         self.reach(host).await?;
         let mut hidden = self.hidden.lock().unwrap();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::reconcile::Pool;
+use xdrive::drive::reconcile::{Checkpoint, Pool};
 use xdrive::drive::tags::{Identity, Settings};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
 use xdrive::ec2::{Ec2, Endpoint, InstanceState, Market, SnapshotState, VolumeState};
@@ -109,6 +109,12 @@ pub(crate) struct Told {
 pub(crate) enum Ask {
     /// Connect, write a note, save.
     Session(u32),
+    /// The same with so many checkpoints before the save; then killed, if so said.
+    Checkpoints {
+        note: u32,
+        times: usize,
+        killed: bool,
+    },
     /// Connect and be killed in the shell, after a note.
     KilledInShell(u32),
     /// Connect with `--from`.
@@ -217,7 +223,16 @@ impl World {
             tell,
         );
         let life = Box::pin(async {
+            let mut checkpoints = 0;
             let (from, note, in_shell) = match ask {
+                Ask::Checkpoints {
+                    note,
+                    times,
+                    killed,
+                } => {
+                    checkpoints = times;
+                    (None, note, killed)
+                }
                 Ask::Session(note) => (None, note, false),
                 Ask::KilledInShell(note) => (None, note, true),
                 Ask::From(chosen, note) => (Some(chosen), note, false),
@@ -234,6 +249,11 @@ impl World {
                 return Some(outcome);
             };
             self.write(instance.id.as_str(), volume.as_str(), note);
+            for _ in 0..checkpoints {
+                let taken = reconciler.checkpoint().await.unwrap();
+                assert!(matches!(taken, Checkpoint::Taken(_)), "{taken:?}");
+                tokio::time::sleep(Duration::from_mins(2)).await;
+            }
             if in_shell {
                 return None;
             }

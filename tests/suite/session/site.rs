@@ -327,6 +327,16 @@ impl Ended {
         self
     }
 
+    /// What it printed has this.
+    pub(super) fn prints(&self, text: &str) -> &Self {
+        assert!(
+            self.stdout.contains(text),
+            "no {text:?} in:\n{}",
+            self.stdout
+        );
+        self
+    }
+
     /// What it said has this.
     pub(super) fn says(&self, text: &str) -> &Self {
         assert!(

@@ -58,6 +58,7 @@ pub(super) fn nothing() -> Observed {
             closes: std::collections::BTreeMap::new(),
             mounted: None,
             reported: None,
+            spared: std::collections::BTreeSet::new(),
             verdicts: (0..16)
                 .map(|number| (snap(number), Verdict::Sound))
                 .collect(),

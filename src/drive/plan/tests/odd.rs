@@ -4,7 +4,7 @@ use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Contact, Mounted};
 use crate::drive::observed::{Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::Next;
-use crate::drive::stuck::Why;
+use crate::drive::stuck::{Head, Why};
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 fn failed(number: u8, of: u8, generation: u64) -> SeenSnapshot {
@@ -295,4 +295,43 @@ fn every_way_of_being_stuck_prints_a_command() {
         stuck.left.0[0].to_string(),
         "volume vol-1, 8 GiB, about $0.64 a month"
     );
+}
+
+#[test]
+fn a_volume_that_failed_is_refused_before_anything_is_kept_as_a_fork() {
+    let mut seen = Observed {
+        volumes: vec![volume(1, 4, 5), volume(2, 4, 5)],
+        ..nothing()
+    };
+    for volume in &mut seen.volumes {
+        volume.session = crate::drive::name::SessionId("other".into());
+    }
+    seen.volumes[0].state = VolumeState::Error;
+    let chosen = from(Head::Volume(vol(1)), &seen);
+    assert_eq!(words(&chosen), "stuck: --from vol-1: this volume failed");
+    assert_eq!(
+        words(&from(Head::Volume(vol(2)), &seen)),
+        "keep vol-1 as a fork"
+    );
+}
+
+#[test]
+fn a_drive_whose_only_snapshot_failed_can_begin_anew() {
+    let mut seen = Observed {
+        snapshots: vec![SeenSnapshot {
+            state: SnapshotState::Error,
+            ..snapshot(1, 1, 5)
+        }],
+        ..nothing()
+    };
+    let Next::Stuck(stuck) = ready(&seen) else {
+        panic!("{}", words(&ready(&seen)))
+    };
+    let demo = "demo".parse().unwrap();
+    let way = "xdrive connect demo --from empty";
+    assert_eq!(stuck.commands(&demo), [way]);
+    let head: Head = way.rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(words(&from(head.clone(), &seen)), "keep snap-1 as a fork");
+    seen.snapshots.clear();
+    assert_eq!(words(&from(head, &seen)), "launch an instance");
 }

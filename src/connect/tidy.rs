@@ -1,0 +1,98 @@
+//! One drive of `xdrive gc`: finished as any run would finish it, then cleared of what it does not
+//! need. With a rehearsal only said, and nothing changed.
+
+use crate::cloud::Cloud;
+use crate::config::Options;
+use crate::drive::plan::{Goal, Next};
+use crate::drive::{DriveName, Outcome};
+use crate::failure::{Exit, Failure};
+use crate::host::UserKey;
+use crate::signals::Signal;
+
+use super::Session;
+
+/// The drive is finished, but never taken from anybody who uses it.
+const GOAL: Goal = Goal::Saved {
+    even_if_used: false,
+};
+
+/// What came of one drive.
+#[derive(Debug)]
+pub struct Tidied {
+    /// In words: `saved`, `in use`, or what is wrong.
+    pub result: String,
+    /// What was cleared away, or would be done; a line each.
+    pub steps: Vec<String>,
+    /// Why it is not finished, if it is not, with a way to go on.
+    pub failure: Option<Failure>,
+    /// Whether somebody asked for the end meanwhile.
+    pub asked: Option<Signal>,
+}
+
+/// Finishes what can be finished of a drive and clears away what later snapshots supersede; of the
+/// final ones the newest `keep` stay, all if none is given. With `rehearse` nothing is changed.
+pub async fn tidy(
+    drive: DriveName,
+    cloud: &Cloud,
+    key: UserKey,
+    keep: Option<usize>,
+    rehearse: bool,
+) -> Result<Tidied, Failure> {
+    let mut session = Session::begin(drive, &Options::default(), cloud, key).await?;
+    if rehearse {
+        return session.rehearse(keep).await;
+    }
+    let (outcome, asked) = session.run(GOAL).await;
+    session.tell_of_the_commit();
+    let mut tidied = Tidied {
+        result: "saved".to_owned(),
+        steps: Vec::new(),
+        failure: None,
+        asked,
+    };
+    match outcome {
+        Outcome::Busy(holder) => {
+            tidied.result = format!("in use on {} by {}", holder.instance, holder.owner);
+        }
+        Outcome::Saved { .. } | Outcome::Unwound => {
+            if let Some(keep) = keep {
+                let gone = session.reconciler.thin(keep).await;
+                let gone = gone.map_err(|error| Failure::new(Exit::Failed, error))?;
+                tidied.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
+            }
+        }
+        outcome => {
+            tidied.failure = session.told(outcome).err();
+            "not finished".clone_into(&mut tidied.result);
+        }
+    }
+    Ok(tidied)
+}
+
+impl Session {
+    async fn rehearse(&mut self, keep: Option<usize>) -> Result<Tidied, Failure> {
+        let foreseen = self.reconciler.foresee(&GOAL, keep).await;
+        let (next, outdated) = foreseen.map_err(|error| Failure::new(Exit::Failed, error))?;
+        let mut failure = None;
+        let (result, mut steps) = match next {
+            Next::Do(steps) => (
+                "to be finished",
+                steps.iter().map(ToString::to_string).collect(),
+            ),
+            Next::Wait(what, _) => ("to be finished", vec![super::words::waiting(&what)]),
+            Next::Busy(_) => ("in use", Vec::new()),
+            Next::Done(_) => ("saved", Vec::new()),
+            Next::Stuck(stuck) => {
+                failure = self.told(Outcome::Stuck(stuck)).err();
+                ("not to be finished", Vec::new())
+            }
+        };
+        steps.extend(outdated.iter().map(ToString::to_string));
+        Ok(Tidied {
+            result: result.to_owned(),
+            steps,
+            failure,
+            asked: None,
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! Checkpoints: whether one may be taken of the drive in use, and which ones nobody needs any more.
+//!
+//! A checkpoint is crash-consistent, taken without a freeze, and stands for nothing: no deletion
+//! rests on it, a surviving volume wins over it, and so does any final snapshot of its generation.
+
+use crate::ec2::{SnapshotId, SnapshotState};
+
+use super::super::hosts::{Client, Mounted};
+use super::super::observed::{Observed, SeenVolume};
+use super::super::proof::{Failed, Superseded};
+use super::super::tags::SnapshotKind;
+use super::{Step, View};
+
+/// Why no checkpoint was taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Skipped {
+    /// This process does not hold a host that has the drive mounted, or cannot reach it.
+    #[error("the drive is not mounted on a host that answers")]
+    NotMounted,
+    /// The last one is not completed. EBS allows five at a time, and the last snapshot of a session
+    /// must not have to wait for them.
+    #[error("the last checkpoint {0} is not completed yet")]
+    Pending(SnapshotId),
+    /// EBS accepts one snapshot of a volume every 15 seconds.
+    #[error("the last snapshot was taken less than 15 s ago")]
+    TooSoon,
+}
+
+/// Where a checkpoint can be taken now: to be synced first, then snapshotted.
+pub(in super::super) fn checkpoint(view: &View) -> Result<Step, Skipped> {
+    let seen = view.seen;
+    let volume = mounted(seen).ok_or(Skipped::NotMounted)?;
+    let pending = seen
+        .snapshots_of(&volume.id)
+        .find(|snapshot| snapshot.state == SnapshotState::Pending);
+    if let Some(pending) = pending {
+        return Err(Skipped::Pending(pending.id.clone()));
+    }
+    let attempts = seen.me.attempts.iter();
+    let last = attempts
+        .filter(|attempt| attempt.volume == volume.id)
+        .map(|attempt| attempt.at)
+        .max();
+    if last.is_some_and(|last| view.now.since(last) < view.limits.snapshot_gap) {
+        return Err(Skipped::TooSoon);
+    }
+    Ok(Step::Snapshot {
+        volume: volume.id.clone(),
+        generation: volume.generation,
+        kind: SnapshotKind::Checkpoint,
+    })
+}
+
+/// The volume that is mounted on a host which this process holds.
+fn mounted(seen: &Observed) -> Option<&SeenVolume> {
+    seen.instances
+        .iter()
+        .filter(|instance| instance.is_live())
+        .filter_map(|instance| Some((instance, instance.view()?)))
+        .filter(|(_, view)| view.client == Client::Me && !view.closing)
+        .find_map(|(instance, view)| match &view.mounted {
+            Mounted::Volume(id) => seen
+                .held_by(&instance.id)
+                .find(|volume| volume.id == *id && !volume.is_unused()),
+            Mounted::Nothing | Mounted::Frozen(_) => None,
+        })
+}
+
+/// What can go while the drive is in use, or saved: superseded checkpoints, and failed ones. What
+/// could not be deleted once in this run is spared.
+pub(in super::super) fn thin(seen: &Observed) -> Vec<Step> {
+    let checkpoints = seen
+        .snapshots
+        .iter()
+        .filter(|snapshot| !seen.me.spared.contains(&snapshot.id))
+        .filter(|snapshot| snapshot.state != SnapshotState::Pending);
+    checkpoints
+        .filter_map(|snapshot| {
+            let superseded = Superseded::prove(seen, snapshot).map(Step::Thin);
+            superseded.or_else(|| {
+                let is_checkpoint = snapshot.kind == SnapshotKind::Checkpoint;
+                let failed = is_checkpoint.then(|| Failed::prove(seen, snapshot))?;
+                failed.map(Step::DeleteSnapshot)
+            })
+        })
+        .collect()
+}
+
+/// Completed final snapshots beyond the newest `keep` (at least one) of a drive that is wholly
+/// saved: no volume, nothing pending, nothing that cannot be read.
+pub(in super::super) fn outdated(seen: &Observed, keep: usize) -> Vec<Step> {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| !seen.me.spared.contains(&snapshot.id))
+        .filter_map(|snapshot| Superseded::prove_outdated(seen, snapshot, keep))
+        .map(Step::Thin)
+        .collect()
+}

@@ -1,0 +1,110 @@
+//! While the drive is in use: checkpoints, and clearing away what they supersede.
+
+use crate::ec2::SnapshotId;
+
+use super::super::event::Event;
+use super::super::hosts::{HostError, Hosts};
+use super::super::observed::{DEVICE, Observed};
+use super::super::plan::{self, Goal, Next, Skipped, Step};
+use super::{Reconciler, RunError};
+
+/// What came of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checkpoint {
+    /// It is being copied.
+    Taken(SnapshotId),
+    /// None was taken, for this reason; the next may be.
+    Skipped(Skipped),
+}
+
+impl<H: Hosts> Reconciler<H> {
+    /// Takes a checkpoint of the drive that this process has mounted: what is unwritten there is
+    /// synced, then a snapshot of kind `checkpoint` is asked for. Before that, checkpoints and
+    /// failures that are superseded are deleted; the newest two of the generation stay.
+    ///
+    /// To be called while the drive is in use, one call at a time. Nothing but [`Event::Checkpoint`]
+    /// and [`Event::CheckpointSkipped`] is told. An error is of this checkpoint alone: the session
+    /// goes on, and the next one is tried as if this had not been.
+    pub async fn checkpoint(&mut self) -> Result<Checkpoint, RunError> {
+        // On the heap: the futures of the SDK's calls are large.
+        Box::pin(self.take_checkpoint()).await
+    }
+
+    async fn take_checkpoint(&mut self) -> Result<Checkpoint, RunError> {
+        let began = self.clock.boot();
+        let seen = self.sweep().await?;
+        // First, for its proofs die young, and a sync may take long.
+        for step in plan::thin(&seen) {
+            self.act(&step, &seen).await?;
+        }
+        let now = self.clock.boot();
+        let step = match plan::checkpoint(&seen, now, &self.limits) {
+            Ok(step) => step,
+            Err(why) => {
+                self.tell(Event::CheckpointSkipped(why.clone()));
+                return Ok(Checkpoint::Skipped(why));
+            }
+        };
+        self.sync(&step, &seen).await?;
+        let made = self.act(&step, &seen).await?.unwrap_or_default();
+        let snapshot: SnapshotId = made
+            .parse()
+            .map_err(|_| RunError::Changed(format!("{made:?} is no snapshot")))?;
+        self.tell(Event::Checkpoint {
+            snapshot: snapshot.clone(),
+            took: self.clock.boot().since(began),
+        });
+        Ok(Checkpoint::Taken(snapshot))
+    }
+
+    async fn sync(&mut self, step: &Step, seen: &Observed) -> Result<(), RunError> {
+        let Step::Snapshot { volume, .. } = step else {
+            return Ok(());
+        };
+        let holder = seen.volume(volume).and_then(|volume| volume.holder());
+        let host = match holder {
+            Some(holder) => self.host(holder)?,
+            None => return Err(HostError::Unreachable(format!("{DEVICE} is gone")).into()),
+        };
+        Ok(self.hosts.sync(&host).await?)
+    }
+
+    /// What a run towards `goal` would begin with, once it had looked for long enough, and what
+    /// could be cleared away besides if the newest `keep` final snapshots are to stay. Nothing is
+    /// changed.
+    pub async fn foresee(
+        &mut self,
+        goal: &Goal,
+        keep: Option<usize>,
+    ) -> Result<(Next, Vec<Step>), RunError> {
+        loop {
+            let seen = Box::pin(self.sweep()).await?;
+            if seen.began.since(seen.first) >= self.limits.settle {
+                let next = plan::plan(goal, &seen, self.clock.boot(), &self.limits);
+                let outdated = keep.map(|keep| plan::outdated(&seen, keep));
+                return Ok((next, outdated.unwrap_or_default()));
+            }
+            tokio::time::sleep(self.limits.poll).await;
+        }
+    }
+
+    /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
+    /// at least; the answer is which went. To be called after a run that ended in
+    /// [`super::Outcome::Saved`].
+    pub async fn thin(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
+        let mut gone = Vec::new();
+        // Proofs die young: one look for each.
+        loop {
+            let seen = Box::pin(self.sweep()).await?;
+            let Some(step @ Step::Thin(superseded)) =
+                &plan::outdated(&seen, keep).into_iter().next()
+            else {
+                return Ok(gone);
+            };
+            Box::pin(self.act(step, &seen)).await?;
+            if self.memory.gone.contains(superseded.snapshot().as_str()) {
+                gone.push(superseded.snapshot().clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `xdrive gc`: finishes what killed, lost and forgotten sessions left, and lists the rest.
+//!
+//! Over all drives of this owner in this region, found by tags. Each is finished by the same loop
+//! that every session ends with, so nothing here decides what may be destroyed. What somebody uses
+//! is left alone: a host with a client, or one whose lease lasts. What cannot be finished or must
+//! not be guessed at (forks, things that cannot be read, root disks without an instance) is listed
+//! with what it costs.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use crate::cloud::Cloud;
+use crate::connect::tidy::{self, Tidied};
+use crate::drive::{DriveName, tags};
+use crate::ec2::{Instance, InstanceState, Tags};
+use crate::failure::{Exit, Failure};
+use crate::host::UserKey;
+use crate::list::{self, Entry};
+use crate::report::{self, Report};
+
+/// What is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    /// Only this drive.
+    pub drive: Option<DriveName>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// How many final snapshots of each drive stay; all if not given.
+    pub snapshots: Option<usize>,
+    /// One JSON document instead of text.
+    pub json: bool,
+}
+
+/// What became of one drive, and what is left of it.
+#[derive(Debug, Serialize)]
+struct Account {
+    drive: String,
+    result: String,
+    /// What was cleared away, or would be done.
+    steps: Vec<String>,
+    /// What a person has to look at.
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<Entry>,
+}
+
+/// Tidies up; the answer is the exit code: that of the worst that is left unfinished, else 0.
+pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, anyhow::Error::new(error));
+    let report = Report::stderr();
+    let owner = cloud.identity().await?.owner;
+    let (instances, volumes, snapshots) = cloud.ec2.everything().await.map_err(failed)?;
+    let all = instances.iter().map(|thing| &thing.tags);
+    let all = all.chain(volumes.iter().map(|thing| &thing.tags));
+    let all: Vec<&Tags> = all
+        .chain(snapshots.iter().map(|thing| &thing.tags))
+        .collect();
+    let names = drives(&all, &owner, order.drive.as_ref());
+    if let (Some(drive), true) = (&order.drive, names.is_empty()) {
+        return Err(Failure::no_drive(drive, &cloud.command));
+    }
+    let mut accounts = Vec::new();
+    let mut worst = None;
+    for name in names {
+        let tidied = match (name.parse::<DriveName>(), leased(&instances, &name, cloud)) {
+            (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
+            (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
+            (Ok(drive), None) => {
+                tidy::tidy(drive, cloud, key.clone(), order.snapshots, order.dry_run).await?
+            }
+        };
+        if let Some(failure) = &tidied.failure {
+            report.say(&failure.to_string());
+            worst = worse(worst, failure.exit);
+        }
+        accounts.push(Account {
+            drive: name,
+            result: tidied.result,
+            steps: tidied.steps,
+            notes: Vec::new(),
+            left: None,
+        });
+        if tidied.asked.is_some() {
+            worst = Some(Exit::Interrupted);
+            break;
+        }
+    }
+    for entry in list::entries(cloud).await? {
+        let account = accounts.iter_mut();
+        if let Some(account) = account.into_iter().find(|it| it.drive == entry.drive) {
+            account.notes = notes(&entry);
+            account.left = Some(entry);
+        }
+    }
+    print(&accounts, order)?;
+    Ok(worst.map_or(0, Exit::code))
+}
+
+/// The names of this owner's drives, in order.
+fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeSet<String> {
+    all.iter()
+        .filter(|tags| tags::owner(tags) == owner)
+        .filter_map(|tags| tags.get(tags::DRIVE))
+        .filter(|name| only.is_none_or(|only| only.as_str() == *name))
+        .cloned()
+        .collect()
+}
+
+/// Until when a running instance of the drive is kept, if one is: somebody left it so, or is there.
+fn leased(instances: &[Instance], drive: &str, cloud: &Cloud) -> Option<jiff::Timestamp> {
+    let is_live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
+    let now = cloud.clock.now();
+    instances
+        .iter()
+        .filter(|instance| is_live(instance.state))
+        .filter(|instance| instance.tags.get(tags::DRIVE).is_some_and(|it| it == drive))
+        .filter_map(|instance| tags::until(&instance.tags))
+        .filter(|until| *until > now)
+        .max()
+}
+
+fn left_alone(result: String) -> Tidied {
+    Tidied {
+        result,
+        steps: Vec::new(),
+        failure: None,
+        asked: None,
+    }
+}
+
+/// Stuck needs a person; anything else may pass by itself.
+fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
+    match known {
+        Some(Exit::Stuck) => known,
+        None => Some(new),
+        Some(_) if new == Exit::Stuck => Some(new),
+        Some(known) => Some(known),
+    }
+}
+
+fn notes(entry: &Entry) -> Vec<String> {
+    let mut notes: Vec<String> = entry
+        .lone_root_disks()
+        .map(|id| format!("root disk {id} belongs to no instance"))
+        .collect();
+    if entry.drive.contains(".fork-") {
+        notes.push("a line that was not chosen: kept until somebody deletes it".to_owned());
+    }
+    notes
+}
+
+fn print(accounts: &[Account], order: &Order) -> Result<(), Failure> {
+    let text = if order.json {
+        serde_json::to_string_pretty(accounts).map_err(anyhow::Error::from)? + "\n"
+    } else if accounts.is_empty() {
+        "nothing is left of any drive of yours\n".to_owned()
+    } else {
+        let would = if order.dry_run { "would " } else { "" };
+        accounts.iter().map(|account| account.text(would)).collect()
+    };
+    report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the list: {error}")))
+}
+
+impl Account {
+    fn text(&self, would: &str) -> String {
+        let mut text = format!("{}: {}\n", self.drive, self.result);
+        for step in &self.steps {
+            let _ = writeln!(text, "  {would}{step}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "  {note}");
+        }
+        text.push_str(&self.left.as_ref().map_or_else(String::new, Entry::text));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thing(drive: &str, owner: &str) -> Tags {
+        [(tags::DRIVE, drive), (tags::OWNER, owner)]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    #[test]
+    fn only_drives_of_this_owner_are_touched() {
+        let things = [thing("b", "me"), thing("a", "me"), thing("c", "other")];
+        let all: Vec<&Tags> = things.iter().collect();
+        let names = |only: Option<&str>| -> Vec<String> {
+            let only: Option<DriveName> = only.map(|name| name.parse().unwrap());
+            drives(&all, "me", only.as_ref()).into_iter().collect()
+        };
+        assert_eq!(names(None), ["a", "b"]);
+        assert_eq!(names(Some("b")), ["b"]);
+        assert_eq!(names(Some("c")), [""; 0]);
+    }
+
+    #[test]
+    fn stuck_outranks_what_may_pass_by_itself() {
+        assert_eq!(worse(None, Exit::TryAgain), Some(Exit::TryAgain));
+        assert_eq!(worse(Some(Exit::TryAgain), Exit::Stuck), Some(Exit::Stuck));
+        assert_eq!(worse(Some(Exit::Stuck), Exit::Failed), Some(Exit::Stuck));
+    }
+}
