@@ -96,7 +96,8 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                 let now = (clock.boot(), clock.now());
                 match ec2.tag(instance.as_str(), &tags::lease(now.1 + length)).await {
                     Ok(()) => {
-                        hold.refresh(length);
+                        // One that is gone is heard of above.
+                        let _ = hold.refresh(length);
                         renewed = now;
                         if std::mem::take(&mut has_failed) {
                             let _ = news.send(News::Renewed);

@@ -142,6 +142,7 @@ impl Hold {
     }
 
     /// The lease ends so long from now. Returns at once; false if the hold is gone.
+    #[must_use = "a hold that is gone refreshes nothing"]
     pub fn refresh(&self, lease: Duration) -> bool {
         self.lease.send(lease).is_ok()
     }

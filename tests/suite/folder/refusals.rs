@@ -126,6 +126,15 @@ const REFUSALS: &[(&str, &str)] = &[
         "InvalidInstanceID.NotFound",
     ),
     ("TerminateInstances", "MissingParameter"),
+    ("RebootInstances", "MissingParameter"),
+    (
+        "RebootInstances InstanceId.1=RUNNING InstanceId.2=i-00000000000000009",
+        "InvalidInstanceID.NotFound",
+    ),
+    (
+        "RebootInstances InstanceId.1=RUNNING InstanceId.2=TERMINATED",
+        "IncorrectState",
+    ),
     (
         "AttachVolume VolumeId=FREE InstanceId=RUNNING",
         "MissingParameter",

@@ -113,10 +113,10 @@ async fn a_lead_and_two_guests_keep_the_lease_and_hear_of_each_other() {
 
     // A guest makes no lease shorter; the lead does.
     let left = || async { machine.host.look().await.unwrap().lease.unwrap().as_secs() };
-    assert!(guest.refresh(Duration::from_secs(3000)));
+    assert!(guest.refresh(Duration::from_mins(50)));
     soon(async { while left().await <= 2000 {} }).await;
     assert!(guest.refresh(Duration::from_secs(10)));
-    assert!(lead.refresh(Duration::from_secs(1500)));
+    assert!(lead.refresh(Duration::from_mins(25)));
     soon(async { while left().await > 1500 {} }).await;
     assert!(left().await > 1400);
 
@@ -139,11 +139,11 @@ async fn a_session_that_comes_back_takes_its_own_place() {
         let order = HoldOrder {
             client: "s1 late me",
             role,
-            lease: Duration::from_secs(900),
+            lease: Duration::from_mins(15),
         };
         let mut back = machine.host.hold(&order).await.unwrap();
         soon(async { while silent.event().await.is_some() {} }).await;
-        assert!(!silent.refresh(Duration::from_secs(900)));
+        assert!(!silent.refresh(Duration::from_mins(15)));
         until_clients(&mut back, 1).await;
         let clients = machine.host.look().await.unwrap().clients;
         assert_eq!(clients, [(role, "s1 late me".to_owned())]);

@@ -7,7 +7,7 @@ use xdrive::host::container::Came;
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{Committed, Host, Image, Role};
 
-use super::machine::{Disk, Machine, hold, order};
+use super::machine::{Disk, Machine, hold, order, soon};
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
@@ -172,4 +172,39 @@ async fn whoever_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_
     // Nobody writes any more: the device can be had alone.
     let device = Machine::device(&disk);
     machine.sh(&format!("e2fsck -fn {device}")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_close_goes_on_when_its_caller_is_gone_and_is_taken_up_when_it_was_killed() {
+    for kill in [None, Some("pkill -KILL -f '/close$'")] {
+        let disk = Disk::new(1024);
+        let mut machine = Machine::boot().await;
+        machine.attach(&disk);
+        machine.mount_blank(&disk).await;
+        let image = Image::Loaded(machine.load_image().await);
+        machine.start(image, &[]).await;
+        // A program that does not heed anything keeps the close busy for ten seconds.
+        machine
+            .sh("docker exec -d xdrive-demo sh -c 'trap \"\" TERM HUP; echo > /work/on; while :; do sleep 1; done'; \
+                 until [ -e /v1/work/on ]; do sleep 0.02; done")
+            .await;
+        let caller = Host::contact(machine.login().await).await.unwrap().0;
+        let close = tokio::spawn(async move { caller.close("test").await.map(drop) });
+        soon(async { while machine.host.look().await.unwrap().closing.is_none() {} }).await;
+        close.abort();
+        if let Some(kill) = kill {
+            machine.sh(kill).await;
+        }
+        assert!(!machine.host.look().await.unwrap().unmounted);
+        let unmounted = async {
+            while !machine.host.look().await.unwrap().unmounted {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), unmounted)
+            .await
+            .expect("nobody closes");
+        assert!(disk.is_clean());
+    }
 }

@@ -12,7 +12,7 @@ use super::machine::{Disk, Machine, soon};
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
 /// From the end of what the machine waits for until it is off: close, shutdown, a busy computer.
-const ENDING: Duration = Duration::from_secs(60);
+const ENDING: Duration = Duration::from_mins(1);
 
 /// A machine that works on a drive, its container included, and the drive.
 async fn at_work(margin: u64) -> (Machine, Disk) {

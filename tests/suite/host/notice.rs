@@ -165,3 +165,25 @@ async fn a_notice_makes_a_close_hurry_that_is_at_work_already() {
     );
     assert!(disk.is_clean());
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn what_was_not_written_yet_reaches_the_volume_in_time() {
+    let gib = std::env::var("XDRIVE_TEST_DIRTY_GIB").map_or(1, |gib| gib.parse().unwrap());
+    let disk = Disk::new((gib + 1) * 1024);
+    let machine = machine_with(&disk).await;
+    machine
+        .sh(&format!(
+            "dd if=/dev/zero of=/v1/work/all bs=1M count={} 2> /dev/null",
+            gib << 10
+        ))
+        .await;
+    let dirty = machine.sh("grep ^Dirty: /proc/meminfo").await;
+    let took = notice(&machine, NOTICE).await;
+    println!(
+        "unmounted {:.1} s after the notice, {gib} GiB just written ({})",
+        took.as_secs_f64(),
+        dirty.trim()
+    );
+    assert!(disk.is_clean());
+}
