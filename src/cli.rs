@@ -22,7 +22,7 @@ Exit codes:
    69  something needed is not here: a program, an image, a drive asked for by name
    75  not now: the drive is in use, no capacity, or the save is unfinished
    76  stuck: nothing was destroyed, a person has to choose
-   77  not allowed: --local needs root
+   77  not allowed: --local needs root, another caller's drive --shared
    78  a configuration, key or state file cannot be used as it is
   129  ended by a closed terminal, after saving; 143: ended by SIGTERM
   130  ended by Ctrl-C; undone or saved
@@ -117,6 +117,14 @@ pub struct Connect {
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]
     pub from: Option<Head>,
 
+    /// Do not join a session that has the drive elsewhere; end with code 75 instead.
+    #[arg(long)]
+    pub no_join: bool,
+
+    /// Use the drive although another caller (IAM user or role) used it last, or uses it now.
+    #[arg(long)]
+    pub shared: bool,
+
     /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -140,6 +148,10 @@ pub struct Stop {
     /// The drive to save.
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
+
+    /// Save it although another caller (IAM user or role) used it last, or uses it now.
+    #[arg(long)]
+    pub shared: bool,
 }
 
 /// `xdrive gc`.

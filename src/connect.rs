@@ -10,12 +10,16 @@
 //! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
+mod check;
 mod container;
 mod cost;
 mod ending;
 mod hosts;
 mod inside;
+mod join;
 mod lease;
+mod leave;
+mod login;
 pub mod tidy;
 mod vigil;
 mod way;
@@ -34,18 +38,21 @@ use crate::config::Options;
 use crate::drive::event::Event;
 use crate::drive::reconcile::Pool;
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::drive::{DriveName, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{Instance, Market};
+use crate::drive::tags::Settings;
+use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
+use crate::ec2::{GibiBytes, Instance, Market, VolumeId};
 use crate::failure::{Exit, Failure};
-use crate::host::UserKey;
 use crate::host::escape::Question;
+use crate::host::{Line, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
 
+use container::Inside;
 use cost::Cost;
+use ending::code_of;
 use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
+use join::Joined;
 use lease::{News, Terms};
 use way::Way;
 use words::Teller;
@@ -66,6 +73,10 @@ pub struct Request {
     pub options: Options,
     /// The choice between two lines, if one was made.
     pub from: Option<Head>,
+    /// Whether a session that another laptop has is left alone.
+    pub no_join: bool,
+    /// Whether the drive may be another caller's.
+    pub shared: bool,
     /// The command to run, word by word; an interactive shell if it is empty.
     pub command: Vec<String>,
 }
@@ -113,6 +124,10 @@ struct Session {
     report: Report,
     signals: Signals,
     reconciler: Reconciler<SshHosts>,
+    /// Who calls.
+    owner: String,
+    /// Whether somebody has said that this session shall wait for others to end.
+    is_patient: bool,
     /// What the hosts have to say.
     news: mpsc::UnboundedReceiver<News>,
     /// Whether anything was made, changed or ended.
@@ -122,54 +137,54 @@ struct Session {
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
 /// that of what ended it.
 pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
-    let Request {
-        drive,
-        options,
-        from,
-        command,
-    } = request;
-    check_drive(&drive, &options, &cloud).await?;
-    let mut session = Session::begin(drive, &options, &cloud, key).await?;
-
-    let goal = Goal::Ready { from };
-    let (outcome, asked) = session.run(goal).await;
-    let Outcome::Ready {
-        instance,
-        volume,
-        generation,
-    } = outcome
-    else {
-        return session.not_ready(outcome, asked);
-    };
-    let joined = session
-        .reconciler
-        .hosts()
-        .join(&instance, &volume, generation);
-    let ending = match (asked, joined.await) {
-        (Some(signal), _) => Ending::Asked(signal),
-        (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
-        (None, Ok(())) => {
-            session
-                .be_inside(&instance, &options, &cloud, &command)
-                .await
+    cloud.check_machine()?;
+    let mut session = Session::begin(request.drive.clone(), &request.options, &cloud, key).await?;
+    session
+        .check(&cloud, Some(&request.options), request.shared)
+        .await?;
+    let is_shell = request.command.is_empty();
+    let (host, ending) = loop {
+        let from = request.from.clone();
+        let (outcome, asked) = session.run(Goal::Ready { from }).await;
+        match (outcome, asked) {
+            (
+                Outcome::Ready {
+                    instance,
+                    volume,
+                    generation,
+                },
+                asked,
+            ) => {
+                let mounted = (&volume, generation);
+                let ending = session
+                    .lead(&instance, mounted, asked, &request, &cloud)
+                    .await;
+                break (instance, ending);
+            }
+            (Outcome::Busy(holder), None) => match session.join(&holder, &request, &cloud).await? {
+                Joined::Ended(host, ending) => break (host, ending),
+                Joined::Asked(signal) => return Ok(code_of(signal)),
+                Joined::Over => {}
+            },
+            (outcome, asked) => return session.not_ready(outcome, asked),
         }
     };
-    if matches!(ending, Ending::Detached) {
-        let keep = options.keep.unwrap_or(DETACHED);
-        return session.leave_running(&instance, keep, &cloud).await;
+    if matches!(ending, Ending::Detached) && !session.is_one_of_several_guests(&host).await {
+        let keep = request.options.keep.unwrap_or(DETACHED);
+        return session.leave_running(&host, keep, &cloud).await;
     }
-    let (outcome, _) = session
-        .run(Goal::Saved {
-            even_if_used: false,
-        })
-        .await;
-    session.tell_of_the_commit();
-    session.finish(ending, outcome)
+    session.leave(&host, ending, is_shell).await
 }
 
 /// Saves a drive from anywhere; the answer is the exit code.
-pub async fn stop(drive: DriveName, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+pub async fn stop(
+    drive: DriveName,
+    shared: bool,
+    cloud: Cloud,
+    key: UserKey,
+) -> Result<u8, Failure> {
     let mut session = Session::begin(drive, &Options::default(), &cloud, key).await?;
+    session.check(&cloud, None, shared).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.tell_of_the_commit();
@@ -212,9 +227,11 @@ impl Session {
             clock: cloud.clock.clone(),
             news: tell,
         };
+        let identity = cloud.identity().await?;
+        let owner = identity.owner.clone();
         let reconciler = Reconciler::new(
             drive.clone(),
-            cloud.identity().await?,
+            identity,
             cloud.ec2.clone(),
             SshHosts::new(key, terms),
             cloud.clock.clone(),
@@ -233,6 +250,8 @@ impl Session {
             report,
             signals,
             reconciler,
+            owner,
+            is_patient: false,
             news,
             acted,
         })
@@ -273,58 +292,85 @@ impl Session {
         }
     }
 
-    /// From a mounted drive to the end of the shell or command in its container.
-    async fn be_inside(
+    /// From a drive that is ready to the end of the shell or command, unless somebody `asked` for
+    /// the end before.
+    async fn lead(
         &mut self,
-        instance: &Instance,
-        options: &Options,
+        host: &Instance,
+        (volume, generation): (&VolumeId, Generation),
+        asked: Option<Signal>,
+        request: &Request,
         cloud: &Cloud,
-        command: &[String],
     ) -> Ending {
+        let found = self.reconciler.hosts().find(host, volume, generation);
+        match (asked, found.await) {
+            (Some(signal), _) => Ending::Asked(signal),
+            (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
+            (None, Ok(())) => self.be_inside(host, request, cloud).await,
+        }
+    }
+
+    /// From a mounted drive to the end of the shell or command in its container.
+    async fn be_inside(&mut self, instance: &Instance, request: &Request, cloud: &Cloud) -> Ending {
         let hosts = self.reconciler.hosts();
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
             let id = &instance.id;
             return Ending::Failed(anyhow!("the connection to {id} was lost").into());
         };
-        let size = mounted.size;
+        let gibibytes = u32::try_from(mounted.size >> 30).unwrap_or(u32::MAX);
         let enter = container::enter(
             &self.drive,
-            ssh,
-            host,
+            hosts.session(),
+            (ssh, host),
             mounted,
-            options,
+            &request.options,
             &cloud.image,
             &self.report,
         );
-        let mut ticking = pin!(self.report.keep_ticking());
-        let mut enter = Box::pin(enter);
-        let inside = loop {
-            tokio::select! {
-                inside = &mut enter => break inside,
-                () = &mut ticking => {}
-                signal = self.signals.next() => match signal {
-                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                        return Ending::Asked(signal);
+        let inside = {
+            let mut ticking = pin!(self.report.keep_ticking());
+            let mut enter = Box::pin(enter);
+            loop {
+                tokio::select! {
+                    inside = &mut enter => break inside,
+                    () = &mut ticking => {}
+                    signal = self.signals.next() => match signal {
+                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
+                            return Ending::Asked(signal);
+                        }
+                        Signal::Suspend => self.report.suspend(),
+                        Signal::Resize | Signal::Continue => {}
                     }
-                    Signal::Suspend => self.report.suspend(),
-                    Signal::Resize | Signal::Continue => {}
                 }
             }
         };
-        drop(enter);
-        let (mut inside, line) = match inside {
+        let (inside, line) = match inside {
             Ok(inside) => inside,
             Err(failure) => return Ending::Failed(failure),
         };
+        self.stay(instance, gibibytes, inside, line, request, cloud)
+            .await
+    }
+
+    /// In the container, to the end of the shell or command, or of the host. The drive has `size`.
+    async fn stay(
+        &mut self,
+        instance: &Instance,
+        size: GibiBytes,
+        mut inside: Inside,
+        line: Line,
+        request: &Request,
+        cloud: &Cloud,
+    ) -> Ending {
+        let command = &request.command;
         let hint = format!("{} connect {}", self.command, self.drive);
         let (stop, stopped) = oneshot::channel();
         let mut vigil = pin!(vigil::keep(&mut self.news, &self.report, stopped));
         let middle = async {
             if command.is_empty() {
-                let lease = options.keep.unwrap_or(LEASE);
+                let lease = request.options.keep.unwrap_or(LEASE);
                 self.report.say(&way::rule(lease, cloud.limits.grace));
-                let gibibytes = u32::try_from(size >> 30).unwrap_or(u32::MAX);
-                let cost = Cost::of(instance, gibibytes, &cloud.ec2, &cloud.clock);
+                let cost = Cost::of(instance, size, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {
                     Question::Forwards => forwards(),
@@ -355,41 +401,5 @@ impl Session {
             Some(ending) = &mut vigil => return ending,
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
-    }
-}
-
-/// Refuses what cannot work, before anything is launched for it: without a machine image, a new
-/// drive without an image for its container, a drive that would have to shrink.
-async fn check_drive(drive: &DriveName, options: &Options, cloud: &Cloud) -> Result<(), Failure> {
-    cloud.check_machine()?;
-    let failed = |error| Failure::new(Exit::Failed, error);
-    let name = drive.as_str();
-    let volumes = cloud.ec2.volumes(name).await.map_err(failed)?;
-    let snapshots = cloud.ec2.snapshots(name).await.map_err(failed)?;
-    let volumes = volumes
-        .iter()
-        .filter(|volume| {
-            matches!(
-                tags::read_volume(&volume.tags),
-                Ok(VolumeTags::Drive { .. })
-            )
-        })
-        .map(|volume| volume.size);
-    let largest = volumes
-        .chain(snapshots.iter().map(|snapshot| snapshot.size))
-        .max();
-    let Some(largest) = largest else {
-        return match options.image {
-            Some(_) => Ok(()),
-            None => container::check_default(&cloud.image),
-        };
-    };
-    match options.size {
-        Some(size) if size < largest => Err(Failure::new(
-            Exit::Usage,
-            anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),
-        )
-        .hint(format!("leave --size away, or make it {largest} or more"))),
-        _ => Ok(()),
     }
 }

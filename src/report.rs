@@ -73,6 +73,11 @@ impl Report {
         lock(&self.0).line(line);
     }
 
+    /// A question, which stays open on its line.
+    pub fn ask(&self, question: &str) {
+        lock(&self.0).ask(question);
+    }
+
     /// Stops xdrive as Ctrl-Z does, without a spinner in the shell's way, until it is continued.
     pub fn suspend(&self) {
         lock(&self.0).hide();
@@ -125,6 +130,11 @@ impl Board {
         };
         let _ = std::io::stderr().write_all(line.as_bytes());
         self.tick();
+    }
+
+    fn ask(&mut self, question: &str) {
+        self.hide();
+        let _ = std::io::stderr().write_all(format!("{question} ").as_bytes());
     }
 
     fn tick(&mut self) {

@@ -31,7 +31,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             let paths = Paths::find(cli.local_dir)?;
             runtime()?.block_on(async {
                 let cloud = Cloud::open(cli.local, &paths).await?;
-                connect::stop(typed.drive, cloud, key(&paths)?).await
+                connect::stop(typed.drive, typed.shared, cloud, key(&paths)?).await
             })
         }
         Command::List(typed) => {
@@ -189,6 +189,8 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         drive: typed.drive,
         options: Options::choose(flags, Config::read(paths)?),
         from: typed.from,
+        no_join: typed.no_join,
+        shared: typed.shared,
         command: typed.command,
     })
 }

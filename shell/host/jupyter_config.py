@@ -1,23 +1,30 @@
 """Jupyter's settings in the container: who may come in, and where it begins.
 
-The token is a file on a tmpfs, read again at every request: each session has a new one, while the
-server and its kernels go on. It is never on a command line, in the environment, in a log or in an
-image; neither are the cookie secret and the runtime files, which are on the same tmpfs.
+The tokens are files on a tmpfs, read again at every request: each session has a new one, also those
+that joined another, while the server and its kernels go on. They are never on a command line, in
+the environment, in a log or in an image; neither are the cookie secret and the runtime files, which
+are on the same tmpfs.
 
 Without token or cookie every page is 403, also those that Jupyter would answer with a redirect to
 its login page: there is nothing to log in with but the token.
 """
 
+import os
+
 from jupyter_server.auth.identity import IdentityProvider
 from tornado import web
 from traitlets import default
 
-TOKEN = "/run/xdrive/token"
+TOKENS = "/run/xdrive/tokens"
 
 
-def read_token():
-    with open(TOKEN) as file:
-        return file.read().strip()
+def read_tokens():
+    tokens = []
+    for name in os.listdir(TOKENS):
+        with open(os.path.join(TOKENS, name)) as file:
+            tokens.append(file.read().strip())
+    # What a session that ended leaves is empty, and lets nobody in.
+    return [token for token in tokens if token]
 
 
 class TokenFile(IdentityProvider):
@@ -26,13 +33,20 @@ class TokenFile(IdentityProvider):
 
     @default("token")
     def _token_default(self):
-        return read_token()
+        return read_tokens()[0]
 
     def get_user(self, handler):
         return self._known_user(handler)
 
     async def _known_user(self, handler):
-        self.token = read_token()
+        tokens = read_tokens()
+        given = self.get_token(handler)
+        # Jupyter knows one token: the one that is given, if it is good, else one that is not given.
+        # None at all would open the door to everybody.
+        if given in tokens:
+            self.token = given
+        elif tokens:
+            self.token = tokens[0]
         user = await self._get_user(handler)
         if user is None:
             # As in JupyterHandler.prepare: the error page asks for both.

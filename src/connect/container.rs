@@ -78,8 +78,8 @@ pub(super) fn check_default(path: &Path) -> Result<(), Failure> {
 /// and the port are opened while the container starts.
 pub(super) async fn enter(
     drive: &DriveName,
-    ssh: &Ssh,
-    host: &Host,
+    session: &str,
+    (ssh, host): (&Ssh, &Host),
     mounted: &Mounted,
     options: &Options,
     default: &Path,
@@ -106,29 +106,61 @@ pub(super) async fn enter(
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
-    let mut inside = Inside {
-        host: host.clone(),
-        container,
-        notebook: None,
-        jupyter: JoinSet::new(),
-    };
-    let opened = match forward {
-        Ok(forward) => inside.open_jupyter(forward, port, report).await,
-        Err(error) => Err(error.into()),
-    };
-    if let Err(error) = opened {
-        // A notebook that does not come up is no reason to lose a shell.
-        report.say(&format!("no Jupyter: {error:#}"));
-    }
+    let inside = Inside::open(host, session, container, forward, port, report).await;
+    Ok((inside, line.map_err(anyhow::Error::from)?))
+}
+
+/// The same where another session has the container up: `port` is Jupyter's here.
+pub(super) async fn join(
+    ssh: &Ssh,
+    host: &Host,
+    container: Container,
+    session: &str,
+    port: Option<u16>,
+    report: &Report,
+) -> Result<(Inside, Line), Failure> {
+    let port = port.unwrap_or(JUPYTER);
+    let (forward, line) = tokio::join!(
+        Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into()),
+        Line::open(ssh),
+    );
+    let inside = Inside::open(host, session, container, forward, port, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }
 
 impl Inside {
+    /// In `container`, with Jupyter if that can be had: a notebook that does not come up is no
+    /// reason to lose a shell.
+    async fn open(
+        host: &Host,
+        session: &str,
+        container: Container,
+        forward: Result<Forward, impl Into<anyhow::Error>>,
+        wanted: u16,
+        report: &Report,
+    ) -> Self {
+        let mut inside = Self {
+            host: host.clone(),
+            container,
+            notebook: None,
+            jupyter: JoinSet::new(),
+        };
+        let opened = match forward {
+            Ok(forward) => inside.open_jupyter(session, forward, wanted, report).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = opened {
+            report.say(&format!("no Jupyter: {error:#}"));
+        }
+        inside
+    }
+
     /// Starts Jupyter if the image has it; the port takes connections at once, and they wait until
     /// it is up. The prompt waits only for the answer whether the image has it, and only the first
     /// time.
     async fn open_jupyter(
         &mut self,
+        session: &str,
         forward: Forward,
         wanted: u16,
         report: &Report,
@@ -137,6 +169,7 @@ impl Inside {
         forward.set_starting(true);
         forward.retarget(address);
         let notebook = Arc::new(Notebook {
+            session: session.to_owned(),
             token: token()?,
             forward,
             wanted,
@@ -199,6 +232,8 @@ impl Inside {
 
 /// Jupyter in the container, and the port that leads there for as long as this lives.
 struct Notebook {
+    /// Whose token it is.
+    session: String,
     token: String,
     forward: Forward,
     /// The port that was asked for.
@@ -213,7 +248,7 @@ struct Notebook {
 impl Notebook {
     /// Lets the token in, and starts Jupyter if it does not run; false if the image has none.
     async fn start(&self, host: &Host) -> Result<bool, HostError> {
-        let Some(address) = host.jupyter(&self.token).await? else {
+        let Some(address) = host.jupyter(&self.session, &self.token).await? else {
             return Ok(false);
         };
         self.forward.retarget(address);

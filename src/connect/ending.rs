@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use crate::cloud::Cloud;
-use crate::drive::reconcile::{Failure as RunFailure, RunError};
+use crate::drive::reconcile::{Failure as RunFailure, Holder, RunError};
 use crate::drive::{Left, Outcome, Stuck};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
@@ -79,21 +79,9 @@ impl Session {
     /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
     pub(super) fn finish(&self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
         let saved = self.told(outcome);
-        let code = match ending {
-            Ending::Failed(failure) => {
-                if let Err(unsaved) = saved {
-                    self.report.say(&unsaved.to_string());
-                }
-                return Err(failure);
-            }
-            Ending::Exit(code) => code,
-            Ending::Asked(signal) => code_of(signal),
-            Ending::Detached => 0,
-            Ending::Closed(reason) => {
-                let failure = Failure::new(
-                    Exit::Disconnected,
-                    anyhow!("the host closed the drive: {reason}"),
-                );
+        let code = match Self::code(ending) {
+            Ok(code) => code,
+            Err(failure) => {
                 if let Err(unsaved) = saved {
                     self.report.say(&unsaved.to_string());
                 }
@@ -113,6 +101,40 @@ impl Session {
                 Ok(code)
             }
         }
+    }
+
+    /// The exit code of an ending whose drive needs nothing more.
+    pub(super) fn code(ending: Ending) -> Result<u8, Failure> {
+        Ok(match ending {
+            Ending::Exit(code) => code,
+            Ending::Asked(signal) => code_of(signal),
+            Ending::Detached => 0,
+            Ending::Closed(reason) => {
+                return Err(Failure::new(
+                    Exit::Disconnected,
+                    anyhow!("the host closed the drive: {reason}"),
+                ));
+            }
+            Ending::Failed(failure) => return Err(failure),
+        })
+    }
+
+    /// Somebody else has the drive.
+    pub(super) fn busy(&self, holder: &Holder) -> Failure {
+        let drive = &self.drive;
+        Failure::new(
+            Exit::TryAgain,
+            anyhow!(
+                "{drive} is in use on {} by another xdrive of {}, since {}",
+                holder.instance,
+                holder.owner,
+                holder.since
+            ),
+        )
+        .hint(format!(
+            "leave that session, or save it from here: {} stop {drive}",
+            self.command
+        ))
     }
 
     /// What came of the save, said or as a failure.
@@ -156,19 +178,7 @@ impl Session {
                 "the next run does the rest, for example: {} stop {drive}",
                 self.command
             ))),
-            Outcome::Busy(holder) => Err(Failure::new(
-                Exit::TryAgain,
-                anyhow!(
-                    "{drive} is in use on {} by another xdrive of {}, since {}",
-                    holder.instance,
-                    holder.owner,
-                    holder.since
-                ),
-            )
-            .hint(format!(
-                "leave that session, or save it from here: {} stop {drive}",
-                self.command
-            ))),
+            Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
             Outcome::Failed(failure) => Err(self.failed(failure)),
             Outcome::Ready { .. } | Outcome::Parked { .. } => Ok(()),

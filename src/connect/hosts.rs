@@ -5,7 +5,6 @@
 //! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,12 +18,10 @@ use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts::{self, Oddity};
 use crate::host::scripts::{self, HoldOrder, Host, Role};
-use crate::host::{HostKey, Ssh, Target, UserKey};
+use crate::host::{HostKey, Ssh, UserKey};
 
-use super::lease::{Lease, Terms};
-
-/// A host that has not answered by then does not answer now.
-const ANSWER: Duration = Duration::from_secs(3);
+use super::lease::{Lease, Terms, extend};
+use super::login::{ANSWER, Login, Refusal};
 
 /// How long the attached volume may take to appear inside (AWS: under a second, mostly).
 const DEVICE: Duration = Duration::from_secs(30);
@@ -37,13 +34,9 @@ const LEAVING: Duration = Duration::from_millis(200);
 /// How long a new host waits for its first client: longer than any boot takes.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
-/// Where xdrive logs in: the boot script lets its key in as root on every distribution.
-const PORT: u16 = 22;
-const USER: &str = "root";
-
 /// The hosts of one session.
 pub(super) struct SshHosts {
-    key: UserKey,
+    login: Login,
     terms: Terms,
     /// How this session's leases are asked for, once it has claimed a host.
     client: Option<Attachment>,
@@ -66,6 +59,8 @@ struct Link {
 /// How this session is attached to its hosts.
 #[derive(Debug, Clone)]
 struct Attachment {
+    /// In which part.
+    role: Role,
     /// What tells it from others, and people who it is: session, time, owner.
     line: String,
     /// How long a host lives without a sign of life of it.
@@ -82,7 +77,7 @@ impl Link {
     ) -> Result<(), facts::HostError> {
         let order = HoldOrder {
             client: &client.line,
-            role: Role::Lead,
+            role: client.role,
             lease: client.lease,
         };
         let hold = self.host.hold(&order).await?;
@@ -99,7 +94,7 @@ impl Link {
 impl SshHosts {
     pub(super) fn new(key: UserKey, terms: Terms) -> Self {
         Self {
-            key,
+            login: Login::new(key, terms.ec2.clone(), terms.clock.clone()),
             terms,
             client: None,
             other: None,
@@ -121,8 +116,9 @@ impl SshHosts {
     }
 
     /// Finds out what is mounted, and which shell goes on, on a host that another session mounted
-    /// and left behind; nothing if this session mounted it itself. Changes nothing there: the drive is mounted already.
-    pub(super) async fn join(
+    /// and left behind; nothing if this session mounted it itself. Changes nothing there: the drive
+    /// is mounted already.
+    pub(super) async fn find(
         &mut self,
         host: &Instance,
         volume: &VolumeId,
@@ -184,8 +180,69 @@ impl SshHosts {
         Ok(until)
     }
 
+    /// Joins whoever has `host`: attaches this session as a guest, which keeps the lease from
+    /// ending before `lease` is over, and makes no longer one shorter.
+    pub(super) async fn visit(
+        &mut self,
+        host: &Instance,
+        session: &SessionId,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<(), HostError> {
+        self.host(host).await?;
+        let client = Attachment {
+            role: Role::Guest,
+            line: self.line(session, owner),
+            lease,
+        };
+        extend(&self.terms, &host.id, lease)
+            .await
+            .map_err(|error| HostError::Failed(error.to_string()))?;
+        if let Some(link) = self.links.get_mut(&host.id) {
+            link.attach(&host.id, client.clone(), &self.terms)
+                .await
+                .map_err(translated)?;
+        }
+        self.client = Some(client);
+        Ok(())
+    }
+
+    /// Asks a host what it knows.
+    pub(super) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
+        Ok(self.look(host).await?.1)
+    }
+
+    /// Why a host does not let this laptop in, if that is so.
+    pub(super) fn barred(&self, host: &InstanceId) -> Option<&str> {
+        self.login.barred(host)
+    }
+
+    /// Whether this session leads there.
+    pub(super) fn leads(&self, host: &InstanceId) -> bool {
+        let is_held = self.links.get(host).is_some_and(Link::is_held);
+        let client = self.client.as_ref();
+        is_held && client.is_some_and(|client| client.role == Role::Lead)
+    }
+
+    /// Whether a client's line is this session's.
+    pub(super) fn is_own(&self, line: &str) -> bool {
+        !self.session().is_empty() && session_of(line) == self.session()
+    }
+
+    /// Is attached to a host no longer; the connection stays.
+    pub(super) fn let_go(&mut self, host: &InstanceId) {
+        if let Some(link) = self.links.get_mut(host) {
+            link.lease = None;
+        }
+    }
+
+    /// This session in one line: what tells it from others, and people who it is.
+    fn line(&self, session: &SessionId, owner: &str) -> String {
+        format!("{session} {} {owner}", self.terms.clock.now())
+    }
+
     /// This session, as its hosts know it; empty before it has claimed one.
-    fn session(&self) -> &str {
+    pub(super) fn session(&self) -> &str {
         self.client
             .as_ref()
             .map_or("", |client| session_of(&client.line))
@@ -201,12 +258,11 @@ impl SshHosts {
         if let Some(link) = self.links.get(&host.id) {
             return Ok(link.host.clone());
         }
-        self.look(host).await.map(|(host, _)| host)
+        Ok(self.look(host).await?.0)
     }
 
     /// Asks over the connection there is, else over a new one.
-    async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), HostError> {
-        let unreachable = |why: &str| HostError::Unreachable(why.to_owned());
+    async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
         if let Some(link) = self.links.get(&host.id) {
             match timeout(ANSWER, link.host.look()).await {
                 Ok(Ok(contact)) => return Ok((link.host.clone(), contact)),
@@ -214,28 +270,7 @@ impl SshHosts {
                 Ok(Err(_)) | Err(_) => drop(self.links.remove(&host.id)),
             }
         }
-        let address = host
-            .address
-            .ok_or_else(|| unreachable("it has no address"))?;
-        let target = Target {
-            address: SocketAddr::new(address, PORT),
-            user: USER.to_owned(),
-            host_key: host
-                .tags
-                .get(tags::HOST_KEY)
-                .ok_or_else(|| unreachable("it has no recorded host key"))?
-                .clone(),
-        };
-        let attempt = async {
-            let ssh = Ssh::connect(&target, self.key.private())
-                .await
-                .map_err(|error| HostError::Unreachable(error.to_string()))?;
-            let (scripts, contact) = Host::contact(ssh.clone()).await.map_err(translated)?;
-            Ok((ssh, scripts, contact))
-        };
-        let (ssh, scripts, contact) = timeout(ANSWER, attempt)
-            .await
-            .map_err(|_| unreachable("it did not answer in time"))??;
+        let (ssh, scripts, contact) = self.login.enter(host).await?;
         let link = Link {
             ssh,
             host: scripts.clone(),
@@ -291,7 +326,7 @@ impl Hosts for SshHosts {
         let user_data = boot::user_data(&BootOrder {
             host_private_key: host_key.private,
             host_public_key: host_key.public.clone(),
-            authorized_keys: self.key.public().to_owned(),
+            authorized_keys: self.login.key().public().to_owned(),
             first_sign: FIRST_SIGN,
             watch: Watch::default(),
         })
@@ -306,8 +341,10 @@ impl Hosts for SshHosts {
     async fn contact(&mut self, host: &Instance) -> Contact {
         let mut tries = LEAVING_TRIES;
         loop {
-            let Ok((_, contact)) = self.look(host).await else {
-                return Contact::Unreachable;
+            let contact = match self.look(host).await {
+                Ok((_, contact)) => contact,
+                Err(Refusal::Unreachable(_)) => return Contact::Unreachable,
+                Err(Refusal::Barred(_)) => return Contact::Barred,
             };
             let attached = contact.attached.clone();
             let view = self.view(&host.id, contact);
@@ -335,13 +372,14 @@ impl Hosts for SshHosts {
         lease: Duration,
     ) -> Result<(), HostError> {
         self.host(host).await?;
+        let client = Attachment {
+            role: Role::Lead,
+            line: self.line(session, owner),
+            lease,
+        };
         let link = self.links.get_mut(&host.id);
         let Some(link) = link.filter(|link| !link.is_held()) else {
             return Ok(());
-        };
-        let client = Attachment {
-            line: format!("{session} {} {owner}", self.terms.clock.now()),
-            lease,
         };
         match link.attach(&host.id, client.clone(), &self.terms).await {
             // A closing host takes no client any more, and needs none to be closed again.
@@ -379,7 +417,7 @@ impl Hosts for SshHosts {
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         let scripts = self.host(host).await?;
         let closed = scripts
-            .close("the session ended")
+            .close("a session saves it")
             .await
             .map_err(translated)?;
         let how = match (closed.unmounted, closed.frozen) {

@@ -74,7 +74,7 @@ impl Drop for Lease {
 }
 
 async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Terms) {
-    let Terms { ec2, clock, news } = terms;
+    let Terms { clock, news, .. } = &terms;
     let mut renewed = (clock.boot(), clock.now());
     let mut has_failed = false;
     let mut look = tokio::time::interval(LOOK.min(length / 6));
@@ -94,7 +94,7 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                     continue;
                 }
                 let now = (clock.boot(), clock.now());
-                match ec2.tag(instance.as_str(), &tags::lease(now.1 + length)).await {
+                match extend(&terms, &instance, length).await {
                     Ok(()) => {
                         // One that is gone is heard of above.
                         let _ = hold.refresh(length);
@@ -113,4 +113,23 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
             }
         }
     }
+}
+
+/// Writes down that the lease of `instance` ends `length` from now, unless it ends later: of
+/// several clients, the one with the longest counts.
+pub(super) async fn extend(
+    terms: &Terms,
+    instance: &InstanceId,
+    length: Duration,
+) -> Result<(), ec2::Error> {
+    let until = terms.clock.now() + length;
+    let there = terms.ec2.instance(instance).await?;
+    let there = there.and_then(|there| tags::until(&there.tags));
+    if there.is_none_or(|there| there < until) {
+        terms
+            .ec2
+            .tag(instance.as_str(), &tags::lease(until))
+            .await?;
+    }
+    Ok(())
 }

@@ -195,6 +195,13 @@ impl Host {
         self.run("session lease", &inputs).await.map(drop)
     }
 
+    /// Lets `key`, a line of `authorized_keys`, log in from now on, until the machine boots anew.
+    pub async fn admit(&self, key: &str) -> Result<(), HostError> {
+        self.run("session admit", &[("XDRIVE_KEY", key)])
+            .await
+            .map(drop)
+    }
+
     /// Waits for the volume, makes it an ext4 that can be mounted, and mounts it as the drive.
     pub async fn mount(&self, order: &MountOrder) -> Result<Mounted, HostError> {
         let generation = order.generation.to_string();
@@ -288,15 +295,34 @@ impl Host {
         })
     }
 
-    /// Makes `token` the one that opens Jupyter, and starts it if it does not run; none if the
-    /// image has no `JupyterLab`. Does not wait until it listens. The token travels on standard
-    /// input.
-    pub async fn jupyter(&self, token: &str) -> Result<Option<SocketAddr>, HostError> {
+    /// The drive's container, if it runs and is whole. Starts nothing, and waits for nobody who is
+    /// at work on it.
+    pub async fn running(&self) -> Result<Option<Container>, HostError> {
+        let facts = self.run("container running", &[]).await?;
+        let name: String = facts.require("container")?;
+        if name == "none" {
+            return Ok(None);
+        }
+        Ok(Some(Container {
+            name,
+            address: facts.require("address")?,
+            came: Came::Running,
+            lab: facts.get("lab").map(|said| said == "yes"),
+            timings: facts.timings(),
+        }))
+    }
+
+    /// Makes `token` one that opens Jupyter, `session`'s only one, next to those of other sessions
+    /// that are attached; and starts Jupyter if it does not run. None if the image has no
+    /// `JupyterLab`. Does not wait until it listens. The token travels on standard input.
+    pub async fn jupyter(
+        &self,
+        session: &str,
+        token: &str,
+    ) -> Result<Option<SocketAddr>, HostError> {
         const SCRIPT: &str = "container jupyter";
-        let output = self
-            .ssh
-            .told(SCRIPT, &call(SCRIPT, &[]), token.as_bytes())
-            .await?;
+        let command = call(SCRIPT, &[("XDRIVE_SESSION", session)]);
+        let output = self.ssh.told(SCRIPT, &command, token.as_bytes()).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         match facts.require::<String>("jupyter")?.as_str() {
             "none" => Ok(None),

@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::{Notify, mpsc};
 
 use super::channel::CHUNK;
@@ -63,6 +64,18 @@ impl Source {
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         self.chunks.recv().await
     }
+}
+
+/// The next line that a person types at the terminal on standard input, without its end; none at
+/// the end of the input. What was typed before is no answer, and thrown away. Dropped, it reads no
+/// more.
+pub async fn answer() -> io::Result<Option<String>> {
+    let stdin = rustix::stdio::stdin();
+    tcflush(stdin, QueueSelector::IFlush)?;
+    let mut source = Source::open(stdin.try_clone_to_owned()?)?;
+    // A terminal that is in line mode gives a line at a time (termios(3), canonical mode).
+    let line = source.next().await;
+    Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
 }
 
 /// Until the end of `input`, an error on it (a closed terminal), or a hang-up of `stop`.

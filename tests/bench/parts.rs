@@ -140,7 +140,7 @@ impl Parts {
         let jupyter = {
             let host = host.clone();
             tokio::spawn(async move {
-                host.jupyter("token").await?;
+                host.jupyter("one", "token").await?;
                 host.jupyter_listens().await
             })
         };

@@ -15,8 +15,8 @@ use anyhow::Context as _;
 
 use crate::clock::BootTime;
 
-/// How long a key is good (EC2 Instance Connect API reference, *SendSSHPublicKey*).
-const LIFE: Duration = Duration::from_secs(60);
+/// How long a key is good (EC2 Instance Connect API reference, *`SendSSHPublicKey`*).
+const LIFE: Duration = Duration::from_mins(1);
 
 /// Where the keys are, below what the metadata service answers.
 const FOLDER: &str = "meta-data/managed-ssh-keys/active-keys";

@@ -108,7 +108,7 @@ async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
             .map(drop),
     );
     closing(machine.host.load_image("x", &b"x"[..]).await.map(drop));
-    closing(machine.host.jupyter("token").await.map(drop));
+    closing(machine.host.jupyter("one", "token").await.map(drop));
     closing(hold(&machine.host, "me", Role::Lead, 900).await.map(drop));
     closing(machine.host.lease(Duration::from_hours(1)).await);
     let again = machine.host.close("another reason").await.unwrap();

@@ -1,9 +1,11 @@
 //! Jupyter: behind its token, and only behind it.
 
-use tokio::fs::File;
-use xdrive::host::scripts::Image;
+use std::time::Duration;
 
-use super::machine::{Disk, Machine};
+use tokio::fs::File;
+use xdrive::host::scripts::{Image, Role};
+
+use super::machine::{Disk, Machine, hold, soon};
 use crate::harness::cache;
 
 async fn status(machine: &Machine, address: &str, path: &str) -> String {
@@ -17,7 +19,7 @@ async fn status(machine: &Machine, address: &str, path: &str) -> String {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
-async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
+async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
     let disk = Disk::new(4096);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
@@ -34,7 +36,7 @@ async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
 
     let address = machine
         .host
-        .jupyter("first-token")
+        .jupyter("one", "first-token")
         .await
         .unwrap()
         .unwrap()
@@ -53,8 +55,31 @@ async fn jupyter_opens_to_its_token_alone_and_takes_a_new_one() {
     for path in ["lab?token=first-token", "api/contents?token=first-token"] {
         assert_eq!(status(&machine, &address, path).await, "200", "{path}");
     }
-    let again = machine.host.jupyter("second-token").await.unwrap().unwrap();
-    assert_eq!(again.to_string(), address);
+    let takes = async |session: &str, token: &str| {
+        let again = machine.host.jupyter(session, token).await.unwrap().unwrap();
+        assert_eq!(again.to_string(), address);
+    };
+    // Of sessions that are attached each has its own.
+    let held = hold(&machine.host, "one at laptop", Role::Lead, 900)
+        .await
+        .unwrap();
+    takes("two", "joined-token").await;
+    for token in ["first-token", "joined-token"] {
+        let path = format!("lab?token={token}");
+        assert_eq!(status(&machine, &address, &path).await, "200", "{token}");
+    }
+    drop(held);
+    soon(async {
+        while !machine.host.look().await.unwrap().clients.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    takes("two", "second-token").await;
+    assert_eq!(
+        status(&machine, &address, "lab?token=joined-token").await,
+        "403"
+    );
     assert_eq!(
         status(&machine, &address, "lab?token=first-token").await,
         "403"
@@ -87,5 +112,5 @@ async fn an_image_without_jupyter_says_so() {
     machine.mount_blank(&disk).await;
     let image = machine.load_image().await;
     machine.start(Image::Loaded(image), &[]).await;
-    assert_eq!(machine.host.jupyter("token").await.unwrap(), None);
+    assert_eq!(machine.host.jupyter("one", "token").await.unwrap(), None);
 }

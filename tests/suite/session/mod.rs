@@ -10,4 +10,5 @@ mod network;
 mod refusals;
 mod site;
 mod terminal;
+mod two;
 mod wrong;

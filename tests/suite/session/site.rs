@@ -13,7 +13,9 @@ use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use xdrive::clock::Clock;
 use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::{Local, OpenOptions};
 
 use crate::harness::{Pty, cache, eventually_within, leaks, small_image};
 
@@ -22,7 +24,9 @@ pub(super) const SESSION: Duration = Duration::from_mins(3);
 
 /// A home, a state directory, an image. When it is dropped, nothing of it may be left.
 pub(super) struct Site {
-    folder: TempDir,
+    folder: Arc<TempDir>,
+    /// The home's name: a laptop each.
+    home: &'static str,
 }
 
 /// xdrive, running; killed when dropped, should it still run.
@@ -43,14 +47,34 @@ pub(super) struct Ended {
 
 impl Site {
     pub(super) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let site = Self { folder };
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self::laptop(folder, "home")
+    }
+
+    /// Another laptop, with a home and a key of its own, and the same EC2.
+    pub(super) fn other_laptop(&self) -> Self {
+        Self::laptop(Arc::clone(&self.folder), "other-home")
+    }
+
+    fn laptop(folder: Arc<TempDir>, home: &'static str) -> Self {
+        let site = Self { folder, home };
         fs::create_dir(site.home()).unwrap();
         site
     }
 
+    /// The EC2, to see or change what no laptop would.
+    pub(super) fn local(&self) -> Local {
+        let plane = RealPlane {
+            dir: self.dir(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache().join("local"),
+        };
+        let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
+        Local::open(options).unwrap()
+    }
+
     pub(super) fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.folder.path().join(self.home)
     }
 
     pub(super) fn dir(&self) -> PathBuf {
@@ -184,7 +208,8 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if !self.dir().exists() {
+        // The last laptop looks.
+        if Arc::strong_count(&self.folder) > 1 || !self.dir().exists() {
             return;
         }
         if !std::thread::panicking() {

@@ -1,0 +1,113 @@
+//! What is refused before anything is launched for it: what cannot work, and another's drive.
+//!
+//! A drive is whose made or last claimed its newest part, as the record says. Callers of one
+//! account see each other's drives, and nothing but this keeps one from using, or ending, another's
+//! by a mistyped name. It is a question of manners: rights are IAM's.
+
+use anyhow::anyhow;
+
+use super::{Session, container};
+use crate::cloud::Cloud;
+use crate::config::Options;
+use crate::drive::tags::{self, VolumeTags};
+use crate::ec2::{GibiBytes, InstanceState, Tags};
+use crate::failure::{Exit, Failure};
+
+impl Session {
+    /// Refuses a drive that is another caller's, unless that `may_be`; and, for those who want to
+    /// connect with `options`, a new drive without an image for its container and a drive that
+    /// would have to shrink.
+    pub(super) async fn check(
+        &self,
+        cloud: &Cloud,
+        options: Option<&Options>,
+        may_be: bool,
+    ) -> Result<(), Failure> {
+        let (ec2, drive) = (&cloud.ec2, self.drive.as_str());
+        let failed = |error| Failure::new(Exit::Failed, error);
+        let instances = ec2.instances(drive).await.map_err(failed)?;
+        let volumes = ec2.volumes(drive).await.map_err(failed)?;
+        let snapshots = ec2.snapshots(drive).await.map_err(failed)?;
+        let live = instances.iter().filter(|instance| {
+            matches!(
+                instance.state,
+                InstanceState::Pending | InstanceState::Running
+            )
+        });
+        let (mut live, parts) = (
+            live.map(|instance| &instance.tags),
+            volumes
+                .iter()
+                .map(|volume| &volume.tags)
+                .chain(snapshots.iter().map(|snapshot| &snapshot.tags)),
+        );
+        if let Some(tags) = live.next().or_else(|| newest(parts)) {
+            self.check_owner(tags::owner(tags), may_be)?;
+        }
+        let drives = volumes.iter().filter(|volume| {
+            matches!(
+                tags::read_volume(&volume.tags),
+                Ok(VolumeTags::Drive { .. })
+            )
+        });
+        let sizes = drives.map(|volume| volume.size);
+        let largest = sizes
+            .chain(snapshots.iter().map(|snapshot| snapshot.size))
+            .max();
+        match options {
+            Some(options) => check_size(drive, options, largest, cloud),
+            None => Ok(()),
+        }
+    }
+
+    /// The same of one thing, whose `owner` is known. What has none is anybody's.
+    pub(super) fn check_owner(&self, owner: &str, may_be: bool) -> Result<(), Failure> {
+        if may_be || owner.is_empty() || owner == self.owner {
+            return Ok(());
+        }
+        let drive = &self.drive;
+        Err(Failure::new(
+            Exit::Denied,
+            anyhow!("{drive} is {owner}'s, and you are {}", self.owner),
+        )
+        .hint("--shared uses it all the same"))
+    }
+}
+
+/// Whether a drive, whose largest part has `largest` GiB, can be as `options` say.
+fn check_size(
+    drive: &str,
+    options: &Options,
+    largest: Option<GibiBytes>,
+    cloud: &Cloud,
+) -> Result<(), Failure> {
+    let Some(largest) = largest else {
+        return match options.image {
+            Some(_) => Ok(()),
+            None => container::check_default(&cloud.image),
+        };
+    };
+    match options.size {
+        Some(size) if size < largest => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),
+        )
+        .hint(format!("leave --size away, or make it {largest} or more"))),
+        _ => Ok(()),
+    }
+}
+
+/// The tags of the part with the highest generation.
+fn newest<'a>(parts: impl Iterator<Item = &'a Tags>) -> Option<&'a Tags> {
+    parts
+        .filter_map(|part| {
+            let generation = match (tags::read_volume(part), tags::read_snapshot(part)) {
+                (_, Ok(snapshot)) => snapshot.generation,
+                (Ok(VolumeTags::Drive { generation, .. }), _) => generation,
+                _ => return None,
+            };
+            Some((generation, part))
+        })
+        .max_by_key(|(generation, _)| *generation)
+        .map(|(_, part)| part)
+}

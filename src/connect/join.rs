@@ -1,0 +1,274 @@
+//! Joining: another session has the drive, and this one works in it as well.
+//!
+//! A guest mounts, starts and closes nothing. It waits until whoever leads has the container up,
+//! opens a shell or command of its own in it, and keeps the lease as everybody does who is
+//! attached. How it leaves is `leave`'s affair. Where this laptop is not let in, all there is to do
+//! is to wait until the lease of those who are in has ended.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::time::{Instant, sleep};
+
+use super::container::{self, Inside};
+use super::{Ending, Request, Session};
+use crate::cloud::Cloud;
+use crate::drive::reconcile::Holder;
+use crate::drive::{HostError, tags};
+use crate::ec2::{GibiBytes, Instance};
+use crate::failure::{Exit, Failure};
+use crate::host::Line;
+use crate::host::container::Container;
+use crate::signals::Signal;
+
+/// How often a host is asked whether its container runs.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long whoever leads may take until it does: an image of many gigabytes over a slow line.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// How long nobody may lead until somebody else does.
+const LEADERLESS: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether those who do not let this laptop in are gone.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// What came of joining.
+pub(super) enum Joined {
+    /// The host that was joined, and how that ended.
+    Ended(Box<Instance>, Ending),
+    /// The other session is over, or about to be: look anew.
+    Over,
+    /// A signal came before anything was joined.
+    Asked(Signal),
+}
+
+/// What came of waiting for a container.
+enum Awaited {
+    Runs(Box<Container>),
+    Over,
+    Ended(Ending),
+}
+
+impl Session {
+    /// Joins the session of `holder`, unless that is not wanted or cannot be.
+    pub(super) async fn join(
+        &mut self,
+        holder: &Holder,
+        request: &Request,
+        cloud: &Cloud,
+    ) -> Result<Joined, Failure> {
+        if request.no_join {
+            return Err(self.busy(holder));
+        }
+        let found = cloud.ec2.instance(&holder.instance).await;
+        let found = found.map_err(|error| Failure::new(Exit::Failed, error))?;
+        let Some(host) = found.map(Box::new) else {
+            return Ok(Joined::Over);
+        };
+        self.check_owner(tags::owner(&host.tags), request.shared)?;
+        if let Some(why) = self.reconciler.hosts().barred(&host.id) {
+            let why = why.to_owned();
+            return self.wait_outside(&host, &why).await;
+        }
+        let lease = request.options.keep.unwrap_or(super::LEASE);
+        let session = self.reconciler.session().clone();
+        let hosts = self.reconciler.hosts();
+        match hosts.visit(&host, &session, &self.owner, lease).await {
+            Ok(()) => {}
+            Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
+            Err(error) => return Err(anyhow::Error::new(error).into()),
+        }
+        self.report.say(&format!(
+            "joined the session of {} since {}",
+            holder.owner, holder.since
+        ));
+        let ending = match self.until_it_runs(&host).await {
+            Awaited::Runs(container) => self.be_a_guest(&host, *container, request, cloud).await,
+            Awaited::Ended(ending) => ending,
+            Awaited::Over => {
+                self.reconciler.hosts().let_go(&host.id);
+                // What that host said is not about the next one.
+                while self.news.try_recv().is_ok() {}
+                return Ok(Joined::Over);
+            }
+        };
+        Ok(Joined::Ended(host, ending))
+    }
+
+    /// Waits until the container of the session that was joined runs.
+    async fn until_it_runs(&mut self, host: &Instance) -> Awaited {
+        let step = self.report.step("wait for the container to run");
+        let end = Instant::now() + PATIENCE;
+        let mut led = Instant::now();
+        let mut ticking = pin!(self.report.keep_ticking());
+        loop {
+            let hosts = self.reconciler.hosts();
+            let look = async {
+                let contact = hosts.ask(host).await?;
+                let container = match (&contact.volume, hosts.link(&host.id)) {
+                    (Some(_), Some((_, scripts))) if contact.closing.is_none() => {
+                        scripts.running().await.unwrap_or_default()
+                    }
+                    _ => None,
+                };
+                sleep(if container.is_none() {
+                    LOOK
+                } else {
+                    Duration::ZERO
+                })
+                .await;
+                Ok::<_, HostError>((contact, container))
+            };
+            let mut look = pin!(look);
+            let looked = loop {
+                tokio::select! {
+                    looked = &mut look => break looked,
+                    () = &mut ticking => {}
+                    signal = self.signals.next() => match signal {
+                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
+                            return Awaited::Ended(Ending::Asked(signal));
+                        }
+                        Signal::Suspend => self.report.suspend(),
+                        Signal::Resize | Signal::Continue => {}
+                    }
+                }
+            };
+            let Ok((contact, container)) = looked else {
+                return Awaited::Over;
+            };
+            if let Some(reason) = contact.closing {
+                self.report.say(&format!("that session is over: {reason}"));
+                return Awaited::Over;
+            }
+            if let Some(container) = container {
+                step.done("the container runs");
+                return Awaited::Runs(Box::new(container));
+            }
+            if contact.attached.is_some() {
+                led = Instant::now();
+            } else if led.elapsed() >= LEADERLESS {
+                return Awaited::Over;
+            }
+            if Instant::now() >= end {
+                let minutes = PATIENCE.as_secs() / 60;
+                let error =
+                    anyhow!("the session that was joined got no container up in {minutes} min");
+                return Awaited::Ended(Ending::Failed(Failure::new(Exit::TryAgain, error)));
+            }
+        }
+    }
+
+    /// In the container of another session.
+    async fn be_a_guest(
+        &mut self,
+        host: &Instance,
+        container: Container,
+        request: &Request,
+        cloud: &Cloud,
+    ) -> Ending {
+        let entered = self.enter_as_guest(host, container, request, cloud).await;
+        match entered {
+            Ok((inside, line, size)) => self.stay(host, size, inside, line, request, cloud).await,
+            Err(failure) => Ending::Failed(failure),
+        }
+    }
+
+    async fn enter_as_guest(
+        &mut self,
+        host: &Instance,
+        container: Container,
+        request: &Request,
+        cloud: &Cloud,
+    ) -> Result<(Inside, Line, GibiBytes), Failure> {
+        let report = self.report.clone();
+        let hosts = self.reconciler.hosts();
+        let session = hosts.session().to_owned();
+        let lost = || anyhow!("the connection to {} was lost", host.id);
+        let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
+        let port = request.options.port;
+        let (inside, line) =
+            container::join(ssh, scripts, container, &session, port, &report).await?;
+        // Only what `~$` says depends on it.
+        let volumes = cloud.ec2.volumes(self.drive.as_str()).await;
+        let attached = volumes.unwrap_or_default().into_iter().find(|volume| {
+            let attachment = volume.attachment.as_ref();
+            attachment.is_some_and(|attachment| attachment.instance == host.id)
+        });
+        let size = attached.map_or(0, |volume| volume.size);
+        Ok((inside, line, size))
+    }
+
+    /// Says until when the host is in use at least, and waits for that if a person wants to.
+    async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<Joined, Failure> {
+        let drive = self.drive.clone();
+        let ends = tags::until(&host.tags).map_or_else(
+            || "it has no lease".to_owned(),
+            |until| format!("its lease ends at {until:.0} unless it is renewed"),
+        );
+        if !self.is_patient {
+            self.report.say(&format!(
+                "{drive} is in use on {} by {}, and this laptop cannot join: {why}\n{ends}",
+                host.id,
+                tags::owner(&host.tags)
+            ));
+            self.is_patient = self.agrees("wait for that? [y/N]").await?;
+            if !self.is_patient {
+                return Err(Failure::new(
+                    Exit::TryAgain,
+                    anyhow!("{drive} is in use on {}, and {ends}", host.id),
+                )
+                .hint(format!(
+                    "{} connect {drive} again after that; or let this caller use EC2 Instance \
+                     Connect (ec2-instance-connect:SendSSHPublicKey)",
+                    self.command
+                )));
+            }
+        }
+        let _step = self.report.step(format!("wait for {}; {ends}", host.id));
+        let end = Instant::now() + WAIT;
+        let mut ticking = pin!(self.report.keep_ticking());
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(end) => return Ok(Joined::Over),
+                () = &mut ticking => {}
+                signal = self.signals.next() => match signal {
+                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
+                        return Ok(Joined::Asked(signal));
+                    }
+                    Signal::Suspend => self.report.suspend(),
+                    Signal::Resize | Signal::Continue => {}
+                }
+            }
+        }
+    }
+
+    /// Asks a person; no where there is none to ask, and for whatever is not a yes.
+    pub(super) async fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
+        if !crate::terminal::is_interactive() {
+            return Ok(false);
+        }
+        self.report.ask(question);
+        let mut answer = pin!(crate::host::streams::answer());
+        loop {
+            tokio::select! {
+                answer = &mut answer => {
+                    let answer = answer.map_err(anyhow::Error::from)?.unwrap_or_default();
+                    return Ok(matches!(answer.trim(), "y" | "Y" | "yes"));
+                }
+                signal = self.signals.next() => match signal {
+                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
+                        self.report.say("");
+                        return Ok(false);
+                    }
+                    Signal::Suspend => {
+                        self.report.suspend();
+                        self.report.ask(question);
+                    }
+                    Signal::Resize | Signal::Continue => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Logging in to a host: with this laptop's own key, as the user that the boot script lets in.
+//!
+//! A host that another laptop launched does not know the key. Then EC2 Instance Connect lets it in
+//! for a minute, and once in, it stays: what is opened later (a forward, a shell after a lost
+//! connection) needs no other minute. Only a refusal of the key leads there, never silence, and it
+//! is not asked for more than once a minute. The host's own key is verified before any of this.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use crate::clock::{BootTime, Clock};
+use crate::drive::{self, tags};
+use crate::ec2::{Ec2, Instance, InstanceId, Kind};
+use crate::host::facts::HostError;
+use crate::host::scripts::{Contact, Host};
+use crate::host::{Ssh, SshError, Target, UserKey};
+
+/// A host that has not answered by then does not answer now.
+pub(super) const ANSWER: Duration = Duration::from_secs(3);
+
+/// How long EC2 Instance Connect may take to answer.
+const SEND: Duration = Duration::from_secs(10);
+
+/// How long a key that was sent is good: it is not sent again before.
+const GOOD: Duration = Duration::from_mins(1);
+
+/// A key that was sent may take a moment to reach the instance.
+const TRIES: u32 = 3;
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// Where xdrive logs in: the boot script lets its key in as root on every distribution.
+const PORT: u16 = 22;
+const USER: &str = "root";
+
+/// This laptop's way in to its hosts.
+pub(super) struct Login {
+    key: UserKey,
+    ec2: Ec2,
+    clock: Clock,
+    /// When each host's door was last asked for, and why it stayed shut.
+    asked: BTreeMap<InstanceId, (BootTime, String)>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// No answer, or not one of the host's.
+    Unreachable(String),
+    /// It is the host, and it does not let this laptop in.
+    Barred(String),
+}
+
+impl From<Refusal> for drive::HostError {
+    fn from(refusal: Refusal) -> Self {
+        let (Refusal::Unreachable(why) | Refusal::Barred(why)) = refusal;
+        Self::Unreachable(why)
+    }
+}
+
+/// A connection, and what the host said first.
+pub(super) type In = (Ssh, Host, Contact);
+
+enum Attempt {
+    In(Box<In>),
+    /// It is the host, and it does not know this laptop's key.
+    Unknown,
+}
+
+impl Login {
+    pub(super) fn new(key: UserKey, ec2: Ec2, clock: Clock) -> Self {
+        Self {
+            key,
+            ec2,
+            clock,
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// The key that a new host is to let in.
+    pub(super) fn key(&self) -> &UserKey {
+        &self.key
+    }
+
+    /// Why the host did not let this laptop in, the last time that was tried.
+    pub(super) fn barred(&self, host: &InstanceId) -> Option<&str> {
+        self.asked.get(host).map(|(_, why)| why.as_str())
+    }
+
+    /// Logs in and makes contact. Answers within about three seconds, if the host knows the key.
+    pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
+        let target = target(host)?;
+        if let Attempt::In(made) = self.attempt(&target).await? {
+            self.asked.remove(&host.id);
+            return Ok(*made);
+        }
+        let now = self.clock.boot();
+        if let Some((at, why)) = self.asked.get(&host.id)
+            && now.since(*at) < GOOD
+        {
+            return Err(Refusal::Barred(why.clone()));
+        }
+        let let_in = self.let_in(host, &target).await;
+        if let Err(Refusal::Barred(why)) = &let_in {
+            self.asked.insert(host.id.clone(), (now, why.clone()));
+        }
+        let_in
+    }
+
+    /// One attempt with this laptop's key.
+    async fn attempt(&self, target: &Target) -> Result<Attempt, Refusal> {
+        let attempt = async {
+            let ssh = match Ssh::connect(target, self.key.private()).await {
+                Ok(ssh) => ssh,
+                Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
+                Err(error) => return Err(Refusal::Unreachable(error.to_string())),
+            };
+            let (host, contact) = Host::contact(ssh.clone())
+                .await
+                .map_err(|error| unreachable(&error))?;
+            Ok(Attempt::In(Box::new((ssh, host, contact))))
+        };
+        timeout(ANSWER, attempt)
+            .await
+            .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
+    }
+
+    /// Has the key let in for a minute, logs in with it, and tells the host to keep it.
+    async fn let_in(&self, host: &Instance, target: &Target) -> Result<In, Refusal> {
+        let sending = self
+            .ec2
+            .send_ssh_key(&host.id, &host.zone, USER, self.key.public());
+        match timeout(SEND, sending).await {
+            Ok(Ok(())) => {}
+            // It is on its way out, or EC2 has too much to do: no way in now, but not for that reason.
+            Ok(Err(error))
+                if matches!(
+                    error.kind,
+                    Kind::State | Kind::NotFound | Kind::Server | Kind::Throttled
+                ) =>
+            {
+                return Err(Refusal::Unreachable(error.to_string()));
+            }
+            Ok(Err(error)) => return Err(Refusal::Barred(error.to_string())),
+            Err(_) => {
+                let why = "EC2 Instance Connect did not answer in time";
+                return Err(Refusal::Barred(why.to_owned()));
+            }
+        }
+        for _ in 0..TRIES {
+            match self.attempt(target).await? {
+                Attempt::In(made) => {
+                    made.1
+                        .admit(self.key.public())
+                        .await
+                        .map_err(|error| unreachable(&error))?;
+                    return Ok(*made);
+                }
+                Attempt::Unknown => sleep(BETWEEN).await,
+            }
+        }
+        let why = "the host does not ask EC2 Instance Connect for keys";
+        Err(Refusal::Barred(why.to_owned()))
+    }
+}
+
+fn unreachable(error: &HostError) -> Refusal {
+    Refusal::Unreachable(error.to_string())
+}
+
+fn target(host: &Instance) -> Result<Target, Refusal> {
+    let missing = |what: &str| Refusal::Unreachable(what.to_owned());
+    let address = host.address.ok_or_else(|| missing("it has no address"))?;
+    let host_key =
+        tags::host_key(&host.tags).ok_or_else(|| missing("it has no recorded host key"))?;
+    Ok(Target {
+        address: SocketAddr::new(address, PORT),
+        user: USER.to_owned(),
+        host_key: host_key.to_owned(),
+    })
+}

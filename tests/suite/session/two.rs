@@ -1,0 +1,288 @@
+//! Two laptops, each with a key of its own, and one drive.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use xdrive::ec2::{Ec2, Endpoint, Tags};
+use xdrive::local::Fault;
+
+use super::site::{Ended, Running, SESSION, Site};
+
+/// A drive whose container exists, and a second laptop.
+fn with_a_drive() -> (Site, Site) {
+    let site = Site::new();
+    site.session("demo", &["true"]).is(0);
+    let other = site.other_laptop();
+    (site, other)
+}
+
+/// A session that ends with `code` when `end` is called with its `word`.
+fn working(site: &Site, word: &str, code: u8) -> Running {
+    let script = format!(
+        "echo {word}-begun; until [ -e /work/end-{word} ]; do sleep 0.1; done; exit {code}"
+    );
+    site.start(&["connect", "demo", "--", "sh", "-c", &script])
+}
+
+/// Ends the session of that word, from outside, so that nobody else is attached for it.
+fn end(site: &Site, word: &str) {
+    let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
+    let works = instances.find_map(|instance| {
+        let record = fs::read_to_string(instance.unwrap().path().join("init.json")).ok()?;
+        let record: Value = serde_json::from_str(&record).unwrap();
+        let work = format!("/proc/{}/root/v1/work", record["pid"]);
+        fs::exists(&work).unwrap_or(false).then_some(work)
+    });
+    fs::write(format!("{}/end-{word}", works.unwrap()), "").unwrap();
+}
+
+fn joined(site: &Site, word: &str, code: u8) -> Running {
+    let mut guest = working(site, word, code);
+    guest.prints(&format!("{word}-begun\n"));
+    guest.says("joined the session of arn:aws:");
+    guest
+}
+
+fn leads(site: &Site, word: &str, code: u8) -> Running {
+    let mut lead = working(site, word, code);
+    lead.prints(&format!("{word}-begun\n"));
+    lead
+}
+
+/// It left, and somebody else is to save.
+fn left(ended: &Ended, code: i32) {
+    ended.is(code).says("left demo: ");
+    assert!(!ended.stderr.contains("is saved"), "{}", ended.stderr);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
+    let (site, other) = with_a_drive();
+    let lead = leads(&site, "lead", 3);
+    let guest = joined(&other, "guest", 7);
+    let third = site.run(&["connect", "demo", "--", "ls", "/work"]);
+    left(&third, 0);
+    let refused = other.run(&["connect", "demo", "--no-join", "--", "true"]);
+    refused.is(75).says("error: demo is in use on i-");
+    // Who began it leaves first.
+    end(&other, "lead");
+    left(&lead.end(), 3);
+    assert_eq!(site.drive("demo")["state"], "running");
+    let last = joined(&site, "last", 0);
+    end(&site, "guest");
+    left(&guest.end(), 7);
+    last.signal(Signal::TERM);
+    last.end().is(143).says("demo is saved: snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn when_whoever_leads_is_killed_the_guest_goes_on_and_saves() {
+    let (site, other) = with_a_drive();
+    let lead = leads(&site, "lead", 0);
+    let guest = joined(&other, "guest", 0);
+    lead.signal(Signal::KILL);
+    assert_eq!(lead.end().code(), 128 + 9);
+    end(&other, "guest");
+    guest.end().is(0).says("demo is saved: snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_signal_ends_nobody_elses_session() {
+    let (site, other) = with_a_drive();
+    for (index, (signal, code)) in [(Signal::TERM, 143), (Signal::HUP, 129)]
+        .into_iter()
+        .enumerate()
+    {
+        let lead = leads(&site, &format!("lead{index}"), 0);
+        let word = format!("guest{index}");
+        let guest = joined(&other, &word, 0);
+        lead.signal(signal);
+        left(&lead.end(), code);
+        end(&site, &word);
+        guest.end().is(0).says("demo is saved: snap-");
+        site.is_saved("demo", 2 + index);
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn whoever_leads_is_asked_before_others_are_ended() {
+    let (site, other) = with_a_drive();
+    let mut lead = site.in_terminal(&["connect", "demo"]);
+    lead.see_within(SESSION, "# ");
+    let guest = joined(&other, "first", 0);
+    lead.type_in("exit\r");
+    lead.see_within(
+        SESSION,
+        "another has joined: end that session and save now? [y/N]",
+    );
+    lead.type_in("\r");
+    assert_eq!(lead.wait_within(SESSION), 0, "{}", lead.contents());
+    assert!(
+        lead.contents()
+            .contains("left demo: another session goes on")
+    );
+    end(&site, "first");
+    guest.end().is(0);
+    site.is_saved("demo", 2);
+
+    let mut lead = site.in_terminal(&["connect", "demo"]);
+    lead.see_within(SESSION, "# ");
+    let guest = joined(&other, "second", 0);
+    lead.type_in("exit\r");
+    lead.see_within(SESSION, "[y/N]");
+    lead.type_in("y\r");
+    let ended = guest.end();
+    ended
+        .is(255)
+        .says("error: the host closed the drive: a session saves it");
+    assert_eq!(lead.wait_within(SESSION), 0, "{}", lead.contents());
+    assert!(lead.modes_are_as_before());
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
+    let (site, other) = with_a_drive();
+    let lead = leads(&site, "lead", 0);
+    let mut guest = other.in_terminal(&["connect", "demo"]);
+    guest.see_within(SESSION, "# ");
+    guest.type_in("echo $((6 * 7)) >/work/by-guest; cat /work/by-guest\r");
+    guest.see("42");
+    site.run(&["stop", "demo"])
+        .is(0)
+        .says("demo is saved: snap-");
+    lead.end().is(255).says("the host closed the drive");
+    assert_eq!(guest.wait_within(SESSION), 255, "{}", guest.contents());
+    assert!(guest.contents().contains("the host closed the drive"));
+    assert!(guest.modes_are_as_before());
+    let kept = site.run(&["connect", "demo", "--", "cat", "/work/by-guest"]);
+    assert_eq!(kept.is(0).stdout, "42\n");
+}
+
+/// A fault of EC2 Instance Connect, so often.
+fn without_instance_connect(site: &Site, times: u32) {
+    let mut fault = Fault::new("SendSSHPublicKey", 400, "AuthException", "not allowed");
+    fault.times = times;
+    site.local().plant(fault).unwrap();
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_laptop_that_is_not_let_in_is_told_until_when_and_may_wait() {
+    let (site, other) = with_a_drive();
+    let lead = leads(&site, "lead", 0);
+    without_instance_connect(&site, 1000);
+    let refused = other.run(&["connect", "demo", "--", "true"]);
+    refused
+        .is(75)
+        .says("this laptop cannot join: SendSSHPublicKey: AuthException: not allowed\nits lease ends at 20");
+    let mut waiting = other.in_terminal(&["connect", "demo"]);
+    waiting.see_within(SESSION, "wait for that? [y/N]");
+    waiting.type_in("y\r");
+    waiting.see_within(SESSION, "wait for i-");
+    end(&site, "lead");
+    lead.end().is(0);
+    waiting.see_within(SESSION, "# ");
+    waiting.type_in("exit\r");
+    assert_eq!(waiting.wait_within(SESSION), 0, "{}", waiting.contents());
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn another_callers_drive_needs_shared() {
+    let (site, other) = with_a_drive();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let give_away = |what: &str| {
+        let what = what.to_owned();
+        let local = site.local();
+        runtime.block_on(async move {
+            let ec2 = Ec2::connect(Endpoint::Local(local)).await.unwrap();
+            let owner = "arn:aws:iam::111122223333:user/ada".to_owned();
+            let tags = Tags::from([("xdrive:owner".to_owned(), owner)]);
+            ec2.tag(&what, &tags).await.unwrap();
+        });
+    };
+    let id = |kind: &str| {
+        let drive = site.drive("demo");
+        let things = drive["things"].as_array().unwrap();
+        let thing = things.iter().find(|thing| thing["kind"] == kind).unwrap();
+        thing["id"].as_str().unwrap().to_owned()
+    };
+    give_away(&id("snapshot"));
+    for arguments in [&["connect", "demo", "--", "true"][..], &["stop", "demo"]] {
+        let refused = other.run(arguments);
+        refused
+            .is(77)
+            .says("error: demo is arn:aws:iam::111122223333:user/ada's")
+            .says("hint: --shared uses it all the same");
+    }
+    other
+        .run(&["connect", "demo", "--shared", "--", "true"])
+        .is(0);
+    // Whoever used it last has it.
+    let lead = leads(&site, "lead", 0);
+    give_away(&id("instance"));
+    other.run(&["connect", "demo", "--", "true"]).is(77);
+    let guest = other.run(&["connect", "demo", "--shared", "--", "true"]);
+    left(&guest, 0);
+    end(&site, "lead");
+    lead.end().is(0);
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn two_first_connects_at_once_make_one_instance_and_one_volume() {
+    for round in 0..3 {
+        let site = Site::new();
+        let other = site.other_laptop();
+        let image = site.image();
+        let write = "echo $0 >>/work/notes; sleep 2";
+        let first = |laptop: &Site, word: &str| {
+            laptop.start(&[
+                "connect", "demo", "--image", &image, "--", "sh", "-c", write, word,
+            ])
+        };
+        let running = [first(&site, "one"), first(&other, "two")];
+        let ended = running.map(Running::end);
+        for ended in &ended {
+            ended.is(0);
+        }
+        let said: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
+        assert_eq!(said.matches("demo is saved").count(), 1, "{round}: {said}");
+        assert_eq!(said.matches("joined the session").count(), 1, "{said}");
+        assert_eq!(said.matches("mounted, generation 1").count(), 1, "{said}");
+        site.is_saved("demo", 1);
+        let notes = site.run(&["connect", "demo", "--", "cat", "/work/notes"]);
+        let mut notes: Vec<&str> = notes.is(0).stdout.lines().collect();
+        notes.sort_unstable();
+        assert_eq!(notes, ["one", "two"]);
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_session_that_saves_does_not_mind_the_one_that_begins() {
+    let (site, other) = with_a_drive();
+    for (round, line) in ["container stopped", "started snapshot", "terminated i-"]
+        .into_iter()
+        .enumerate()
+    {
+        let mut first = site.start(&["connect", "demo", "--", "true"]);
+        first.says(line);
+        let next = leads(&other, &format!("next{round}"), 0);
+        // It ended on its own, while the other one went on.
+        first.end().is(0).says("demo is saved: snap-");
+        end(&site, &format!("next{round}"));
+        next.end().is(0);
+    }
+}
