@@ -1,0 +1,122 @@
+//! What is written is read back, and what makes no sense is not skipped.
+
+use super::*;
+
+fn who() -> Identity {
+    Identity {
+        session: SessionId("s1".into()),
+        owner: "arn:aws:iam::1:user/me".into(),
+    }
+}
+
+fn demo() -> DriveName {
+    "demo".parse().unwrap()
+}
+
+#[test]
+fn a_new_volume_reads_back_as_it_was_written() {
+    let settings = Settings::new(Some("jupyter"), None, Some(8));
+    let uuid = Uuid(*b"0123456789abcdef");
+    let tags = volume(&demo(), &who(), Generation(4), false, Some(uuid), &settings);
+    assert_eq!(
+        read_volume(&tags),
+        Ok(VolumeTags::Drive {
+            base: Generation(4),
+            generation: Generation(4),
+            blank: false,
+            formatted: false,
+            uuid: Some(uuid),
+            session: SessionId("s1".into()),
+        })
+    );
+    assert_eq!(Settings::read(&tags), settings);
+}
+
+#[test]
+fn every_thing_of_a_drive_says_whose_it_is() {
+    let op = SnapshotTags {
+        generation: Generation(1),
+        kind: SnapshotKind::Clean,
+        op: "o".into(),
+        uuid: None,
+        number: 0,
+    };
+    for tags in [
+        instance(&demo(), &who(), "ssh-ed25519 AAAA", Timestamp::UNIX_EPOCH),
+        root(&demo(), &who()),
+        volume(
+            &demo(),
+            &who(),
+            Generation::EMPTY,
+            true,
+            None,
+            &Settings::default(),
+        ),
+        snapshot(&demo(), &who(), &op, &Settings::default()),
+    ] {
+        for (key, value) in [(NAME, "demo"), (DRIVE, "demo"), (SESSION, "s1")] {
+            assert_eq!(tags.get(key).map(String::as_str), Some(value));
+        }
+        assert_eq!(owner(&tags), who().owner);
+    }
+}
+
+#[test]
+fn a_lease_reads_back_to_the_second() {
+    let until: Timestamp = "2026-03-01T10:20:30.7Z".parse().unwrap();
+    let read = super::until(&lease(until)).unwrap();
+    assert!(
+        read <= until && until.duration_since(read).as_secs() == 0,
+        "{read}"
+    );
+    assert_eq!(
+        super::until(&Tags::from([(UNTIL.into(), "soon".into())])),
+        None
+    );
+}
+
+#[test]
+fn a_root_disk_is_never_taken_for_the_drive() {
+    assert_eq!(read_volume(&root(&demo(), &who())), Ok(VolumeTags::Root));
+}
+
+#[test]
+fn tags_that_make_no_sense_are_not_skipped() {
+    let mut tags = volume(
+        &demo(),
+        &who(),
+        Generation(4),
+        false,
+        None,
+        &Settings::default(),
+    );
+    tags.insert(GENERATION.into(), "3".into());
+    assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
+    tags.insert(GENERATION.into(), "many".into());
+    assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
+    tags.insert(UUID.into(), "mine".into());
+    tags.insert(GENERATION.into(), "4".into());
+    assert_eq!(read_volume(&tags).unwrap_err().tag, UUID);
+    tags.remove(BASE);
+    assert_eq!(read_volume(&tags).unwrap_err().tag, BASE);
+    assert_eq!(read_snapshot(&Tags::new()).unwrap_err().tag, KIND);
+}
+
+#[test]
+fn a_snapshot_reads_back_as_it_was_written() {
+    for kind in [
+        SnapshotKind::Clean,
+        SnapshotKind::Crashed,
+        SnapshotKind::Checkpoint,
+    ] {
+        let own = SnapshotTags {
+            generation: Generation(9),
+            kind,
+            op: "abc".into(),
+            uuid: Some(Uuid([7; 16])),
+            number: u32::from(kind == SnapshotKind::Checkpoint),
+        };
+        let tags = snapshot(&demo(), &who(), &own, &Settings::default());
+        assert_eq!(read_snapshot(&tags), Ok(own));
+    }
+}
