@@ -98,21 +98,29 @@ pub struct Shell {
 type Pump = JoinHandle<(Exit, Option<Local>)>;
 
 impl Shell {
-    /// Attaches the local terminal, which is in raw mode from here on, to a new one on the host.
+    /// Attaches the local terminal, which is in raw mode from here on, to the one on the host:
+    /// a new one, or one that was left there.
     pub async fn terminal(
         line: Line,
         terminal: Terminal,
         answers: Answers,
     ) -> Result<Self, ShellError> {
-        let (session, _, rest) = start::attached(&line.ssh, &terminal.start()).await?;
+        let (session, attached, rest) = start::attached(&line.ssh, &terminal.start()).await?;
         let mut local = Local::open(&line.gate, Some(answers))?;
         let typing = local.stop()?;
         let raw = Raw::enter()?;
+        // One that was left is found again: what it showed last, and then all of its screen anew.
+        if let Attached::Same(from) = attached {
+            local.follow(from);
+        }
         local.show(rest);
         let mut shell = Self::begin(Some(typing));
         shell.raw = Some(raw);
         shell.terminal = Some((terminal, Arc::clone(&line.gate)));
         shell.carry(session, local, line);
+        if attached != Attached::New {
+            shell.request(Request::Redraw);
+        }
         Ok(shell)
     }
 

@@ -21,7 +21,7 @@ use xdrive::ec2::{
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
-use xdrive::host::scripts::{ContainerOrder, Host, Image, MountOrder, Mounted};
+use xdrive::host::scripts::{ContainerOrder, HoldOrder, Host, Image, MountOrder, Mounted, Role};
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
@@ -110,7 +110,13 @@ impl Parts {
             let ssh = self.login(&ec2, &instance, &host_key).await?;
             steps.end("boot");
             let (host, _) = Host::contact(ssh.clone()).await?;
-            let hold = host.hold(&format!("{drive} now me")).await?;
+            let client = format!("{drive} now me");
+            let order = HoldOrder {
+                client: &client,
+                role: Role::Lead,
+                lease: Duration::from_mins(15),
+            };
+            let hold = host.hold(&order).await?;
             steps.end("scripts");
             anyhow::Ok((ssh, host, hold, steps))
         };

@@ -1,15 +1,16 @@
 //! A link to sshd that can die without a word.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A way to sshd that carries nothing any more when it is dead, and says nothing either.
 pub(super) struct Link {
     pub(super) address: SocketAddr,
     dead: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Link {
@@ -18,9 +19,12 @@ impl Link {
         let address = listener.local_addr().unwrap();
         let dead = Arc::new(AtomicBool::new(false));
         let is_dead = Arc::clone(&dead);
+        let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
+        let all = Arc::clone(&streams);
         std::thread::spawn(move || {
             for near in listener.incoming() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(sshd).unwrap());
+                all.lock().unwrap().push(near.try_clone().unwrap());
                 let ends = [
                     (near.try_clone().unwrap(), far.try_clone().unwrap()),
                     (far, near),
@@ -31,7 +35,24 @@ impl Link {
                 }
             }
         });
-        Self { address, dead }
+        Self {
+            address,
+            dead,
+            streams,
+        }
+    }
+
+    /// Carries everything again, also what was held back.
+    pub(super) fn revive(&self) {
+        self.dead.store(false, Ordering::Relaxed);
+    }
+
+    /// Breaks every connection through it, for both sides to see.
+    pub(super) fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            // One that has ended is cut.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     /// From now on nothing arrives any more, and nobody is told.

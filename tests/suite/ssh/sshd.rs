@@ -126,6 +126,17 @@ impl Sshd {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
+    /// Runs a shell's words where it runs: in its namespaces.
+    pub(super) fn inside(&self, words: &str) -> std::process::ExitStatus {
+        // `unshare` waits outside for the first process inside.
+        let unshare = self.process.0.id();
+        let children = format!("/proc/{unshare}/task/{unshare}/children");
+        let first = std::fs::read_to_string(children).unwrap();
+        let mut nsenter = Command::new("nsenter");
+        nsenter.args(["--target", first.trim(), "--mount", "--pid"]);
+        nsenter.args(["sh", "-c", words]).status().unwrap()
+    }
+
     /// Kills it with everything that runs in it, as a power cut would, except that the kernel
     /// still resets its connections.
     pub(super) fn kill(&mut self) {

@@ -14,7 +14,7 @@ use crate::harness::Pty;
 /// A shell whose prompt is computed, so that it cannot be taken for its own echo.
 const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
 
-fn task(sshd: &Sshd) -> Task {
+pub(super) fn task(sshd: &Sshd) -> Task {
     let mut task = Task::new(sshd, SHELL);
     task.terminal = true;
     // Terminals of a host are root's.
@@ -29,7 +29,7 @@ fn at_prompt(sshd: &Sshd) -> Pty {
     pty
 }
 
-fn ended_well(mut pty: Pty, sshd: &Sshd, expected: &str) {
+pub(super) fn ended_well(mut pty: Pty, sshd: &Sshd, expected: &str) {
     pty.wait();
     assert_eq!(report(sshd), expected);
     assert!(pty.modes_are_as_before(), "the terminal's modes are back");
