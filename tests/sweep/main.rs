@@ -1,7 +1,7 @@
 //! The long sweeps: sessions on real local instances, killed at every point, cut off at any moment.
 //!
 //! ```text
-//! driver (main) ─ kill, cut ─┬─ site   a home, a state directory, what must not be left in it
+//! driver (main) ─ kill, cut, lease ─┬─ site   a home, a state directory, what must not be left in it
 //!                            ├─ month  a drive session after session ─ journal: what was acknowledged
 //!                            └─ client this program again, as the xdrive that is killed
 //!                                └─ points  counts what it says of its calls and steps
@@ -25,6 +25,7 @@ mod client;
 mod cut;
 mod journal;
 mod kill;
+mod lease;
 mod month;
 mod pace;
 mod points;
@@ -44,10 +45,11 @@ use pace::Pace;
 /// What runs under a name that can be filtered by.
 type Sweep = fn(&mut Pace) -> anyhow::Result<()>;
 
-const SWEEPS: [(&str, Sweep); 3] = [
+const SWEEPS: [(&str, Sweep); 4] = [
     ("xdrive_and_its_ec2_killed_at_every_point", kill::with_ec2),
     ("xdrive_alone_killed_at_every_point", kill::alone),
     ("the_power_cut_at_seeded_moments", cut::at_seeded_moments),
+    ("hosts_that_lose_their_laptop", lease::without_a_laptop),
 ];
 
 fn main() -> ExitCode {

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a session may take on a busy machine.
 const SESSION: Duration = Duration::from_mins(3);
@@ -58,6 +59,10 @@ impl Running {
     /// Whether it has ended, however it did.
     pub(crate) fn is_over(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
     pub(crate) fn kill(&mut self) -> anyhow::Result<()> {

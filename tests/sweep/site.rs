@@ -124,10 +124,22 @@ impl Site {
         command: &[&str],
         trace: Option<(&Path, Option<&Kill>)>,
     ) -> anyhow::Result<Running> {
+        self.start_with(&[], drive, command, trace)
+    }
+
+    /// The same, with flags.
+    pub(crate) fn start_with(
+        &self,
+        flags: &[&str],
+        drive: &str,
+        command: &[&str],
+        trace: Option<(&Path, Option<&Kill>)>,
+    ) -> anyhow::Result<Running> {
         let mut client = self.bare(&std::env::current_exe()?)?;
         client
             .args(["client", "connect", drive, "--image"])
             .arg(self.path("small.tar"))
+            .args(flags)
             .arg("--")
             .args(command);
         if let Some(server) = &self.served {
@@ -170,6 +182,21 @@ impl Site {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether an instance runs, or is about to, or is on its way out.
+    pub(crate) fn is_running(&self) -> anyhow::Result<bool> {
+        let answer = self
+            .runtime
+            .block_on(self.ec2.describe_instances().send())?;
+        Ok(answer
+            .reservations()
+            .iter()
+            .flat_map(aws_sdk_ec2::types::Reservation::instances)
+            .any(|instance| {
+                let state = instance.state().and_then(|state| state.name());
+                state != Some(&InstanceStateName::Terminated)
+            }))
     }
 
     fn billed(&self) -> anyhow::Result<Vec<String>> {

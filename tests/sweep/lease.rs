@@ -1,0 +1,164 @@
+//! Hosts that lose their laptop: each is off by itself soon after its lease, and the drive is safe.
+//!
+//! A session writes lines and goes on; then something happens that takes the client's sign of life,
+//! and more: the process is stopped as by a sleeping laptop, the network goes, dockerd or the watch
+//! is killed, the host reboots. Nobody helps the host from then on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use rustix::process::Signal;
+
+use crate::journal::{WRITE, acknowledged};
+use crate::month::Month;
+use crate::pace::Pace;
+use crate::running::Running;
+use crate::site::Site;
+
+/// The lease, as `--keep` has it, and in seconds.
+const KEEP: (&str, u64) = ("15s", 15);
+/// By when a host is off: the promise.
+const OFF_BY: Duration = Duration::from_secs(KEEP.1 + 6 * 60);
+/// How long a session may take to its first lines.
+const BEGUN: Duration = Duration::from_mins(2);
+
+/// What happens: its name, whether the client can go on after it, and what is run on the host.
+struct Trouble {
+    name: &'static str,
+    /// The laptop stops as well; else only what is run on the host happens.
+    is_stopped: bool,
+    on_the_host: &'static str,
+    /// It takes the last switch, minutes behind the lease, to end this one.
+    is_slow: bool,
+}
+
+const TROUBLES: [Trouble; 6] = [
+    Trouble {
+        name: "laptop asleep",
+        is_stopped: true,
+        on_the_host: "true",
+        is_slow: false,
+    },
+    Trouble {
+        name: "network cut",
+        is_stopped: false,
+        on_the_host: "ip link set eth0 down",
+        is_slow: false,
+    },
+    Trouble {
+        name: "dockerd killed",
+        is_stopped: true,
+        on_the_host: "systemctl kill --signal=KILL docker.service",
+        is_slow: false,
+    },
+    Trouble {
+        name: "watch killed",
+        is_stopped: true,
+        on_the_host: "systemctl kill --signal=KILL xdrive-watch.service",
+        is_slow: false,
+    },
+    Trouble {
+        name: "host rebooted",
+        is_stopped: true,
+        on_the_host: "systemctl reboot",
+        is_slow: false,
+    },
+    Trouble {
+        name: "watch gone",
+        is_stopped: true,
+        on_the_host: "systemctl mask --now xdrive-watch.service",
+        is_slow: true,
+    },
+];
+
+pub(crate) fn without_a_laptop(pace: &mut Pace) -> anyhow::Result<()> {
+    let site = Site::new(false)?;
+    let mut month = Month::new("month".to_owned());
+    month.rehearse(&site, &["1"])?;
+    println!(
+        "lease {} s; trouble: seconds until the host was off, lines kept",
+        KEEP.1
+    );
+    for trouble in pace.order(TROUBLES.iter().collect()) {
+        if !pace.goes_on() {
+            break;
+        }
+        if trouble.is_slow && !pace.is_long() {
+            continue;
+        }
+        pace.check()?;
+        let told = trouble
+            .happen(&site, &mut month)
+            .with_context(|| trouble.name.to_owned())?;
+        println!("{:16} {told}", trouble.name);
+    }
+    Ok(())
+}
+
+impl Trouble {
+    fn happen(&self, site: &Site, month: &mut Month) -> anyhow::Result<String> {
+        let tag = format!("{}-{}", self.name.replace(' ', "-"), month.lines());
+        let script = format!("{WRITE}; sleep 1000");
+        let command = ["sh", "-c", &script, &tag, "1 2 3"];
+        let flags = ["--keep", KEEP.0];
+        let mut client = site.start_with(&flags, &month.drive, &command, None)?;
+        wait_for_lines(&mut client)?;
+        // Stopped first: no sign of life is sent that belongs to the time after the trouble.
+        if self.is_stopped {
+            client.signal(Signal::STOP)?;
+        }
+        on_the_host(site, self.on_the_host)?;
+        let began = Instant::now();
+        while site.is_running()? {
+            ensure!(began.elapsed() < OFF_BY, "the host is still on");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let off = began.elapsed();
+        client.kill()?;
+        let ended = client.end()?;
+        month.recover(site, &tag, &ended)?;
+        Ok(format!("{:6.1}  {}", off.as_secs_f64(), month.lines()))
+    }
+}
+
+fn wait_for_lines(client: &mut Running) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while acknowledged(&client.printed()) < 3 {
+        ensure!(!client.is_over()?, "the session ended by itself");
+        ensure!(began.elapsed() < BEGUN, "the session did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Runs `script` on the one instance there is.
+fn on_the_host(site: &Site, script: &str) -> anyhow::Result<()> {
+    let mut hosts = BTreeMap::new();
+    for instance in fs::read_dir(site.dir().join("instances"))? {
+        let file = instance?.path().join("init.json");
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        let said: serde_json::Value = serde_json::from_str(&text)?;
+        let pid = said["pid"].as_u64().context("no pid")?;
+        if fs::exists(format!("/proc/{pid}/root/v1"))? {
+            hosts.insert(pid, file);
+        }
+    }
+    let (pid, _) = hosts.first_key_value().context("no host is up")?;
+    ensure!(hosts.len() == 1, "{hosts:?}");
+    let status = Command::new("nsenter")
+        .args(["--target", &pid.to_string(), "--mount", "--pid", "--net"])
+        .args(["sh", "-c", script])
+        .status()
+        .context("nsenter")?;
+    // A host that goes down takes whoever asked for it with it.
+    ensure!(
+        status.success() || status.code().is_none(),
+        "{script}: {status}"
+    );
+    Ok(())
+}
