@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
@@ -54,6 +54,7 @@ use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
 use join::Joined;
 use lease::{News, Terms};
+use vigil::Vigil;
 use way::Way;
 use words::Teller;
 
@@ -373,7 +374,14 @@ impl Session {
         }
         let hint = format!("{} connect {}", self.command, self.drive);
         let (stop, stopped) = oneshot::channel();
-        let mut vigil = pin!(vigil::keep(&mut self.news, &self.report, stopped));
+        let drive = Mutex::new(&mut self.reconciler);
+        let vigil = Vigil {
+            news: &mut self.news,
+            report: &self.report,
+            drive: &drive,
+            checkpoint: request.options.checkpoint,
+        };
+        let mut vigil = pin!(vigil.keep(stopped));
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
@@ -385,7 +393,7 @@ impl Session {
                     Question::Cost => cost.text(),
                 });
                 let mut way = Way {
-                    hosts: self.reconciler.hosts(),
+                    drive: &drive,
                     host: instance,
                     ec2: &cloud.ec2,
                     report: &self.report,

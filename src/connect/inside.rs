@@ -22,7 +22,8 @@ pub(super) async fn in_a_shell(
 ) -> anyhow::Result<Ending> {
     let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
     let command = inside.container.shell(&term);
-    let terminal = inside.host.terminal(way.hosts.terminal(), &command);
+    let name = way.drive.lock().await.hosts().terminal().to_owned();
+    let terminal = inside.host.terminal(&name, &command);
     let mut shell = Shell::terminal(line, terminal, answers).await?;
     loop {
         let why = tokio::select! {

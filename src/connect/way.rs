@@ -14,8 +14,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::Ending;
 use super::container::Inside;
-use super::hosts::SshHosts;
 use super::inside::ended;
+use super::vigil::Shared;
 use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
@@ -32,7 +32,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// What it takes to come back.
 pub(super) struct Way<'a> {
-    pub(super) hosts: &'a mut SshHosts,
+    pub(super) drive: &'a Shared<'a>,
     pub(super) host: &'a Instance,
     pub(super) ec2: &'a Ec2,
     pub(super) report: &'a Report,
@@ -145,7 +145,7 @@ impl Way<'_> {
     /// Both are asked at once: either may be out of reach.
     async fn try_once(&mut self) -> Tried {
         let (back, seen) = tokio::join!(
-            self.hosts.back(self.host),
+            async { self.drive.lock().await.hosts().back(self.host).await },
             timeout(ANSWER, self.ec2.instance(&self.host.id)),
         );
         let error = match back {
