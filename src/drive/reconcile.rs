@@ -162,6 +162,9 @@ pub struct Reconciler<H: Hosts> {
     memory: Memory,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
+    /// What was billed by the last look, and what was made since: a run that sees nothing any more
+    /// can still say it.
+    left: Left,
     /// Shared with the run that carries a step out, which may have to tell something meanwhile.
     events: Rc<RefCell<dyn FnMut(Event)>>,
 }
@@ -192,6 +195,7 @@ impl<H: Hosts> Reconciler<H> {
             wanted,
             memory,
             seen_instances: BTreeMap::new(),
+            left: Left::default(),
             events: Rc::new(RefCell::new(events)),
         }
     }
@@ -226,6 +230,6 @@ impl<H: Hosts> Reconciler<H> {
         // A host that served for a while was not launched in vain.
         self.memory.me.launches = 0;
         // On the heap: the futures of the SDK's calls are large.
-        Box::pin(run::Run::new(goal).run(self, interrupts)).await
+        Box::pin(run::Run::new(goal, self.left.clone()).run(self, interrupts)).await
     }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId, VolumeId};
 
+use super::memory::Memory;
 use super::name::{DriveName, Generation};
 use super::observed::Observed;
 
@@ -131,9 +132,26 @@ impl Left {
             .map(|snapshot| Thing::Snapshot(snapshot.id.clone(), snapshot.size));
         Self(instances.chain(volumes).chain(snapshots).collect())
     }
-}
 
-impl Left {
+    /// The same, and what this process has made that the look was too early for.
+    #[must_use]
+    pub fn and_made(mut self, memory: &Memory) -> Self {
+        let instances = memory
+            .instances
+            .keys()
+            .map(|id| (id.as_str(), Thing::Instance(id.clone())));
+        let volumes = memory.volumes.values().map(|(volume, _)| {
+            let thing = Thing::Volume(volume.id.clone(), volume.size);
+            (volume.id.as_str(), thing)
+        });
+        for (id, thing) in instances.chain(volumes) {
+            if !memory.gone.contains(id) && !self.0.contains(&thing) {
+                self.0.push(thing);
+            }
+        }
+        self
+    }
+
     /// Whether an instance is among it, which is billed by the second.
     #[must_use]
     pub fn has_instances(&self) -> bool {

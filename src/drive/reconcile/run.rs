@@ -30,7 +30,8 @@ pub(super) struct Run {
     looks_failed: u32,
     steps_failed: u32,
     waiting: Option<(Waiting, BootTime)>,
-    last: Option<Observed>,
+    /// What was billed when it was last looked, and what was made since.
+    left: Left,
 }
 
 enum Verdict {
@@ -40,7 +41,7 @@ enum Verdict {
 }
 
 impl Run {
-    pub(super) fn new(goal: Goal) -> Self {
+    pub(super) fn new(goal: Goal, left: Left) -> Self {
         Self {
             goal,
             verdict: None,
@@ -50,7 +51,7 @@ impl Run {
             looks_failed: 0,
             steps_failed: 0,
             waiting: None,
-            last: None,
+            left,
         }
     }
 
@@ -79,7 +80,8 @@ impl Run {
             self.looks_failed = 0;
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.limits);
             let outcome = self.follow(next, &seen, with, interrupts).await;
-            self.last = Some(seen);
+            self.left = Left::of(&seen).and_made(&with.memory);
+            with.left.clone_from(&self.left);
             if let Some(outcome) = outcome {
                 return outcome;
             }
@@ -288,14 +290,14 @@ impl Run {
             Verdict::Failed(error) => Outcome::Failed(Failure {
                 error,
                 also: None,
-                left: self.left(),
+                left: self.left.clone(),
             }),
         };
         Some(self.conclude(outcome))
     }
 
     fn fail(&mut self, error: RunError) -> Outcome {
-        let left = self.left();
+        let left = self.left.clone();
         self.conclude(Outcome::Failed(Failure {
             error,
             also: None,
@@ -306,7 +308,7 @@ impl Run {
     /// The first verdict, with what came of ending things after it.
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(ended, Outcome::Unwound | Outcome::Saved { .. });
-        let left = self.left();
+        let left = self.left.clone();
         let error = match self.verdict.take() {
             None => return ended,
             Some(Verdict::Busy(holder)) if is_clean => return Outcome::Busy(holder),
@@ -325,10 +327,6 @@ impl Run {
             also: Some(Box::new(ended)),
             left,
         })
-    }
-
-    fn left(&self) -> Left {
-        self.last.as_ref().map(Left::of).unwrap_or_default()
     }
 }
 

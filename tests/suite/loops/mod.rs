@@ -54,8 +54,10 @@ fn is_saved(told: &Told) -> bool {
 async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
     let world = past.copy().await;
     let told = world.run(Ask::Session(2), trouble.clone()).await;
+    let unsaid = world.unsaid(&told).await;
     let after = world.run(next.clone(), Trouble::default()).await;
-    let problems = world.problems().await;
+    let mut problems = world.problems().await;
+    problems.extend(unsaid);
     assert!(
         is_saved(&after) && problems.is_empty(),
         "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {told:#?}\nthen: {after:#?}"
@@ -168,6 +170,13 @@ async fn every_look_may_fail() {
         &[Ask::Stop],
     )
     .await;
+    assert!(cases >= 100, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_is_refused_for_good_leaves_nothing_unsaid() {
+    let denied = Fault::Refused(403, "UnauthorizedOperation");
+    let cases = at_every(Calls::Looks, denied, FRESH, &[Ask::Stop]).await;
     assert!(cases >= 100, "{cases} cases");
 }
 

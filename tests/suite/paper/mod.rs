@@ -18,7 +18,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
 use xdrive::drive::reconcile::{Checkpoint, Pool};
-use xdrive::drive::tags::{Identity, Settings};
+use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
 use xdrive::ec2::{Ec2, Endpoint, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
@@ -308,6 +308,49 @@ impl World {
             }
         }
         tokio::time::sleep(Duration::from_mins(1)).await;
+    }
+
+    /// What is billed by the hour or the gigabyte although the run has ended without naming it.
+    /// One that was killed can name nothing, nor one that has made nothing and never saw the three
+    /// lists.
+    pub(crate) async fn unsaid(&self, told: &Told) -> Vec<String> {
+        let Some(outcome) = &told.outcome else {
+            return Vec::new();
+        };
+        if told.changes == 0 && told.looks <= 3 {
+            return Vec::new();
+        }
+        // What is on its way out is nobody's business any more.
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let said = format!("{outcome:?}");
+        let mut unsaid = Vec::new();
+        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+            let is_over = matches!(
+                instance.state,
+                InstanceState::ShuttingDown | InstanceState::Terminated
+            );
+            if !is_over && !said.contains(instance.id.as_str()) {
+                unsaid.push(format!("{} runs, and nobody was told", instance.id));
+            }
+        }
+        if matches!(outcome, Outcome::Unwound) {
+            // "As it was" names what was there before; the next run finds anything else.
+            return unsaid;
+        }
+        for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
+            let is_over = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
+            // A root disk goes with its instance.
+            let is_told = volume
+                .attachment
+                .iter()
+                .filter(|_| matches!(read_volume(&volume.tags), Ok(VolumeTags::Root)))
+                .any(|attachment| said.contains(attachment.instance.as_str()))
+                || said.contains(volume.id.as_str());
+            if !is_over && !is_told {
+                unsaid.push(format!("{} is there, and nobody was told", volume.id));
+            }
+        }
+        unsaid
     }
 
     /// What is left besides snapshots, and whether the newest of those has every note.

@@ -37,7 +37,8 @@ pub(crate) enum Fault {
     Unanswered,
     /// It is carried out twice.
     Twice,
-    /// EC2 refuses it with this status and code, not carrying it out.
+    /// EC2 refuses it with this status and code, not carrying it out (unless it says that what
+    /// shall be destroyed is not there).
     Refused(u16, &'static str),
     /// The process is killed before it is sent.
     KilledBefore,
@@ -232,7 +233,13 @@ impl HttpConnector for Wire {
                     wire.carry_out(request).await?;
                     wire.carry_out(again).await
                 }
-                Some(Fault::Refused(status, code)) => Ok(refusal(status, code)),
+                Some(Fault::Refused(status, code)) => {
+                    // Of what shall go, "not found" is said only when it has gone.
+                    if code.ends_with(".NotFound") && destroys(&request) {
+                        wire.carry_out(request).await?;
+                    }
+                    Ok(refusal(status, code))
+                }
                 Some(Fault::KilledBefore) => Ok(wire.kill().await),
                 Some(Fault::KilledAfter) => {
                     wire.carry_out(request).await?;
@@ -241,6 +248,11 @@ impl HttpConnector for Wire {
             }
         })
     }
+}
+
+fn destroys(request: &HttpRequest) -> bool {
+    let action = &params(request)["Action"];
+    action.starts_with("Delete") || action.starts_with("Terminate")
 }
 
 fn refusal(status: u16, code: &str) -> HttpResponse {
