@@ -1,8 +1,8 @@
 //! Power cuts at seeded moments, then one more connect: what was synced is there, all comes up.
 //!
 //! Four phases of a session are cut in turn: *start*, from the attached volume to the running
-//! container (half of them on a new drive, so in the middle of `mkfs` too); *writes*, with files
-//! that nobody syncs beside the journal's; *commit* of the container's layer; *close*, all of it.
+//! container; *writes*, with files that nobody syncs beside the journal's (half of both on a new
+//! drive: in the middle of `mkfs`, and right after its image was loaded); *commit* of the container's layer; *close*, all of it.
 //! Every other time the laptop goes with the power; else xdrive finds out and does what it can.
 
 use std::fmt;
@@ -30,7 +30,7 @@ const MOMENT: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Start { is_new: bool },
-    Writes,
+    Writes { is_new: bool },
     Commit,
     Close,
 }
@@ -61,7 +61,8 @@ impl fmt::Display for Phase {
         f.pad(match self {
             Self::Start { is_new: true } => "first start",
             Self::Start { is_new: false } => "start",
-            Self::Writes => "writes",
+            Self::Writes { is_new: true } => "first writes",
+            Self::Writes { is_new: false } => "writes",
             Self::Commit => "commit",
             Self::Close => "close",
         })
@@ -81,11 +82,11 @@ impl fmt::Display for Moment {
 
 const PHASES: [Phase; 8] = [
     Phase::Start { is_new: true },
-    Phase::Writes,
+    Phase::Writes { is_new: false },
     Phase::Commit,
     Phase::Close,
     Phase::Start { is_new: false },
-    Phase::Writes,
+    Phase::Writes { is_new: true },
     Phase::Commit,
     Phase::Close,
 ];
@@ -106,7 +107,10 @@ pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
     while done < CUTS && pace.goes_on() {
         pace.check()?;
         let phase = PHASES[(first + done) % PHASES.len()];
-        let is_new = matches!(phase, Phase::Start { is_new: true });
+        let is_new = matches!(
+            phase,
+            Phase::Start { is_new: true } | Phase::Writes { is_new: true }
+        );
         let passed = if is_new { &made } else { &used };
         let session = Session {
             phase,
@@ -114,7 +118,7 @@ pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
             is_killed: pace.random(2) == 0,
         };
         done += 1;
-        let row = format!("{done:3}  {phase:11}  {:48}  ", session.moment);
+        let row = format!("{done:3}  {phase:12}  {:48}  ", session.moment);
         let mut new = Month::new(format!("new-{done}"));
         let drive = if is_new { &mut new } else { &mut month };
         match session.cut(&site, drive) {
@@ -142,7 +146,7 @@ fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Mo
     };
     let (from, to) = match phase {
         Phase::Start { .. } => ("AttachVolume#1 answered", "container start#1 ended"),
-        Phase::Writes => {
+        Phase::Writes { .. } => {
             return Ok(Moment {
                 after: After::Lines(1 + pace.random(40)),
                 by: Duration::from_micros(pace.random(30_000) as u64),
@@ -171,7 +175,7 @@ impl Session {
         let tag = format!("cut-{}", month.lines());
         let last = match self.phase {
             // More than can be written before the cut.
-            Phase::Writes => 2000,
+            Phase::Writes { .. } => 2000,
             _ => 3,
         };
         let lines: Vec<_> = (1..=last).map(|line: u32| line.to_string()).collect();

@@ -1,4 +1,5 @@
-//! The long sweeps: sessions on real local instances, killed at every point, cut off at any moment.
+//! The long sweeps: sessions on real local instances, killed at every point, cut off at any moment;
+//! and on paper, with every call failing in every way.
 //!
 //! ```text
 //! driver (main) ─ kill, cut, lease ─┬─ site   a home, a state directory, what must not be left in it
@@ -13,8 +14,8 @@
 //!
 //! With `XDRIVE_LONG` in the environment every point is taken, else as many as fit in a minute for
 //! each sweep, others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments are those of
-//! `cargo test`: the sweeps count as ignored unless `--include-ignored` or `--ignored` is among
-//! them, because they need root.
+//! `cargo test`: what needs root counts as ignored unless `--include-ignored` or `--ignored` is
+//! among them.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,6 +24,7 @@
 
 mod client;
 mod cut;
+mod faults;
 mod journal;
 mod kill;
 mod lease;
@@ -36,20 +38,52 @@ mod site;
 mod image;
 #[path = "../suite/harness/leaks.rs"]
 mod leaks;
+#[expect(dead_code, reason = "the test suite uses the rest of it")]
+#[path = "../suite/line.rs"]
+mod line;
+#[expect(dead_code, reason = "the test suite uses the rest of it")]
+#[path = "../suite/paper/mod.rs"]
+mod paper;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use pace::Pace;
 
-/// What runs under a name that can be filtered by.
-type Sweep = fn(&mut Pace) -> anyhow::Result<()>;
+/// A sweep and the name it can be filtered by.
+struct Sweep {
+    name: &'static str,
+    run: fn(&mut Pace) -> anyhow::Result<()>,
+    /// Whether it makes namespaces and loop devices.
+    needs_root: bool,
+}
 
-const SWEEPS: [(&str, Sweep); 4] = [
-    ("xdrive_and_its_ec2_killed_at_every_point", kill::with_ec2),
-    ("xdrive_alone_killed_at_every_point", kill::alone),
-    ("the_power_cut_at_seeded_moments", cut::at_seeded_moments),
-    ("hosts_that_lose_their_laptop", lease::without_a_laptop),
+const SWEEPS: [Sweep; 5] = [
+    Sweep {
+        name: "xdrive_and_its_ec2_killed_at_every_point",
+        run: kill::with_ec2,
+        needs_root: true,
+    },
+    Sweep {
+        name: "xdrive_alone_killed_at_every_point",
+        run: kill::alone,
+        needs_root: true,
+    },
+    Sweep {
+        name: "the_power_cut_at_seeded_moments",
+        run: cut::at_seeded_moments,
+        needs_root: true,
+    },
+    Sweep {
+        name: "hosts_that_lose_their_laptop",
+        run: lease::without_a_laptop,
+        needs_root: true,
+    },
+    Sweep {
+        name: "every_call_failing_in_every_way",
+        run: faults::every_call,
+        needs_root: false,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -105,27 +139,28 @@ impl Choice {
 }
 
 fn drive(choice: &Choice) -> ExitCode {
-    let chosen: Vec<_> = SWEEPS
-        .iter()
-        .filter(|(name, _)| choice.takes(name))
-        .collect();
-    if choice.list {
-        for (name, _) in chosen {
-            println!("{name}: test");
-        }
-        return ExitCode::SUCCESS;
-    }
-    if !chosen.is_empty() && (!choice.ignored || !rustix::process::geteuid().is_root()) {
-        for (name, _) in &chosen {
-            println!("test {name} ... ignored: needs root (namespaces, loop devices)");
-        }
-        return ExitCode::SUCCESS;
-    }
+    let is_root = rustix::process::geteuid().is_root();
     let mut failed = 0;
-    for (name, sweep) in chosen {
+    for Sweep {
+        name,
+        run,
+        needs_root,
+    } in SWEEPS
+    {
+        if !choice.takes(name) {
+            continue;
+        }
+        if choice.list {
+            println!("{name}: test");
+            continue;
+        }
+        if needs_root && !(choice.ignored && is_root) {
+            println!("test {name} ... ignored: needs root (namespaces, loop devices)");
+            continue;
+        }
         println!("test {name} ...");
         let began = Instant::now();
-        let outcome = Pace::new().and_then(|mut pace| sweep(&mut pace));
+        let outcome = Pace::new().and_then(|mut pace| run(&mut pace));
         let took = began.elapsed().as_secs();
         match outcome {
             Ok(()) => println!("test {name} ... ok, {took} s\n"),

@@ -1,0 +1,229 @@
+//! Every call to EC2 fails once, in every way: nothing is lost, nothing forked, nothing left unsaid.
+//!
+//! On paper, in tokio's paused time (see `tests/suite/paper`): the real reconciler and the real SDK
+//! against the EC2 in a folder. A *case* is one way to fail of one call in a session, from one past
+//! of the drive, with lists that are fresh or ten seconds old. The session may end as it likes, but
+//! what is billed afterwards it has named; and then one more session must save the drive with every
+//! note that was acknowledged.
+
+use anyhow::ensure;
+use tokio::runtime::Runtime;
+use xdrive::drive::Outcome;
+
+use crate::pace::Pace;
+use crate::paper::wire::{Calls, Fault};
+use crate::paper::{Ask, FRESH, Staleness, Told, Trouble, World};
+
+/// As old as lists ever were seen to be, nearly; reads by id lag less.
+const OLD: Staleness = Staleness {
+    lists: 10_000,
+    reads: 2_000,
+};
+
+/// The ways to fail: AWS's codes by what may be done about them, and lines that are cut.
+const WAYS: [(&str, Fault); 16] = [
+    ("never sent", Fault::Unsent),
+    ("answer lost", Fault::Unanswered),
+    ("carried out twice", Fault::Twice),
+    ("throttled", Fault::Refused(503, "RequestLimitExceeded")),
+    ("failed on EC2's side", Fault::Refused(500, "InternalError")),
+    ("unavailable", Fault::Refused(503, "Unavailable")),
+    (
+        "no capacity",
+        Fault::Refused(500, "InsufficientInstanceCapacity"),
+    ),
+    (
+        "no spot capacity",
+        Fault::Refused(400, "MaxSpotInstanceCountExceeded"),
+    ),
+    ("over the quota", Fault::Refused(400, "VcpuLimitExceeded")),
+    ("denied", Fault::Refused(403, "UnauthorizedOperation")),
+    ("credentials expired", Fault::Refused(400, "RequestExpired")),
+    ("invalid", Fault::Refused(400, "InvalidParameterValue")),
+    (
+        "no such instance",
+        Fault::Refused(400, "InvalidInstanceID.NotFound"),
+    ),
+    (
+        "no such volume",
+        Fault::Refused(400, "InvalidVolume.NotFound"),
+    ),
+    ("in the wrong state", Fault::Refused(400, "IncorrectState")),
+    ("unknown to xdrive", Fault::Refused(400, "SomethingNew")),
+];
+
+/// How the drive came to be as it is.
+#[derive(Debug, Clone, Copy)]
+enum Past {
+    /// There is none.
+    New,
+    /// It was saved.
+    Saved,
+    /// Its xdrive was killed in the shell, and then its instance vanished.
+    Crashed,
+}
+
+/// One past with lists of one age, and how many calls a session from there makes.
+struct Scene {
+    past: Past,
+    stale: Staleness,
+    runtime: Runtime,
+    world: World,
+    changes: usize,
+    looks: usize,
+}
+
+/// What one way to fail came to, over all calls.
+#[derive(Default)]
+struct Row {
+    cases: usize,
+    saved_at_once: usize,
+    saved_by_the_next: usize,
+    failed: Vec<String>,
+}
+
+pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
+    let mut scenes = Vec::new();
+    for stale in [FRESH, OLD] {
+        for past in [Past::New, Past::Saved, Past::Crashed] {
+            scenes.push(Scene::new(past, stale)?);
+        }
+    }
+    let mut cases = Vec::new();
+    for (scene, made) in scenes.iter().enumerate() {
+        let changes = (1..=made.changes).map(|number| (Calls::Changes, number));
+        let looks = (1..=made.looks).map(|number| (Calls::Looks, number));
+        for (calls, number) in changes.chain(looks) {
+            for way in 0..WAYS.len() {
+                if calls == Calls::Changes || happens_to_looks(made, WAYS[way].1) {
+                    cases.push((scene, calls, number, way));
+                }
+            }
+        }
+    }
+    let all = cases.len();
+    let mut rows: [Row; WAYS.len()] = std::array::from_fn(|_| Row::default());
+    for (scene, calls, number, way) in pace.order(cases) {
+        if !pace.goes_on() {
+            break;
+        }
+        pace.check()?;
+        rows[way].add(&scenes[scene], calls, number, WAYS[way].1);
+    }
+    println!(
+        "{:24}  cases  saved at once  by the next run  failed",
+        "a call is"
+    );
+    for ((name, _), row) in WAYS.iter().zip(&rows) {
+        println!(
+            "{name:24}  {:5}  {:13}  {:15}  {:6}",
+            row.cases,
+            row.saved_at_once,
+            row.saved_by_the_next,
+            row.failed.len()
+        );
+    }
+    let done: usize = rows.iter().map(|row| row.cases).sum();
+    let failed: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row.failed.iter().map(String::as_str))
+        .collect();
+    println!("{done} of {all} cases, {} failed", failed.len());
+    ensure!(failed.is_empty(), "{}", failed.join("\n\n"));
+    Ok(())
+}
+
+impl Scene {
+    fn new(past: Past, stale: Staleness) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()?;
+        let (world, told) = runtime.block_on(async {
+            let world = World::new(stale).await;
+            match past {
+                Past::New => {}
+                Past::Saved => {
+                    world.run(Ask::Session(1), Trouble::default()).await;
+                }
+                Past::Crashed => {
+                    world.run(Ask::KilledInShell(1), Trouble::default()).await;
+                    world.cut_power().await;
+                }
+            }
+            let told = world
+                .copy()
+                .await
+                .run(Ask::Session(2), Trouble::default())
+                .await;
+            (world, told)
+        });
+        ensure!(is_saved(&told), "{past:?}, undisturbed: {told:#?}");
+        Ok(Self {
+            past,
+            stale,
+            runtime,
+            world,
+            changes: told.changes,
+            looks: told.looks,
+        })
+    }
+
+    /// Runs one case: whether the session saved by itself; an error if a promise was broken.
+    fn run(&self, calls: Calls, number: usize, fault: Fault) -> Result<bool, String> {
+        self.runtime.block_on(async {
+            let world = self.world.copy().await;
+            let trouble = Trouble {
+                fault: Some((calls, number, fault)),
+                ..Trouble::default()
+            };
+            let told = world.run(Ask::Session(2), trouble).await;
+            let unsaid = world.unsaid(&told).await;
+            let next = world.run(Ask::Session(3), Trouble::default()).await;
+            let mut problems = world.problems().await;
+            problems.extend(unsaid);
+            if !is_saved(&next) {
+                problems.push("the next run did not save".to_owned());
+            }
+            if problems.is_empty() {
+                return Ok(is_saved(&told));
+            }
+            Err(format!(
+                "{:?}, lists {} ms old, {fault:?} at number {number} of {calls:?}: {problems:#?}\n\
+                 first: {told:#?}\nthen: {next:#?}",
+                self.past, self.stale.lists
+            ))
+        })
+    }
+}
+
+impl Row {
+    fn add(&mut self, scene: &Scene, calls: Calls, number: usize, fault: Fault) {
+        self.cases += 1;
+        match scene.run(calls, number, fault) {
+            Ok(true) => self.saved_at_once += 1,
+            Ok(false) => self.saved_by_the_next += 1,
+            Err(problem) => self.failed.push(problem),
+        }
+    }
+}
+
+/// Looks are many, and fail in fewer ways: one of each that xdrive takes differently. How old the
+/// lists are makes no difference to them.
+fn happens_to_looks(scene: &Scene, fault: Fault) -> bool {
+    let happens = match fault {
+        Fault::Unsent => true,
+        Fault::Refused(_, code) => [
+            "RequestLimitExceeded",
+            "InternalError",
+            "UnauthorizedOperation",
+        ]
+        .contains(&code),
+        _ => false,
+    };
+    happens && scene.stale.lists == FRESH.lists
+}
+
+fn is_saved(told: &Told) -> bool {
+    matches!(told.outcome, Some(Outcome::Saved { .. }))
+}
