@@ -140,7 +140,7 @@ fn an_instance_that_is_gone_is_not_waited_for() {
     let pty = shell_that_wrote(&site, "gone");
     kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
     let began = std::time::Instant::now();
-    pty.see_within(SESSION, "the host is gone without closing the drive");
+    pty.see_within(SESSION, "the drive was not closed by its last host");
     // The grace is a minute here, after the 20 seconds in which a silent host may come back.
     assert!(
         began.elapsed() < Duration::from_mins(1),
