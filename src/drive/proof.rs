@@ -54,8 +54,8 @@ pub struct Spent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SpentBecause {
-    /// It was never attached.
-    Unused(Generation),
+    /// It was never attached, and what it was made from is there still, or something newer.
+    Unused(Generation, Option<SnapshotId>),
     /// A completed snapshot of it, no checkpoint, carries its generation, and holds the drive as
     /// far as that could be looked at.
     Saved(SnapshotId, Generation),
@@ -135,7 +135,12 @@ impl Spent {
             return None;
         }
         let because = if volume.is_unused() {
-            SpentBecause::Unused(volume.base)
+            let holds_state = volume.base > Generation::EMPTY && volume.state != VolumeState::Error;
+            let origin = match origin(seen, volume).filter(|_| holds_state) {
+                None if holds_state => return None,
+                origin => origin.map(|snapshot| snapshot.id.clone()),
+            };
+            SpentBecause::Unused(volume.base, origin)
         } else if let Some(snapshot) = seen
             .snapshots_of(&volume.id)
             .filter(|snapshot| saves(snapshot, volume))
@@ -169,7 +174,8 @@ impl Spent {
     pub fn snapshot(&self) -> Option<&SnapshotId> {
         match &self.because {
             SpentBecause::Saved(snapshot, _) => Some(snapshot),
-            SpentBecause::Unused(_) | SpentBecause::Unformatted => None,
+            SpentBecause::Unused(_, snapshot) => snapshot.as_ref(),
+            SpentBecause::Unformatted => None,
         }
     }
 
@@ -190,7 +196,17 @@ impl Spent {
             return false;
         };
         let spent = match &self.because {
-            SpentBecause::Unused(started) => base == *started && generation == base,
+            SpentBecause::Unused(started, origin) => {
+                let is_there = |id: &SnapshotId| {
+                    snapshot.is_some_and(|snapshot| {
+                        let own = tags::read_snapshot(&snapshot.tags);
+                        snapshot.id == *id
+                            && snapshot.state == SnapshotState::Completed
+                            && own.is_ok_and(|own| own.generation >= *started)
+                    })
+                };
+                base == *started && generation == base && origin.as_ref().is_none_or(is_there)
+            }
             SpentBecause::Saved(id, at) => {
                 generation == *at
                     && snapshot.is_some_and(|snapshot| {
@@ -257,4 +273,17 @@ pub fn saves(snapshot: &SeenSnapshot, volume: &SeenVolume) -> bool {
     snapshot.volume.as_ref() == Some(&volume.id)
         && snapshot.generation == volume.generation
         && snapshot.is_final()
+}
+
+/// The completed snapshot for whose sake a never-attached volume is not missed: what it was made
+/// from, or one at least as new. None if somebody has deleted that snapshot: then the volume is the
+/// last that has its state.
+fn origin<'a>(seen: &'a Observed, volume: &SeenVolume) -> Option<&'a SeenSnapshot> {
+    seen.snapshots
+        .iter()
+        .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+        .find(|snapshot| {
+            let is_newer = snapshot.is_final() && snapshot.generation >= volume.base;
+            volume.snapshot.as_ref() == Some(&snapshot.id) || is_newer
+        })
 }

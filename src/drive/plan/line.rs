@@ -39,11 +39,32 @@ pub(super) fn is_stillborn(seen: &Observed, volume: &SeenVolume) -> bool {
 }
 
 /// Whether the volume may hold something of its own. (One that is attached although its
-/// generation was never raised was attached by somebody else: it may.)
+/// generation was never raised was attached by somebody else: it may. One that outlives what it
+/// was made from holds what nothing else does.)
 pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.exists()
-        && (!volume.is_unused() || volume.holder().is_some())
+        && (!volume.is_unused() || volume.holder().is_some() || is_last(seen, volume))
         && !is_stillborn(seen, volume)
+}
+
+/// Whether a never-attached volume is the last that has the newest state: somebody deleted the
+/// snapshot that it was made from. Of several alike it is the earliest.
+fn is_last(seen: &Observed, volume: &SeenVolume) -> bool {
+    let is_before = |other: &SeenVolume| (other.created, &other.id) < (volume.created, &volume.id);
+    volume.base > Generation::EMPTY
+        && volume.state != VolumeState::Error
+        && seen
+            .snapshots
+            .iter()
+            .all(|snapshot| snapshot.generation < volume.base)
+        && seen
+            .volumes
+            .iter()
+            .filter(|other| other.exists() && other.id != volume.id)
+            .all(|other| {
+                let alike = other.is_unused() && !is_before(other);
+                other.generation < volume.base || other.generation == volume.base && alike
+            })
 }
 
 /// Whether the drive was unmounted before the volume's last generation began: then it is so still,

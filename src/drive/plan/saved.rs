@@ -312,7 +312,10 @@ impl<'a> Ending<'a> {
             return self.wait_for_abandonment(volume);
         }
         let was_mounted = seen.me.mounted == known;
-        let kind = if is_known && (was_mounted || line::was_clean(seen, volume)) {
+        // A host that has closed may have restarted before that, in the middle of its work: only
+        // what was raised and never attached is certainly as it was.
+        let was_clean = || seen.me.raised == known && line::was_clean(seen, volume);
+        let kind = if is_known && (was_mounted || was_clean()) {
             SnapshotKind::Clean
         } else {
             SnapshotKind::Crashed

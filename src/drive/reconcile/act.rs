@@ -62,12 +62,12 @@ impl<H: Hosts> Reconciler<H> {
             }
             Step::Close { instance, volume } => {
                 let host = self.host(instance)?;
-                let was_mounted = seen
-                    .instance(instance)
-                    .and_then(|instance| instance.view())
-                    .is_some_and(|view| view.mounted != Mounted::Nothing);
-                if was_mounted {
+                let view = seen.instance(instance).and_then(|instance| instance.view());
+                if view.is_some_and(|view| view.mounted != Mounted::Nothing) {
                     self.memory.me.mounted.clone_from(volume);
+                } else if view.is_some_and(|view| !view.closing) {
+                    // Its system restarted: nobody can say that it was unmounted before.
+                    self.memory.me.mounted = None;
                 }
                 let closed = self.hosts.close(&host).await?;
                 self.memory.me.closes.insert(instance.clone(), closed);

@@ -290,3 +290,68 @@ fn an_instance_that_nobody_came_for_is_no_successor() {
     seen.instances[1].since = at(0);
     assert_eq!(words(&saved(&seen)), "log in to i-2");
 }
+
+/// A spare volume of generation 4 whose snapshot somebody deleted at the console.
+fn outliving() -> Observed {
+    Observed {
+        volumes: vec![SeenVolume {
+            snapshot: Some(snap(9)),
+            session: SessionId("other".into()),
+            ..volume(3, 4, 4)
+        }],
+        snapshots: vec![snapshot(1, 1, 3)],
+        ..nothing()
+    }
+}
+
+#[test]
+fn a_volume_that_outlives_its_snapshot_is_the_newest_there_is() {
+    let seen = outliving();
+    assert_eq!(words(&saved(&seen)), "snapshot vol-3");
+    assert_eq!(words(&ready(&seen)), "launch an instance in a");
+    let with_host = Observed {
+        instances: vec![host(1)],
+        ..seen
+    };
+    assert_eq!(words(&ready(&with_host)), "announce generation 5 on vol-3");
+}
+
+#[test]
+fn of_two_volumes_that_outlive_their_snapshot_one_is_saved_and_the_other_then_goes() {
+    let mut seen = outliving();
+    seen.volumes.push(SeenVolume {
+        id: vol(4),
+        ..seen.volumes[0].clone()
+    });
+    assert_eq!(words(&saved(&seen)), "snapshot vol-3");
+    seen.snapshots.push(snapshot(5, 3, 4));
+    assert_eq!(words(&saved(&seen)), "delete vol-3; delete vol-4");
+}
+
+#[test]
+fn a_host_that_may_have_restarted_before_it_closed_leaves_no_clean_drive() {
+    let closed = SeenInstance {
+        contact: answers(Client::Nobody, true, Mounted::Nothing),
+        ..host(1)
+    };
+    let seen = Observed {
+        instances: vec![closed],
+        volumes: vec![on(
+            1,
+            SeenVolume {
+                snapshot: Some(snap(1)),
+                ..volume(2, 4, 5)
+            },
+        )],
+        snapshots: vec![snapshot(1, 1, 4)],
+        ..nothing()
+    };
+    let Next::Do(steps) = saved(&seen) else {
+        panic!("{}", words(&saved(&seen)))
+    };
+    let kind = match &steps[0] {
+        Step::Snapshot { kind, .. } => *kind,
+        other => panic!("{other}"),
+    };
+    assert_eq!(kind, SnapshotKind::Crashed);
+}
