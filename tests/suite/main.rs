@@ -12,6 +12,7 @@ mod host;
 mod house;
 mod line;
 mod loops;
+mod model;
 mod paper;
 mod plane;
 mod sdk;

@@ -1,0 +1,331 @@
+//! Calls on their way, and what a client makes of their answers.
+
+use xdrive::clock::BootTime;
+use xdrive::drive::Closed;
+use xdrive::drive::observed::{Refusal, Verdict};
+use xdrive::drive::plan::Step;
+use xdrive::drive::tags::SnapshotKind;
+use xdrive::ec2::{AttachmentState, InstanceId, SnapshotId, VolumeId};
+
+use super::client::{At, Client};
+use super::effects::{No, Order};
+use super::steps::{Failure, Made, Read, Stage};
+use super::values;
+use super::world::World;
+
+/// One call.
+#[derive(Debug, Clone)]
+pub(super) enum Call {
+    Launch(u8, u8, u8),
+    CreateVolume(u8, u8, u8, Option<(u8, u8)>),
+    Lock(u8, u8),
+    Claim(u8, u8, Vec<u8>),
+    Raise(u8, u8, u8),
+    Attach(u8, u8),
+    Mount(Order, u8),
+    MarkFormatted(u8),
+    Keep(u8),
+    Close(u8),
+    Snapshot(u8, u8, SnapshotKind, u8),
+    Verify(u8, SnapshotKind),
+    Detach(u8, u8),
+    Terminate(u8),
+    DeleteVolume(u8),
+    DeleteSnapshot(u8),
+}
+
+/// Where a step goes on.
+enum Went {
+    On,
+    Again(Stage),
+    Failed,
+}
+
+impl Call {
+    /// Whether it goes to a host, by SSH.
+    pub(super) fn is_to_host(&self) -> bool {
+        matches!(self, Self::Lock(..) | Self::Mount(..) | Self::Close(_))
+    }
+
+    /// The call is carried out.
+    pub(super) fn arrive(&self, world: &mut World, freeze: bool) -> Result<Made, No> {
+        match self {
+            Self::Launch(session, token, zone) => {
+                let (id, instance) = world.launch(*session, *token, *zone);
+                return Ok(Made::Instance(id, instance));
+            }
+            Self::CreateVolume(session, token, zone, from) => {
+                let (id, volume) = world.create_volume(*session, *token, *zone, *from)?;
+                return Ok(Made::Volume(id, volume));
+            }
+            Self::Snapshot(of, generation, kind, op) => {
+                let (id, snapshot) = world.create_snapshot(*of, *generation, *kind, *op)?;
+                return Ok(Made::Snapshot(id, snapshot));
+            }
+            Self::Lock(id, client) => world.lock(*id, *client)?,
+            Self::Claim(session, id, volumes) => {
+                world.change_instance(*id, |instance| instance.session = *session);
+                for volume in volumes {
+                    world.change_volume(*volume, |volume| volume.session = *session);
+                }
+                return Ok(Made::Tagged);
+            }
+            Self::Raise(session, id, to) => {
+                if world.volume(*id).is_none() {
+                    return Err(No::State);
+                }
+                world.change_volume(*id, |volume| {
+                    volume.generation = *to;
+                    volume.session = *session;
+                });
+            }
+            Self::Attach(volume, instance) => world.attach(*volume, *instance)?,
+            Self::Mount(order, client) => world.mount(*order, *client)?,
+            Self::MarkFormatted(id) => {
+                world.change_volume(*id, |volume| volume.formatted = true);
+            }
+            Self::Keep(id) => {
+                world.change_instance(*id, |instance| {
+                    if let Some((_, dies_with_it)) = &mut instance.disk {
+                        *dies_with_it = false;
+                    }
+                });
+                if let Some((volume, _)) = world.instance(*id).and_then(|instance| instance.disk) {
+                    world.change_volume(volume, |volume| {
+                        if let Some(attachment) = &mut volume.attachment {
+                            attachment.dies_with_it = false;
+                        }
+                    });
+                }
+            }
+            Self::Close(id) => return Ok(Made::Closed(world.close(*id, freeze)?)),
+            Self::Verify(id, kind) => return Ok(Made::Content(world.look_into(*id, *kind))),
+            Self::Detach(volume, instance) => world.detach(*volume, *instance)?,
+            Self::Terminate(id) => world.terminate(*id),
+            Self::DeleteVolume(id) => world.delete_volume(*id)?,
+            Self::DeleteSnapshot(id) => world.remove_snapshot(*id),
+        }
+        Ok(Made::Nothing)
+    }
+}
+
+impl Client {
+    /// The answer of the call at hand is heard.
+    pub(super) fn hear(&mut self, world: &World) {
+        let At::Acting { steps, stage, .. } = &self.at else {
+            return;
+        };
+        let (Some(step), Stage::Answer(answer)) = (steps.last().cloned(), stage.clone()) else {
+            return;
+        };
+        let went = match answer {
+            Ok(made) => self.remember(&step, made, world),
+            Err(failure) => {
+                self.regret(&step, failure, world);
+                Went::Failed
+            }
+        };
+        match went {
+            Went::On => self.on(world.now),
+            Went::Again(next) => {
+                if let At::Acting { stage, .. } = &mut self.at {
+                    *stage = next;
+                }
+            }
+            // It pauses, and plans anew.
+            Went::Failed => {
+                self.at = At::Rest {
+                    until: world.now + 1,
+                };
+            }
+        }
+    }
+
+    /// The step at hand is finished.
+    fn on(&mut self, now: u16) {
+        let At::Acting { steps, .. } = &mut self.at else {
+            return;
+        };
+        steps.pop();
+        let next = steps.last().cloned();
+        if next.is_none() {
+            self.at = At::Rest { until: now };
+            return;
+        }
+        let next = Stage::first(next.as_ref(), self);
+        if let At::Acting { stage, .. } = &mut self.at {
+            *stage = next;
+        }
+    }
+
+    fn moved(&mut self, volume: &VolumeId, how: AttachmentState, to: &InstanceId, now: u16) {
+        let moved = (how, to.clone(), values::moment(now));
+        self.know().moves.insert(volume.clone(), moved);
+    }
+
+    fn remember(&mut self, step: &Step, made: Made, world: &World) -> Went {
+        let now = values::moment(world.now);
+        match (step, made) {
+            (Step::Launch { .. }, Made::Instance(id, record)) => {
+                self.launch = None;
+                let value = values::instance(id, &record);
+                let memory = self.know();
+                memory.me.launches += 1;
+                memory.me.announced = Some(now);
+                memory.instances.insert(value.id.clone(), (value, now));
+            }
+            (Step::CreateVolume { .. }, Made::Volume(id, record)) => {
+                self.order = None;
+                let value = values::volume(id, &record);
+                let memory = self.know();
+                memory.me.announced = Some(now);
+                memory.volumes.insert(value.id.clone(), (value, now));
+            }
+            (Step::Snapshot { .. }, Made::Snapshot(id, record)) => {
+                let value = values::snapshot(id, &record);
+                self.know().snapshots.insert(value.id.clone(), (value, now));
+            }
+            (Step::Claim(id), made) => {
+                return self.claimed(id, matches!(made, Made::Tagged), world);
+            }
+            (Step::Raise { volume, to }, _) => {
+                let memory = self.know();
+                memory.generations.insert(volume.clone(), *to);
+                memory.claimed.insert(volume.to_string());
+                let written = values::generation_number(*to);
+                if !reads_back(world, volume, |record| record.generation == written) {
+                    return Went::Failed;
+                }
+                self.know().me.raised = Some((volume.clone(), *to));
+            }
+            (Step::MarkFormatted { volume, .. }, _) => {
+                if !reads_back(world, volume, |record| record.formatted) {
+                    return Went::Failed;
+                }
+                self.know().formatted.insert(volume.clone());
+            }
+            (
+                Step::Attach {
+                    volume, instance, ..
+                },
+                _,
+            ) => self.moved(volume, AttachmentState::Attaching, instance, world.now),
+            (
+                Step::Detach {
+                    volume, instance, ..
+                },
+                _,
+            ) => self.moved(volume, AttachmentState::Detaching, instance, world.now),
+            (Step::Mount { order, .. }, _) => {
+                let me = &mut self.know().me;
+                me.mounted = Some((order.volume.clone(), order.generation));
+                me.refused = None;
+            }
+            (Step::Verify { snapshot, .. }, Made::Content(content)) => {
+                self.judge_content(snapshot, content, now);
+            }
+            (Step::Close { instance, volume }, Made::Closed(frozen)) => {
+                let closed = if frozen {
+                    Closed::Frozen
+                } else {
+                    Closed::Unmounted
+                };
+                let me = &mut self.know().me;
+                me.closes.insert(instance.clone(), closed);
+                me.closed.clone_from(volume);
+            }
+            (Step::KeepOnTermination { instance, .. }, _) => {
+                if let At::Acting { seen, .. } = &self.at {
+                    let held = seen.held_by(instance).map(|volume| volume.id.clone());
+                    let held: Vec<VolumeId> = held.collect();
+                    self.know().kept.extend(held);
+                }
+            }
+            (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
+            (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
+            (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
+            _ => {}
+        }
+        Went::On
+    }
+
+    fn judge_content(&mut self, id: &SnapshotId, content: Option<bool>, now: BootTime) {
+        let first = match self.memory.me.verdicts.get(id) {
+            Some(Verdict::Open { first, .. }) => *first,
+            _ => now,
+        };
+        let verdict = match content {
+            Some(true) => Verdict::Sound,
+            Some(false) => Verdict::Unsound("not the drive".to_owned()),
+            None if now.since(first) >= values::VERDICT => Verdict::Unasked("nobody".to_owned()),
+            None => Verdict::Open { first, last: now },
+        };
+        self.know().me.verdicts.insert(id.clone(), verdict);
+    }
+
+    fn gone(&mut self, id: &impl ToString) {
+        self.know().gone.insert(id.to_string());
+    }
+
+    /// The lock first, then the tags, unless they say so already.
+    fn claimed(&mut self, id: &InstanceId, is_tagged: bool, world: &World) -> Went {
+        let At::Acting { seen, .. } = &self.at else {
+            return Went::On;
+        };
+        let mine = seen
+            .instance(id)
+            .is_some_and(|instance| instance.session == values::session(self.session));
+        if mine {
+            return Went::On;
+        }
+        if !is_tagged {
+            return Went::Again(Stage::Call(Read::Locked));
+        }
+        let held: Vec<String> = seen
+            .held_by(id)
+            .map(|volume| volume.id.to_string())
+            .collect();
+        let memory = self.know();
+        memory.claimed.insert(id.to_string());
+        memory.claimed.extend(held);
+        memory.me.announced = Some(values::moment(world.now));
+        Went::On
+    }
+
+    fn regret(&mut self, step: &Step, failure: Failure, world: &World) {
+        let unclear = failure == Failure::Unclear;
+        match step {
+            Step::Launch { .. } | Step::CreateVolume { .. } if unclear => {
+                self.know().me.unsure = Some(values::moment(world.now));
+            }
+            Step::Verify { snapshot, .. } => {
+                self.judge_content(snapshot, None, values::moment(world.now));
+            }
+            Step::Launch { .. } => self.launch = None,
+            Step::CreateVolume { .. } => self.order = None,
+            Step::Snapshot { .. } if failure != Failure::Changed && !unclear => {
+                self.know().me.attempts.pop();
+            }
+            Step::Attach {
+                volume, instance, ..
+            } if unclear => self.moved(volume, AttachmentState::Attaching, instance, world.now),
+            Step::Mount { order, .. } if failure == Failure::No(No::Damaged) => {
+                let why = Refusal::Damaged("it is blank".to_owned());
+                self.know().me.refused = Some((order.volume.clone(), why));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a tag that was just written is read back in the end: some reader sees it.
+fn reads_back(
+    world: &World,
+    id: &VolumeId,
+    is_written: impl Fn(&super::world::Volume) -> bool,
+) -> bool {
+    let id = values::number(id.as_str());
+    let thing = world.volumes.iter().find(|thing| thing.id == id);
+    let versions = thing.map(super::world::Thing::versions).unwrap_or_default();
+    versions.iter().flatten().any(is_written)
+}

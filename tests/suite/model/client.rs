@@ -1,0 +1,463 @@
+//! One xdrive: the real plan on the real overlay of what it knows, between looks that may be stale.
+//!
+//! A look is three separate reads, in the order of the real loop; anything may happen between
+//! them. What `plan` says is carried out by [`super::steps`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use xdrive::clock::BootTime;
+use xdrive::drive::memory::{Memory, Sweep};
+use xdrive::drive::observed::Observed;
+use xdrive::drive::plan::{Done, Goal, Next, Step, plan};
+use xdrive::drive::stuck::Left;
+use xdrive::drive::{Client as Holder, Contact, HostView, Limits, Mounted};
+use xdrive::ec2::InstanceState;
+
+use super::broken::Broken;
+use super::digest;
+use super::steps::Stage;
+use super::values;
+use super::world::{Instance, Mount, Snapshot, Thing, Tick, Volume, World};
+
+/// What a client does in one run, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Run {
+    /// `xdrive connect`: work, and the end of it.
+    Connect,
+    /// `xdrive stop`.
+    Stop,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum End {
+    Saved,
+    Busy,
+    Stuck(Left),
+    Killed,
+}
+
+/// The rules that a client goes by.
+#[derive(Debug, Clone)]
+pub(super) struct Rules {
+    pub(super) limits: Limits,
+    pub(super) broken: Option<Broken>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    pub(super) slot: u8,
+    pub(super) session: u8,
+    /// How many of its runs it began.
+    pub(super) began: u8,
+    pub(super) goal: Goal,
+    /// What the run will have come to once its own things are ended.
+    pub(super) verdict: Option<End>,
+    pub(super) memory: Arc<Memory>,
+    /// The token of a launch, and of a volume's order, whose answer was lost.
+    pub(super) launch: Option<(Option<u8>, u8)>,
+    pub(super) order: Option<(u8, Option<u8>, u8)>,
+    pub(super) orders: u8,
+    pub(super) suspended: bool,
+    /// No host answers it.
+    pub(super) cut: bool,
+    pub(super) at: At,
+}
+
+/// How far a client is.
+#[derive(Debug, Clone)]
+pub(super) enum At {
+    /// Not begun.
+    Off,
+    /// It looks again at that moment.
+    Rest {
+        until: Tick,
+    },
+    /// Instances and hosts are read.
+    Instances {
+        began: Tick,
+        instances: Vec<(Seen<Instance>, Contact)>,
+    },
+    /// Volumes too.
+    Volumes {
+        began: Tick,
+        proven: Tick,
+        instances: Vec<(Seen<Instance>, Contact)>,
+        volumes: Vec<Seen<Volume>>,
+    },
+    /// It carries out a step, the last one first in line.
+    Acting {
+        seen: Arc<Observed>,
+        steps: Vec<Step>,
+        /// What tells this plan from others, without its moments.
+        label: u64,
+        stage: Stage,
+    },
+    /// The drive is mounted and a user works.
+    Inside {
+        wrote: bool,
+    },
+    Over(End),
+}
+
+/// A thing as a list, or a read by id, showed it.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Seen<T> {
+    pub(super) id: u8,
+    /// None: not to be seen at all; shown as it was answered when it was made.
+    pub(super) record: Option<T>,
+    pub(super) listed: bool,
+}
+
+/// All that one read of a list may bring: for each thing, what may be seen of it.
+pub(super) struct Offer<T> {
+    ways: Vec<Vec<Option<Seen<T>>>>,
+}
+
+impl<T: Clone + PartialEq> Offer<T> {
+    /// `made`: whether this process made a thing, and so lately that it may be missing.
+    fn of(things: &[Thing<T>], made: impl Fn(u8) -> Option<bool>) -> Self {
+        let ways = things.iter().map(|thing| {
+            let id = thing.id;
+            let mut ways = Vec::new();
+            for version in thing.versions() {
+                if let Some(record) = version {
+                    ways.push(Some(Seen {
+                        id,
+                        record: Some(record),
+                        listed: true,
+                    }));
+                    continue;
+                }
+                // Not listed: what this process made is read by id, which may miss it as well.
+                let Some(young) = made(id) else {
+                    ways.push(None);
+                    continue;
+                };
+                let by_id = |record| {
+                    Some(Seen {
+                        id,
+                        record,
+                        listed: false,
+                    })
+                };
+                ways.extend(thing.now.clone().map(|now| by_id(Some(now))));
+                ways.push(if young { by_id(None) } else { None });
+            }
+            ways
+        });
+        Self {
+            ways: ways.collect(),
+        }
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        let product = self.ways.iter().map(Vec::len).product::<usize>();
+        u16::try_from(product).unwrap()
+    }
+
+    /// The read number `mix`; the first shows the truth.
+    fn pick(&self, mix: u16) -> Vec<Seen<T>> {
+        let mut rest = usize::from(mix);
+        let mut seen = Vec::new();
+        for ways in &self.ways {
+            seen.extend(ways[rest % ways.len()].clone());
+            rest /= ways.len();
+        }
+        seen
+    }
+}
+
+impl Client {
+    pub(super) fn new(slot: u8) -> Self {
+        Self {
+            slot,
+            session: 0,
+            began: 0,
+            goal: Goal::Ended,
+            verdict: None,
+            memory: Arc::new(Memory::new(values::who(0))),
+            launch: None,
+            order: None,
+            orders: 0,
+            suspended: false,
+            cut: false,
+            at: At::Off,
+        }
+    }
+
+    pub(super) fn start(&mut self, run: Run, now: Tick) {
+        self.session = self.slot * 4 + self.began + 1;
+        self.began += 1;
+        self.goal = match run {
+            Run::Connect => Goal::Ready { from: None },
+            Run::Stop => Goal::Saved { even_if_used: true },
+        };
+        self.forget();
+        self.at = At::Rest { until: now };
+    }
+
+    /// The process is gone, and what it knew with it.
+    pub(super) fn forget(&mut self) {
+        self.verdict = None;
+        self.memory = Arc::new(Memory::new(values::who(self.session)));
+        self.launch = None;
+        self.order = None;
+        self.orders = 0;
+    }
+
+    pub(super) fn over(&mut self, end: End) {
+        self.forget();
+        self.at = At::Over(end);
+    }
+
+    pub(super) fn know(&mut self) -> &mut Memory {
+        Arc::make_mut(&mut self.memory)
+    }
+
+    pub(super) fn token(&mut self) -> u8 {
+        self.orders += 1;
+        self.session * 16 + self.orders
+    }
+
+    /// Whether it only waits for time to pass, or for its user.
+    pub(super) fn waits(&self, now: Tick) -> bool {
+        match self.at {
+            _ if self.suspended => true,
+            At::Rest { until } => until > now,
+            At::Off | At::Inside { .. } | At::Over(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it neither looks nor does anything about what it saw.
+    pub(super) fn is_between(&self) -> bool {
+        matches!(
+            self.at,
+            At::Off | At::Rest { .. } | At::Inside { .. } | At::Over(_)
+        )
+    }
+
+    /// In how many ways the next read of this client can turn out.
+    pub(super) fn reads(&self, world: &World, rules: &Rules) -> u16 {
+        match &self.at {
+            At::Rest { .. } => self.instances(world, rules).count(),
+            At::Instances { .. } => self.volumes(world, rules).count(),
+            At::Volumes { .. } => self.snapshots(world, rules).count(),
+            _ => 0,
+        }
+    }
+
+    fn instances(&self, world: &World, rules: &Rules) -> Offer<Instance> {
+        Offer::of(&world.instances, |id| {
+            let (_, at) = self.memory.instances.get(&values::instance_id(id))?;
+            Some(is_young(*at, world, rules))
+        })
+    }
+
+    fn volumes(&self, world: &World, rules: &Rules) -> Offer<Volume> {
+        Offer::of(&world.volumes, |id| {
+            let (_, at) = self.memory.volumes.get(&values::volume_id(id))?;
+            Some(is_young(*at, world, rules))
+        })
+    }
+
+    fn snapshots(&self, world: &World, rules: &Rules) -> Offer<Snapshot> {
+        Offer::of(&world.snapshots, |id| {
+            let (_, at) = self.memory.snapshots.get(&values::snapshot_id(id))?;
+            Some(is_young(*at, world, rules))
+        })
+    }
+
+    /// The next read of a look; the last one ends in a plan.
+    pub(super) fn look(&mut self, world: &World, rules: &Rules, mix: u16) {
+        let now = world.now;
+        match std::mem::replace(&mut self.at, At::Off) {
+            At::Rest { .. } => {
+                let seen = self.instances(world, rules).pick(mix);
+                let ask = |seen: Seen<Instance>| {
+                    let contact = self.contact(world, &seen);
+                    (seen, contact)
+                };
+                self.at = At::Instances {
+                    began: now,
+                    instances: seen.into_iter().map(ask).collect(),
+                };
+            }
+            At::Instances { began, instances } => {
+                self.at = At::Volumes {
+                    began,
+                    proven: now,
+                    instances,
+                    volumes: self.volumes(world, rules).pick(mix),
+                };
+            }
+            At::Volumes {
+                began,
+                proven,
+                instances,
+                volumes,
+            } => {
+                let snapshots = self.snapshots(world, rules).pick(mix);
+                let sweep = self.sweep(began, proven, &instances, &volumes, &snapshots);
+                self.decide(sweep, world, rules);
+            }
+            other => self.at = other,
+        }
+    }
+
+    /// What the host of an instance says: always the truth, if it says anything.
+    fn contact(&self, world: &World, seen: &Seen<Instance>) -> Contact {
+        let record = seen.record.as_ref();
+        let running = record.is_some_and(|record| record.state == InstanceState::Running);
+        let gone = &self.memory.gone;
+        if !running || gone.contains(values::instance_id(seen.id).as_str()) {
+            return Contact::NotAsked;
+        }
+        let Some(host) = world.host(seen.id).filter(|_| !self.cut) else {
+            return Contact::Unreachable;
+        };
+        Contact::Reached(HostView {
+            client: match host.client {
+                None => Holder::Nobody,
+                Some(slot) if slot == self.slot => Holder::Me,
+                Some(_) => Holder::Other {
+                    owner: "another".to_owned(),
+                    since: "before".to_owned(),
+                },
+            },
+            guests: 0,
+            closing: host.closing,
+            mounted: match host.mounted {
+                Mount::Nothing => Mounted::Nothing,
+                Mount::Writable(id) => Mounted::Volume(values::volume_id(id)),
+                Mount::Frozen(id) => Mounted::Frozen(values::volume_id(id)),
+            },
+        })
+    }
+
+    fn sweep(
+        &self,
+        began: Tick,
+        proven: Tick,
+        instances: &[(Seen<Instance>, Contact)],
+        volumes: &[Seen<Volume>],
+        snapshots: &[Seen<Snapshot>],
+    ) -> Sweep {
+        let mut unlisted = BTreeSet::new();
+        let memory = &self.memory;
+        let instances = instances.iter().map(|(seen, contact)| {
+            let id = values::instance_id(seen.id);
+            if !seen.listed {
+                unlisted.insert(id.to_string());
+            }
+            let value = match &seen.record {
+                Some(record) => values::instance(seen.id, record),
+                None => memory.instances[&id].0.clone(),
+            };
+            (value, contact.clone())
+        });
+        let instances = instances.collect();
+        let volumes = volumes.iter().map(|seen| {
+            let id = values::volume_id(seen.id);
+            if !seen.listed {
+                unlisted.insert(id.to_string());
+            }
+            match &seen.record {
+                Some(record) => values::volume(seen.id, record),
+                None => memory.volumes[&id].0.clone(),
+            }
+        });
+        let volumes = volumes.collect();
+        let snapshots = snapshots.iter().map(|seen| match &seen.record {
+            Some(record) => values::snapshot(seen.id, record),
+            None => memory.snapshots[&values::snapshot_id(seen.id)].0.clone(),
+        });
+        Sweep {
+            began: values::moment(began),
+            wall: values::wall(began),
+            proven: values::moment(proven),
+            instances,
+            volumes,
+            snapshots: snapshots.collect(),
+            unlisted,
+        }
+    }
+
+    /// What was made and is in no list any more after its time is forgotten.
+    fn tidy(&mut self, sweep: &Sweep, world: &World, rules: &Rules) {
+        let young = |at| is_young(at, world, rules);
+        let memory = self.know();
+        memory.instances.retain(|id, (_, at)| {
+            young(*at) || sweep.instances.iter().any(|(seen, _)| seen.id == *id)
+        });
+        memory
+            .volumes
+            .retain(|id, (_, at)| young(*at) || sweep.volumes.iter().any(|seen| seen.id == *id));
+        memory
+            .snapshots
+            .retain(|id, (_, at)| young(*at) || sweep.snapshots.iter().any(|seen| seen.id == *id));
+    }
+
+    fn decide(&mut self, mut sweep: Sweep, world: &World, rules: &Rules) {
+        self.tidy(&sweep, world, rules);
+        if let Some(broken) = rules.broken {
+            broken.distort_look(&mut sweep);
+        }
+        let mut seen = self.know().observe(sweep, &rules.limits);
+        if let Some(broken) = rules.broken {
+            broken.distort(&mut seen);
+        }
+        let now = world.now;
+        let next = plan(&self.goal, &seen, values::moment(now), &rules.limits);
+        self.follow(next, seen, now);
+    }
+
+    fn follow(&mut self, next: Next, seen: Observed, now: Tick) {
+        match next {
+            Next::Wait(..) => self.at = At::Rest { until: now + 1 },
+            Next::Do(mut steps) => {
+                steps.reverse();
+                self.at = At::Acting {
+                    label: digest::label(&steps, &seen),
+                    seen: Arc::new(seen),
+                    stage: Stage::first(steps.last(), self),
+                    steps,
+                };
+            }
+            Next::Done(Done::Ready { .. }) => self.at = At::Inside { wrote: false },
+            Next::Done(Done::Saved(_) | Done::Parked(_)) => {
+                let end = self.verdict.take().unwrap_or(End::Saved);
+                self.over(end);
+            }
+            Next::Busy(_) => self.end(End::Busy, now),
+            Next::Stuck(stuck) => self.end(End::Stuck(stuck.left), now),
+        }
+    }
+
+    /// On the way to a mounted drive, a session's own things are ended first.
+    fn end(&mut self, end: End, now: Tick) {
+        if let Goal::Ready { .. } = self.goal {
+            self.goal = Goal::Ended;
+            self.verdict = Some(end);
+            self.at = At::Rest { until: now };
+        } else {
+            let end = self.verdict.take().unwrap_or(end);
+            self.over(end);
+        }
+    }
+
+    /// The user leaves.
+    pub(super) fn leave(&mut self, now: Tick) {
+        self.goal = Goal::Saved {
+            even_if_used: false,
+        };
+        self.at = At::Rest { until: now };
+    }
+}
+
+/// Whether a thing made then may be missing although it is there.
+fn is_young(made: BootTime, world: &World, rules: &Rules) -> bool {
+    values::moment(world.now).since(made) <= rules.limits.settle
+}

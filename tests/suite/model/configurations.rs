@@ -1,0 +1,220 @@
+//! What is checked, each within a budget of its own.
+
+use std::time::Instant;
+
+use stateright::{Checker, HasDiscoveries, Model};
+
+use super::broken::Broken;
+use super::check::{Action, Budget, Checked, P1, P2, P3_OLDER, P4, Setup, State};
+use super::client::{At, Run};
+use super::events::Fault;
+use super::past::Past;
+
+/// One client to which nothing happens.
+const CALM: Setup = Setup {
+    name: "calm",
+    past: Past::New,
+    clients: &[&[Run::Connect]],
+    faults: &[],
+    budget: Budget {
+        faults: 0,
+        stale: 0,
+        slow: 0,
+    },
+    lag: 1,
+    zones: 1,
+    checks_next_run: true,
+    may_be_stuck: false,
+    broken: None,
+};
+
+/// What was found: each promise that is broken, and the shortest way there.
+type Found = Vec<(&'static str, Vec<(State, Option<Action>)>)>;
+
+/// Checks everything, or until the promise `wanted` is broken.
+fn check(setup: &Setup, wanted: Option<&'static str>) -> Found {
+    let began = Instant::now();
+    let until = match wanted {
+        Some(name) => HasDiscoveries::AnyOf([name].into()),
+        None => HasDiscoveries::AnyFailures,
+    };
+    let checker = Checked::new(setup.clone()).checker();
+    let checker = checker.finish_when(until).spawn_bfs().join();
+    let found: Found = checker
+        .discoveries()
+        .into_iter()
+        .map(|(name, path)| (name, path.into_vec()))
+        .collect();
+    println!(
+        "| {} | {:?} | {} | {} | {} | {:.1} s |",
+        setup.name,
+        setup.past,
+        checker.state_count(),
+        checker.unique_state_count(),
+        checker.max_depth(),
+        began.elapsed().as_secs_f64()
+    );
+    found
+}
+
+/// The true plan breaks nothing.
+fn holds(setup: &Setup) {
+    let found = check(setup, None);
+    let told: Vec<String> = found.iter().map(|(name, path)| tell(name, path)).collect();
+    assert!(told.is_empty(), "{}: {}", setup.name, told.join("\n"));
+}
+
+/// A broken plan is found out by the promise of that name, and the true one passes the same.
+fn is_caught(broken: Broken, name: &'static str, setup: &Setup) {
+    is_found(broken, name, setup);
+    holds(setup);
+}
+
+fn is_found(broken: Broken, name: &'static str, setup: &Setup) {
+    let setup = Setup {
+        broken: Some(broken),
+        checks_next_run: name == P4,
+        ..setup.clone()
+    };
+    let found = check(&setup, Some(name));
+    let caught = found.iter().find(|(found, _)| *found == name);
+    let (_, path) = caught.unwrap_or_else(|| panic!("{broken:?} does not break {name}"));
+    println!("{broken:?}: {}", tell(name, path));
+}
+
+/// A way to a state, in words.
+fn tell(name: &str, path: &[(State, Option<Action>)]) -> String {
+    let mut lines = vec![format!("{name} is broken after")];
+    for (state, action) in path {
+        let step = |slot: u8| match &state.clients[usize::from(slot)].at {
+            At::Acting { steps, .. } => steps.last().map(ToString::to_string),
+            _ => None,
+        };
+        let Some(action) = action else { continue };
+        let what = match action {
+            Action::Call { slot, .. } => step(*slot),
+            _ => None,
+        };
+        lines.push(format!("  {action:?} {}", what.unwrap_or_default()));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn one_client_alone_keeps_every_promise() {
+    for past in [
+        Past::New,
+        Past::Saved,
+        Past::Alive,
+        Past::Crashed,
+        Past::Spares,
+    ] {
+        holds(&Setup { past, ..CALM });
+    }
+}
+
+#[test]
+fn a_copied_older_snapshot_is_not_taken_for_the_newest() {
+    let setup = Setup {
+        name: "copy",
+        past: Past::Saved,
+        faults: &[Fault::Copy],
+        budget: Budget {
+            faults: 1,
+            ..CALM.budget
+        },
+        ..CALM
+    };
+    holds(&setup);
+    is_caught(Broken::NewestByStartTime, P3_OLDER, &setup);
+}
+
+#[test]
+fn deleting_before_the_snapshot_is_completed_is_caught() {
+    let setup = Setup {
+        name: "delete early",
+        past: Past::Crashed,
+        clients: &[&[Run::Stop]],
+        ..CALM
+    };
+    is_caught(Broken::DeleteBeforeCompleted, P1, &setup);
+}
+
+#[test]
+fn taking_silence_for_a_proof_is_caught() {
+    let setup = Setup {
+        name: "silence",
+        past: Past::Alive,
+        clients: &[&[Run::Stop]],
+        faults: &[Fault::Cut],
+        budget: Budget {
+            faults: 1,
+            ..CALM.budget
+        },
+        ..CALM
+    };
+    is_caught(Broken::SilenceIsProof, P2, &setup);
+}
+
+const PASTS: [Past; 4] = [Past::New, Past::Saved, Past::Alive, Past::Crashed];
+
+/// One session of one client, and one thing that goes wrong at any moment.
+fn one_fault(name: &'static str, faults: &'static [Fault], may_be_stuck: bool, pasts: &[Past]) {
+    for past in pasts.iter().copied() {
+        holds(&Setup {
+            name,
+            past,
+            faults,
+            budget: Budget {
+                faults: 1,
+                ..CALM.budget
+            },
+            may_be_stuck,
+            ..CALM
+        });
+    }
+}
+
+#[test]
+fn an_instance_may_die_be_taken_or_restart_at_any_moment() {
+    one_fault(
+        "death",
+        &[Fault::Death, Fault::Notice, Fault::Reboot],
+        false,
+        &PASTS,
+    );
+}
+
+#[test]
+fn a_call_may_be_refused_lose_its_answer_or_arrive_twice() {
+    one_fault(
+        "calls",
+        &[Fault::Lost, Fault::Refused, Fault::Twice],
+        false,
+        &PASTS,
+    );
+}
+
+#[test]
+fn a_client_may_be_killed_suspended_or_cut_off_at_any_moment() {
+    let faults = &[
+        Fault::Crash,
+        Fault::Suspend,
+        Fault::Cut,
+        Fault::Disconnect,
+        Fault::SlowCloud,
+        Fault::Freeze,
+    ];
+    one_fault("client", faults, false, &PASTS);
+}
+
+#[test]
+fn somebody_at_the_console_may_stop_or_delete_anything() {
+    one_fault("console", &[Fault::Console], true, &PASTS);
+    one_fault("console", &[Fault::Console], true, &[Past::Spares]);
+}
+
+#[test]
+fn a_snapshot_may_fail() {
+    one_fault("snapshot", &[Fault::SnapshotError], false, &PASTS);
+}

@@ -1,0 +1,158 @@
+//! When two states are the same: everything but the absolute time, and ages only up to what any
+//! rule can tell apart.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use xdrive::clock::BootTime;
+use xdrive::drive::memory::Memory;
+use xdrive::drive::observed::{Observed, Verdict};
+use xdrive::drive::plan::Step;
+
+use super::check::State;
+use super::client::{At, Client};
+use super::values;
+use super::world::{Thing, Tick, World};
+
+/// More ticks than any limit of the model has: older is old.
+const OLD: u64 = 5;
+
+/// What tells one plan from another. Proofs carry a moment that nothing outside can read: it is
+/// left out here, and hashed as the age of the look it was made from.
+pub(super) fn label(steps: &[Step], seen: &Observed) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for part in format!("{steps:?}").split("BootTime(") {
+        let timeless = part.split_once(')').map_or(part, |(_, rest)| rest);
+        // The end of a lease is the same: its host's record tells it too.
+        let timeless = timeless.split("LeaseOver(").next().unwrap_or_default();
+        timeless.hash(&mut hasher);
+        part.len().min(1).hash(&mut hasher);
+    }
+    for instance in &seen.instances {
+        (&instance.id, instance.listed, &instance.session).hash(&mut hasher);
+    }
+    for volume in &seen.volumes {
+        (&volume.id, volume.listed, volume.holder()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn age(moment: BootTime, now: Tick) -> u64 {
+    values::age(moment, now).min(OLD)
+}
+
+fn ticks(moment: Tick, now: Tick) -> u64 {
+    u64::from(now.saturating_sub(moment)).min(OLD)
+}
+
+fn hash_things<T: Hash + Clone + PartialEq, H: Hasher>(things: &[Thing<T>], now: Tick, to: &mut H) {
+    things.len().hash(to);
+    for thing in things {
+        (thing.id, &thing.now, thing.past().len()).hash(to);
+        for (version, replaced) in thing.past() {
+            (version, ticks(*replaced, now)).hash(to);
+        }
+    }
+}
+
+pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
+    hash_things(&world.instances, world.now, to);
+    hash_things(&world.volumes, world.now, to);
+    hash_things(&world.snapshots, world.now, to);
+    (&world.hosts, &world.bytes, world.next_id).hash(to);
+    (world.acknowledged, world.written, &world.broken).hash(to);
+}
+
+fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
+    let me = &memory.me;
+    let moment = |moment: Option<BootTime>| moment.map(|moment| age(moment, now));
+    (
+        moment(memory.first),
+        moment(me.announced),
+        moment(me.unsure),
+    )
+        .hash(to);
+    (me.launches, &me.raised, &me.closed, &me.closes).hash(to);
+    (&me.mounted, &me.reported, me.verdicts.len()).hash(to);
+    for (id, verdict) in &me.verdicts {
+        match verdict {
+            Verdict::Open { first, last } => {
+                (id, age(*first, now), age(*last, now)).hash(to);
+            }
+            said => (id, said).hash(to),
+        }
+    }
+    (&me.refused, &me.rejected, me.attempts.len()).hash(to);
+    for attempt in &me.attempts {
+        (&attempt.volume, &attempt.op, age(attempt.at, now)).hash(to);
+    }
+    for (id, (_, at)) in &memory.instances {
+        (id, age(*at, now)).hash(to);
+    }
+    for (id, (_, at)) in &memory.volumes {
+        (id, age(*at, now)).hash(to);
+    }
+    for (id, (_, at)) in &memory.snapshots {
+        (id, age(*at, now)).hash(to);
+    }
+    (&memory.gone, &memory.claimed, &memory.generations).hash(to);
+    (&memory.formatted, &memory.kept).hash(to);
+    for (id, (state, instance, at)) in &memory.moves {
+        (id, state, instance, age(*at, now)).hash(to);
+    }
+    for (id, (word, since)) in &memory.watched {
+        (id, word, age(*since, now)).hash(to);
+    }
+}
+
+fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
+    (client.slot, client.session, client.began).hash(to);
+    (&client.goal, &client.verdict).hash(to);
+    (client.launch, client.order, client.orders).hash(to);
+    (client.suspended, client.cut).hash(to);
+    std::mem::discriminant(&client.at).hash(to);
+    match &client.at {
+        At::Off => return,
+        At::Over(end) => return end.hash(to),
+        At::Rest { until } => (*until > now).hash(to),
+        At::Instances { began, instances } => (ticks(*began, now), instances).hash(to),
+        At::Volumes {
+            began,
+            proven,
+            instances,
+            volumes,
+        } => {
+            let began = ticks(*began, now);
+            (began, ticks(*proven, now), instances, volumes).hash(to);
+        }
+        At::Acting {
+            seen,
+            steps,
+            label,
+            stage,
+        } => (age(seen.proven, now), steps.len(), label, stage).hash(to),
+        At::Inside { wrote } => wrote.hash(to),
+    }
+    hash_memory(&client.memory, now, to);
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        hash_world(&self.world, to);
+        for client in &self.clients {
+            hash_client(client, self.world.now, to);
+        }
+        self.budget.hash(to);
+    }
+}
+
+/// Two states are the same if they hash the same: it is all that the checker itself compares.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        let digest = |state: &Self| {
+            let mut hasher = DefaultHasher::new();
+            state.hash(&mut hasher);
+            hasher.finish()
+        };
+        digest(self) == digest(other)
+    }
+}

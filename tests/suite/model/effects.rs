@@ -1,0 +1,298 @@
+//! What a call does when it arrives, and where the promises about terminating and mounting are
+//! checked: against what is really mounted and really on the disks.
+
+use xdrive::drive::tags::SnapshotKind;
+use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+
+use super::world::{Attachment, Due, Host, Instance, Mount, Promise, Snapshot, Volume, World};
+
+/// EC2, or a host, says no: nothing was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum No {
+    /// It is in a state that forbids this, or is not there.
+    State,
+    /// The host does not answer.
+    Unreachable,
+    /// Another client has the host.
+    Busy,
+    /// The volume is blank, and was not to be formatted.
+    Damaged,
+}
+
+impl World {
+    /// The same token makes nothing twice.
+    pub(super) fn launch(&mut self, session: u8, token: u8, zone: u8) -> (u8, Instance) {
+        let known = self.instances.iter().find_map(|thing| {
+            let instance = thing.now.clone()?;
+            (instance.token == token).then_some((thing.id, instance))
+        });
+        known.unwrap_or_else(|| {
+            let instance = Instance {
+                state: InstanceState::Pending,
+                zone,
+                session,
+                token,
+                until: Due::NEVER,
+                disk: None,
+            };
+            (self.add_instance(instance.clone()), instance)
+        })
+    }
+
+    pub(super) fn create_volume(
+        &mut self,
+        session: u8,
+        token: u8,
+        zone: u8,
+        from: Option<(u8, u8)>,
+    ) -> Result<(u8, Volume), No> {
+        let known = self.volumes.iter().find_map(|thing| {
+            let volume = thing.now.clone()?;
+            (volume.token == token).then_some((thing.id, volume))
+        });
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let whole = |id| {
+            let snapshot = self.snapshot(id);
+            snapshot.is_some_and(|snapshot| snapshot.state == SnapshotState::Completed)
+        };
+        if !from.is_none_or(|(id, _)| whole(id)) {
+            return Err(No::State);
+        }
+        let base = from.map_or(0, |(_, generation)| generation);
+        let volume = Volume {
+            state: VolumeState::Creating,
+            zone,
+            session,
+            token,
+            snapshot: from.map(|(id, _)| id),
+            attachment: None,
+            base,
+            generation: base,
+            blank: from.is_none(),
+            formatted: false,
+        };
+        Ok((self.add_volume(volume.clone()), volume))
+    }
+
+    pub(super) fn create_snapshot(
+        &mut self,
+        of: u8,
+        generation: u8,
+        kind: SnapshotKind,
+        op: u8,
+    ) -> Result<(u8, Snapshot), No> {
+        let Some(volume) = self.volume(of) else {
+            return Err(No::State);
+        };
+        if !matches!(volume.state, VolumeState::Available | VolumeState::InUse) {
+            return Err(No::State);
+        }
+        let snapshot = Snapshot {
+            state: SnapshotState::Pending,
+            volume: Some(of),
+            generation,
+            kind,
+            op,
+        };
+        Ok((self.add_snapshot(snapshot.clone(), of), snapshot))
+    }
+
+    pub(super) fn attach(&mut self, volume: u8, instance: u8) -> Result<(), No> {
+        let zone = self
+            .instance(instance)
+            .filter(|host| host.state == InstanceState::Running && host.disk.is_none())
+            .map(|host| host.zone);
+        let free = self
+            .volume(volume)
+            .filter(|disk| disk.state == VolumeState::Available && disk.attachment.is_none())
+            .map(|disk| disk.zone);
+        if zone.is_none() || zone != free {
+            return Err(No::State);
+        }
+        self.change_volume(volume, |disk| {
+            disk.state = VolumeState::InUse;
+            disk.attachment = Some(Attachment {
+                instance,
+                state: AttachmentState::Attaching,
+                dies_with_it: false,
+            });
+        });
+        self.change_instance(instance, |host| host.disk = Some((volume, false)));
+        Ok(())
+    }
+
+    pub(super) fn detach(&mut self, volume: u8, instance: u8) -> Result<(), No> {
+        let attached = self.volume(volume).and_then(|disk| disk.attachment);
+        if attached.is_none_or(|attached| attached.instance != instance) {
+            return Err(No::State);
+        }
+        self.change_volume(volume, |disk| {
+            if let Some(attachment) = &mut disk.attachment {
+                attachment.state = AttachmentState::Detaching;
+            }
+        });
+        Ok(())
+    }
+
+    /// The drive is off its instance for good.
+    pub(super) fn let_go(&mut self, volume: u8) {
+        let attached = self.volume(volume).and_then(|disk| disk.attachment);
+        self.change_volume(volume, |disk| {
+            disk.attachment = None;
+            disk.state = VolumeState::Available;
+        });
+        if let Some(attached) = attached {
+            self.change_instance(attached.instance, |host| host.disk = None);
+            let Some(host) = self.host_mut(attached.instance) else {
+                return;
+            };
+            host.mounted = Mount::Nothing;
+        }
+    }
+
+    /// xdrive ends an instance.
+    pub(super) fn terminate(&mut self, instance: u8) {
+        let mounted = self.host(instance).map(|host| host.mounted);
+        if let Some(Mount::Writable(_)) = mounted {
+            self.broken.insert(Promise::Terminated);
+        }
+        self.end(instance);
+    }
+
+    /// An instance ends, whoever wants it.
+    pub(super) fn end(&mut self, instance: u8) {
+        self.lose_host(instance);
+        self.change_instance(instance, |host| {
+            if host.state != InstanceState::Terminated {
+                host.state = InstanceState::ShuttingDown;
+            }
+        });
+    }
+
+    pub(super) fn delete_volume(&mut self, id: u8) -> Result<(), No> {
+        let Some(volume) = self.volume(id) else {
+            return Ok(());
+        };
+        let free = matches!(volume.state, VolumeState::Available | VolumeState::Error);
+        if !free || volume.attachment.is_some() {
+            return Err(No::State);
+        }
+        self.remove_volume(id);
+        Ok(())
+    }
+
+    fn reach(&mut self, instance: u8) -> Result<&mut Host, No> {
+        self.host_mut(instance).ok_or(No::Unreachable)
+    }
+
+    pub(super) fn lock(&mut self, instance: u8, client: u8) -> Result<(), No> {
+        let host = self.reach(instance)?;
+        match host.client {
+            Some(other) if other != client => Err(No::Busy),
+            // One that closes takes no client any more.
+            _ if host.closing => Ok(()),
+            _ => {
+                host.client = Some(client);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn mount(&mut self, order: Order, client: u8) -> Result<(), No> {
+        let Order {
+            instance,
+            volume,
+            format,
+        } = order;
+        let host = self.reach(instance)?;
+        if host.client != Some(client) || host.closing {
+            return Err(No::State);
+        }
+        let already = host.mounted == Mount::Writable(volume);
+        let attached = self.volume(volume).and_then(|disk| disk.attachment);
+        let here = attached.is_some_and(|attached| {
+            attached.instance == instance && attached.state == AttachmentState::Attached
+        });
+        if already || !here {
+            return if already { Ok(()) } else { Err(No::State) };
+        }
+        if !self.bytes(volume).formatted {
+            if !format {
+                return Err(No::Damaged);
+            }
+            self.bytes_mut(volume).formatted = true;
+        }
+        self.bytes_mut(volume).dirty = true;
+        let missing = self.acknowledged & !self.bytes(volume).data;
+        if missing != 0 {
+            self.broken.insert(Promise::OlderMounted);
+        }
+        let is_written =
+            |host: &Host| host.instance != instance && matches!(host.mounted, Mount::Writable(_));
+        if self.hosts.iter().any(is_written) {
+            self.broken.insert(Promise::TwoWriters);
+        }
+        self.reach(instance)?.mounted = Mount::Writable(volume);
+        Ok(())
+    }
+
+    /// Answers whether it froze instead of unmounting.
+    pub(super) fn close(&mut self, instance: u8, freeze: bool) -> Result<bool, No> {
+        let host = self.reach(instance)?;
+        host.closing = true;
+        if freeze && let Mount::Writable(volume) = host.mounted {
+            host.off_in = Some(1);
+            host.mounted = Mount::Frozen(volume);
+            self.bytes_mut(volume).dirty = false;
+        }
+        if let Some(Mount::Frozen(_)) = self.host(instance).map(|host| host.mounted) {
+            return Ok(true);
+        }
+        self.unmount(instance);
+        Ok(false)
+    }
+
+    /// The host unmounts what it has, as it should.
+    pub(super) fn unmount(&mut self, instance: u8) {
+        let Some(host) = self.host_mut(instance) else {
+            return;
+        };
+        if let Mount::Writable(volume) = std::mem::replace(&mut host.mounted, Mount::Nothing) {
+            self.bytes_mut(volume).dirty = false;
+        }
+    }
+
+    /// What the file system in a snapshot says: whether it is there and as it was to be left; None
+    /// if nobody knows the snapshot.
+    pub(super) fn look_into(&self, snapshot: u8, kind: SnapshotKind) -> Option<bool> {
+        self.snapshot(snapshot)?;
+        let bytes = self.bytes(snapshot);
+        Some(bytes.formatted && !(kind == SnapshotKind::Clean && bytes.dirty))
+    }
+
+    /// A user writes something, and is told that it is safe.
+    pub(super) fn write(&mut self, client: u8) -> bool {
+        let mounted = self.hosts.iter().find_map(|host| match host.mounted {
+            Mount::Writable(volume) if host.client == Some(client) => Some(volume),
+            _ => None,
+        });
+        let Some(volume) = mounted else {
+            return false;
+        };
+        let datum = 1 << self.written;
+        self.written += 1;
+        self.bytes_mut(volume).data |= datum;
+        self.acknowledged |= datum;
+        true
+    }
+}
+
+/// What is to be mounted where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Order {
+    pub(super) instance: u8,
+    pub(super) volume: u8,
+    pub(super) format: bool,
+}

@@ -1,0 +1,272 @@
+//! What happens without xdrive: time, and everything that a cloud, a console user or a laptop can
+//! do to it.
+
+use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+
+use super::world::{Host, Mount, Snapshot, World};
+
+/// Something that happens by itself, or by somebody else's hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Event {
+    /// A spot instance is taken away without notice, or the hardware fails.
+    Death(u8),
+    /// The two minutes: the host begins to close, and is off soon after.
+    Notice(u8),
+    /// The system restarts: nothing is mounted, nobody holds it.
+    Reboot(u8),
+    /// The client's connection breaks: the host gives its lock back.
+    Disconnect(u8),
+    /// Somebody stops the instance at the console.
+    ConsoleStop(u8),
+    /// Somebody terminates it there.
+    ConsoleTerminate(u8),
+    /// Somebody deletes a volume there.
+    ConsoleDeleteVolume(u8),
+    /// Somebody deletes a snapshot there.
+    ConsoleDeleteSnapshot(u8),
+    /// AWS cannot make the snapshot.
+    SnapshotError(u8),
+    /// Somebody copies a snapshot, tags and all.
+    Copy(u8),
+}
+
+/// The sorts of events and of trouble that a configuration can allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Fault {
+    Death,
+    Notice,
+    Reboot,
+    Disconnect,
+    Console,
+    SnapshotError,
+    Copy,
+    /// A client is killed.
+    Crash,
+    /// A client is suspended, for as long as it takes.
+    Suspend,
+    /// Nothing that takes time in EC2 gets on for a tick.
+    SlowCloud,
+    /// A call is carried out and its answer lost.
+    Lost,
+    /// A call is refused, or fails in a way that leaves open whether it was carried out.
+    Refused,
+    /// A call is carried out twice.
+    Twice,
+    /// The host cannot unmount by its deadline: it freezes the drive and switches itself off.
+    Freeze,
+    /// No host can be reached by a client, for as long as it takes.
+    Cut,
+}
+
+impl World {
+    /// Everything that these faults could do now.
+    pub(super) fn possible(&self, faults: &[Fault]) -> Vec<Event> {
+        let mut events = Vec::new();
+        for fault in faults {
+            let hosts = self.hosts.iter().map(|host| host.instance);
+            match fault {
+                Fault::Death => events.extend(hosts.map(Event::Death)),
+                Fault::Notice => events.extend(
+                    self.hosts
+                        .iter()
+                        .filter(|host| host.off_in.is_none())
+                        .map(|host| Event::Notice(host.instance)),
+                ),
+                Fault::Reboot => events.extend(hosts.map(Event::Reboot)),
+                Fault::Disconnect => events.extend(
+                    self.hosts
+                        .iter()
+                        .filter(|host| host.client.is_some())
+                        .map(|host| Event::Disconnect(host.instance)),
+                ),
+                Fault::Console => {
+                    events.extend(hosts.clone().map(Event::ConsoleStop));
+                    events.extend(hosts.map(Event::ConsoleTerminate));
+                    self.console_deletes(&mut events);
+                }
+                Fault::SnapshotError => {
+                    events.extend(
+                        self.with_state(SnapshotState::Pending)
+                            .map(Event::SnapshotError),
+                    );
+                }
+                Fault::Copy => {
+                    events.extend(self.with_state(SnapshotState::Completed).map(Event::Copy));
+                }
+                _ => {}
+            }
+        }
+        events
+    }
+
+    fn with_state(&self, state: SnapshotState) -> impl Iterator<Item = u8> + '_ {
+        self.snapshots
+            .iter()
+            .filter(move |thing| thing.now.as_ref().is_some_and(|now| now.state == state))
+            .map(|thing| thing.id)
+    }
+
+    fn console_deletes(&self, events: &mut Vec<Event>) {
+        for thing in &self.volumes {
+            if let Some(volume) = &thing.now
+                && volume.attachment.is_none()
+                && volume.state == VolumeState::Available
+            {
+                events.push(Event::ConsoleDeleteVolume(thing.id));
+            }
+        }
+        for thing in &self.snapshots {
+            if thing.now.is_some() {
+                events.push(Event::ConsoleDeleteSnapshot(thing.id));
+            }
+        }
+    }
+
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::Death(id) | Event::ConsoleTerminate(id) => self.end(id),
+            Event::Notice(id) => {
+                if let Some(host) = self.host_mut(id) {
+                    host.closing = true;
+                    host.off_in = Some(2);
+                }
+            }
+            Event::Reboot(id) => {
+                // What was being closed stays closed: the latch is on the disk.
+                if let Some(host) = self.host_mut(id) {
+                    host.client = None;
+                    host.mounted = Mount::Nothing;
+                }
+            }
+            Event::Disconnect(id) => {
+                if let Some(host) = self.host_mut(id) {
+                    host.client = None;
+                }
+            }
+            Event::ConsoleStop(id) => {
+                self.lose_host(id);
+                self.change_instance(id, |host| host.state = InstanceState::Stopping);
+            }
+            Event::ConsoleDeleteVolume(id) => {
+                self.remove_volume(id);
+                self.forgive();
+            }
+            Event::ConsoleDeleteSnapshot(id) => {
+                self.remove_snapshot(id);
+                self.forgive();
+            }
+            Event::SnapshotError(id) => {
+                self.change_snapshot(id, |snapshot| snapshot.state = SnapshotState::Error);
+            }
+            Event::Copy(id) => self.copy(id),
+        }
+    }
+
+    fn copy(&mut self, id: u8) {
+        if let Some(original) = self.snapshot(id).cloned() {
+            let copy = Snapshot {
+                volume: None,
+                ..original
+            };
+            self.add_snapshot(copy, id);
+        }
+    }
+
+    /// A tick passes. What takes time in EC2 takes one tick, or longer where `idle`.
+    pub(super) fn tick(&mut self, idle: bool) {
+        self.now += 1;
+        if !idle {
+            self.hosts_go_on();
+            self.instances_go_on();
+            self.volumes_go_on();
+            for id in self.with_state(SnapshotState::Pending).collect::<Vec<_>>() {
+                self.change_snapshot(id, |snapshot| snapshot.state = SnapshotState::Completed);
+            }
+        }
+        self.prune();
+    }
+
+    fn hosts_go_on(&mut self) {
+        let leaving = self.hosts.iter_mut().filter_map(|host| {
+            let left = host.off_in?;
+            host.off_in = Some(left.saturating_sub(1));
+            Some((host.instance, left))
+        });
+        for (id, left) in leaving.collect::<Vec<_>>() {
+            if left == 0 {
+                self.end(id);
+            } else if self.host(id).is_some_and(is_written) {
+                self.unmount(id);
+            }
+        }
+    }
+
+    fn instances_go_on(&mut self) {
+        for index in 0..self.instances.len() {
+            let id = self.instances[index].id;
+            let Some(instance) = self.instances[index].now.clone() else {
+                continue;
+            };
+            match instance.state {
+                InstanceState::Pending => {
+                    self.change_instance(id, |host| host.state = InstanceState::Running);
+                    self.hosts.push(Host {
+                        instance: id,
+                        client: None,
+                        closing: false,
+                        mounted: Mount::Nothing,
+                        off_in: None,
+                    });
+                }
+                InstanceState::ShuttingDown => {
+                    self.change_instance(id, |host| host.state = InstanceState::Terminated);
+                    if let Some((volume, dies_with_it)) = instance.disk {
+                        self.let_go(volume);
+                        if dies_with_it {
+                            self.remove_volume(volume);
+                        }
+                    }
+                }
+                InstanceState::Stopping => {
+                    self.change_instance(id, |host| host.state = InstanceState::Stopped);
+                }
+                // It stays listed for a while; long enough for nobody to need it.
+                InstanceState::Terminated if self.instances[index].past().is_empty() => {
+                    self.instances[index].now = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn volumes_go_on(&mut self) {
+        let ids: Vec<u8> = self.volumes.iter().map(|thing| thing.id).collect();
+        for id in ids {
+            let Some(volume) = self.volume(id).cloned() else {
+                continue;
+            };
+            if volume.state == VolumeState::Creating {
+                self.change_volume(id, |disk| disk.state = VolumeState::Available);
+            }
+            let Some(attachment) = volume.attachment else {
+                continue;
+            };
+            let mounted = self
+                .host(attachment.instance)
+                .is_some_and(|host| host.mounted != Mount::Nothing);
+            match attachment.state {
+                AttachmentState::Attaching => self.change_volume(id, |disk| {
+                    if let Some(attachment) = &mut disk.attachment {
+                        attachment.state = AttachmentState::Attached;
+                    }
+                }),
+                AttachmentState::Detaching if !mounted => self.let_go(id),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_written(host: &Host) -> bool {
+    matches!(host.mounted, Mount::Writable(_))
+}

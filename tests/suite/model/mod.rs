@@ -1,0 +1,25 @@
+//! The real plan, checked against everything that can happen to it within bounds.
+//!
+//! [`stateright`] walks through every order of events of a small EC2 ([`world`], [`effects`],
+//! [`events`]) and one or two xdrives ([`client`], [`steps`], [`calls`]). The plan, the proofs and
+//! the overlay of what a process knows are the real ones; what stands around them is abstract:
+//! time is ticks, the data on a disk is a set of bits, one for each thing that a user was told is
+//! safe. So the promises are about bytes, not about tags.
+//!
+//! A check is bounded by what may go wrong ([`check::Budget`]), not by how deep it looks: within
+//! its budget every state is visited. [`broken`] has plans with one fault each; every one of them
+//! must be found out, and the true plan must pass the same check.
+
+mod broken;
+mod calls;
+mod check;
+mod client;
+mod configurations;
+mod digest;
+mod effects;
+mod events;
+mod past;
+mod recover;
+mod steps;
+mod values;
+mod world;

@@ -1,0 +1,477 @@
+//! Carrying out steps, as the real actor does: read by id where it reads, call, hear the answer.
+//!
+//! A proof is checked and its call sent in one action: between the two are microseconds of one
+//! process, in which EC2 lets nobody make a condition of what was read. Everything before and
+//! after is its own action, with whatever happens between.
+
+use xdrive::drive::Mounted;
+use xdrive::drive::observed::{Attempt, SeenInstance};
+use xdrive::drive::plan::{Source, Step};
+use xdrive::ec2::{InstanceState, VolumeId};
+
+use super::calls::Call;
+use super::client::{At, Client, Rules};
+use super::effects::{No, Order};
+use super::values::{self, generation_number, number};
+use super::world::{Instance, Snapshot, Volume, World};
+
+/// How far a step is.
+#[derive(Debug, Clone, Hash)]
+pub(super) enum Stage {
+    /// It reads by id what it is about.
+    Read,
+    /// It calls, on the ground of what it read.
+    Call(Read),
+    /// Its call was carried out, or not; the client does not know yet.
+    Answer(Result<Made, Failure>),
+}
+
+/// What was read by id.
+#[derive(Debug, Clone, Hash)]
+pub(super) enum Read {
+    Nothing,
+    /// The lock is taken; the tags are next.
+    Locked,
+    Instance(Option<Instance>),
+    Volume(Option<Volume>, Option<Snapshot>),
+}
+
+/// What a call answers.
+#[derive(Debug, Clone, Hash)]
+pub(super) enum Made {
+    Nothing,
+    Instance(u8, Instance),
+    Volume(u8, Volume),
+    Snapshot(u8, Snapshot),
+    Closed(bool),
+    /// What is in a snapshot: nothing to be said, or whether it is the drive.
+    Content(Option<bool>),
+    /// The second call of a claim.
+    Tagged,
+    /// There was nothing to be done, or it was refused by what was read.
+    Unneeded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Failure {
+    No(No),
+    /// It says nothing about whether it was carried out.
+    Unclear,
+    /// What was read says otherwise: plan anew.
+    Changed,
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Fate {
+    Done,
+    /// Carried out, and its answer lost.
+    Lost,
+    /// Not carried out, and says so.
+    Refused,
+    /// Not carried out, and does not say so.
+    Unclear,
+    /// Carried out twice.
+    Twice,
+    /// A close that cannot unmount.
+    Freeze,
+}
+
+impl Stage {
+    pub(super) fn first(step: Option<&Step>, client: &mut Client) -> Self {
+        match step {
+            Some(Step::Attach { .. }) => {
+                // Whatever comes of it, the next attachment needs a raise of its own.
+                client.know().me.raised = None;
+                Self::Read
+            }
+            Some(
+                Step::Raise { .. }
+                | Step::Snapshot { .. }
+                | Step::Terminate(_)
+                | Step::DeleteVolume(_)
+                | Step::DeleteSnapshot(_),
+            ) => Self::Read,
+            Some(Step::Detach {
+                instance,
+                reject: true,
+                ..
+            }) => {
+                client.know().me.rejected.push(instance.clone());
+                Self::Call(Read::Nothing)
+            }
+            _ => Self::Call(Read::Nothing),
+        }
+    }
+}
+
+/// The thing of a step that is read by id, and the snapshot that is read before it.
+fn read_first(step: &Step) -> (Option<u8>, Option<u8>) {
+    match step {
+        Step::Raise { volume, .. }
+        | Step::Attach { volume, .. }
+        | Step::Snapshot { volume, .. } => (Some(number(volume.as_str())), None),
+        Step::DeleteVolume(spent) => (
+            Some(number(spent.volume().as_str())),
+            spent.snapshot().map(|id| number(id.as_str())),
+        ),
+        Step::DeleteSnapshot(failed) => (
+            Some(number(failed.volume().as_str())),
+            Some(number(failed.snapshot().as_str())),
+        ),
+        _ => (None, None),
+    }
+}
+
+fn versions<T: Clone + PartialEq>(
+    things: &[super::world::Thing<T>],
+    id: Option<u8>,
+) -> Vec<Option<T>> {
+    let thing = things.iter().find(|thing| Some(thing.id) == id);
+    thing.map_or_else(|| vec![None], super::world::Thing::versions)
+}
+
+impl Client {
+    fn step(&self) -> Option<&Step> {
+        match &self.at {
+            At::Acting { steps, .. } => steps.last(),
+            _ => None,
+        }
+    }
+
+    /// What the read of the step at hand may show, the truth first.
+    pub(super) fn reads_by_id(&self, world: &World) -> Vec<Read> {
+        match self.step() {
+            Some(Step::Terminate(quiet)) => {
+                let id = number(quiet.instance().as_str());
+                let versions = versions(&world.instances, Some(id));
+                versions.into_iter().map(Read::Instance).collect()
+            }
+            Some(step) => {
+                let (volume, snapshot) = read_first(step);
+                let snapshots = versions(&world.snapshots, snapshot);
+                let volumes = versions(&world.volumes, volume);
+                let with = |volume: &Option<Volume>| {
+                    let volume = volume.clone();
+                    let read = |snapshot: &Option<Snapshot>| {
+                        Read::Volume(volume.clone(), snapshot.clone())
+                    };
+                    snapshots.iter().map(read).collect::<Vec<_>>()
+                };
+                volumes.iter().flat_map(with).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// The step at hand has read: it goes on to its call, or is found out of date.
+    pub(super) fn read(&mut self, read: Read) {
+        let Some(step) = self.step().cloned() else {
+            return;
+        };
+        let stage = match self.judge(&step, read) {
+            Ok(read) => Stage::Call(read),
+            Err(failure) => Stage::Answer(Err(failure)),
+        };
+        self.set_stage(stage);
+    }
+
+    fn judge(&mut self, step: &Step, read: Read) -> Result<Read, Failure> {
+        let Read::Volume(volume, _) = &read else {
+            return Ok(read);
+        };
+        let known = |client: &Self, id: &VolumeId| {
+            let known = client.memory.generations.get(id).copied();
+            known.unwrap_or_default()
+        };
+        match step {
+            Step::Raise { volume: id, to } => {
+                let volume = volume.as_ref().ok_or(Failure::Changed)?;
+                let there = values::generation(volume.generation).max(known(self, id));
+                if there >= *to {
+                    self.know().generations.insert(id.clone(), there);
+                    return Err(Failure::Changed);
+                }
+            }
+            Step::Attach { generation, .. } => {
+                let volume = volume.as_ref().ok_or(Failure::Changed)?;
+                let raised = generation_number(*generation);
+                if volume.generation != raised || volume.session != self.session {
+                    return Err(Failure::Changed);
+                }
+            }
+            Step::Snapshot {
+                volume: id,
+                generation,
+                ..
+            } => {
+                let volume = volume.as_ref().ok_or(Failure::Changed)?;
+                let there = values::generation(volume.generation).max(known(self, id));
+                if there != *generation {
+                    self.know().generations.insert(id.clone(), there);
+                    return Err(Failure::Changed);
+                }
+            }
+            _ => {}
+        }
+        Ok(read)
+    }
+
+    /// The snapshot that was just read by id, and on whose ground a volume is being deleted right
+    /// now. Nothing helps against a person who deletes that one in the same moment: EC2 deletes no
+    /// volume on a condition.
+    pub(super) fn rests_on(&self) -> Option<u8> {
+        match (&self.at, self.step()) {
+            (
+                At::Acting {
+                    stage: Stage::Call(_),
+                    ..
+                },
+                Some(Step::DeleteVolume(spent)),
+            ) => spent.snapshot().map(|id| number(id.as_str())),
+            _ => None,
+        }
+    }
+
+    fn set_stage(&mut self, next: Stage) {
+        if let At::Acting { stage, .. } = &mut self.at {
+            *stage = next;
+        }
+    }
+
+    /// Whether the call at hand is one that this fate can meet.
+    pub(super) fn can_meet(&self, fate: Fate) -> bool {
+        let closes = matches!(self.step(), Some(Step::Close { .. }));
+        fate != Fate::Freeze || closes
+    }
+
+    /// Whether the call at hand has EC2 choose a zone.
+    pub(super) fn is_zone_open(&self) -> bool {
+        matches!(self.step(), Some(Step::Launch { zone: None })) && self.launch.is_none()
+    }
+
+    /// The call at hand arrives, or not.
+    pub(super) fn call(&mut self, world: &mut World, rules: &Rules, fate: Fate, zone: u8) {
+        let Some(step) = self.step().cloned() else {
+            return;
+        };
+        let At::Acting {
+            stage: Stage::Call(read),
+            ..
+        } = &self.at
+        else {
+            return;
+        };
+        let read = read.clone();
+        let call = match self.prepare(&step, &read, world, rules, zone) {
+            Ok(call) => call,
+            Err(answer) => {
+                self.set_stage(Stage::Answer(answer));
+                return;
+            }
+        };
+        let cut = self.cut && call.is_to_host();
+        let mut arrive = || {
+            if cut {
+                Err(No::Unreachable)
+            } else {
+                call.arrive(world, fate == Fate::Freeze)
+            }
+        };
+        let answer = match fate {
+            Fate::Done | Fate::Freeze => arrive().map_err(Failure::No),
+            Fate::Lost => {
+                // Whatever it was.
+                let _ = arrive();
+                Err(Failure::Unclear)
+            }
+            Fate::Refused => Err(Failure::No(No::State)),
+            Fate::Unclear => Err(Failure::Unclear),
+            Fate::Twice => {
+                let _ = arrive();
+                arrive().map_err(Failure::No)
+            }
+        };
+        self.set_stage(Stage::Answer(answer));
+    }
+
+    /// The call of a step, once its last check is passed; else the answer in its place.
+    fn prepare(
+        &mut self,
+        step: &Step,
+        read: &Read,
+        world: &World,
+        rules: &Rules,
+        zone: u8,
+    ) -> Result<Call, Result<Made, Failure>> {
+        let now = world.now;
+        let (slot, session) = (self.slot, self.session);
+        Ok(match step {
+            Step::Launch { zone: wanted } => {
+                let wanted = wanted.as_ref().map(values::zone_number);
+                let (zone, token) = match self.launch {
+                    Some((sent, token)) => (sent.unwrap_or(zone), token),
+                    None => (wanted.unwrap_or(zone), self.token()),
+                };
+                self.launch = Some((Some(zone), token));
+                Call::Launch(session, token, zone)
+            }
+            Step::CreateVolume { zone, from } => {
+                let zone = values::zone_number(zone);
+                let from = match from {
+                    Source::Empty => None,
+                    Source::Snapshot(id, generation) => {
+                        Some((number(id.as_str()), generation_number(*generation)))
+                    }
+                };
+                let source = from.map(|(id, _)| id);
+                let token = match self.order {
+                    Some((known, of, token)) if known == zone && of == source => token,
+                    _ => self.token(),
+                };
+                self.order = Some((zone, source, token));
+                Call::CreateVolume(session, token, zone, from)
+            }
+            Step::Claim(id) => {
+                let id = number(id.as_str());
+                match read {
+                    Read::Locked => Call::Claim(session, id, self.held(step)),
+                    _ => Call::Lock(id, slot),
+                }
+            }
+            Step::Raise { volume, to } => {
+                Call::Raise(session, number(volume.as_str()), generation_number(*to))
+            }
+            Step::Attach {
+                volume, instance, ..
+            } => Call::Attach(number(volume.as_str()), number(instance.as_str())),
+            Step::Mount { instance, order } => Call::Mount(
+                Order {
+                    instance: number(instance.as_str()),
+                    volume: number(order.volume.as_str()),
+                    format: order.format,
+                },
+                slot,
+            ),
+            Step::MarkFormatted { volume, .. } => Call::MarkFormatted(number(volume.as_str())),
+            Step::KeepOnTermination { instance, .. } => Call::Keep(number(instance.as_str())),
+            Step::Close { instance, volume } => {
+                let At::Acting { seen, .. } = &self.at else {
+                    return Err(Err(Failure::Changed));
+                };
+                let view = seen.instance(instance).and_then(SeenInstance::view);
+                if view.is_some_and(|view| view.mounted != Mounted::Nothing) {
+                    self.know().me.mounted.clone_from(volume);
+                } else if view.is_some_and(|view| !view.closing) {
+                    self.know().me.mounted = None;
+                }
+                Call::Close(number(instance.as_str()))
+            }
+            Step::Snapshot {
+                volume,
+                generation,
+                kind,
+            } => {
+                let op = self.token();
+                self.know().me.attempts.push(Attempt {
+                    volume: volume.clone(),
+                    op: values::op(op),
+                    kind: *kind,
+                    at: values::moment(now),
+                });
+                let of = number(volume.as_str());
+                Call::Snapshot(of, generation_number(*generation), *kind, op)
+            }
+            Step::Verify { snapshot, kind, .. } => Call::Verify(number(snapshot.as_str()), *kind),
+            Step::Detach {
+                volume, instance, ..
+            } => Call::Detach(number(volume.as_str()), number(instance.as_str())),
+            Step::Terminate(_) | Step::DeleteVolume(_) | Step::DeleteSnapshot(_) => {
+                return self.destroy(step, read, now, rules);
+            }
+            Step::ShowConsole(_) | Step::MarkUuid { .. } | Step::Thin(_) | Step::Fork { .. } => {
+                return Err(Ok(Made::Nothing));
+            }
+        })
+    }
+
+    /// The volumes that the claimed instance was seen to hold.
+    fn held(&self, step: &Step) -> Vec<u8> {
+        let (At::Acting { seen, .. }, Step::Claim(id)) = (&self.at, step) else {
+            return Vec::new();
+        };
+        let held = seen.held_by(id);
+        held.map(|volume| number(volume.id.as_str())).collect()
+    }
+
+    /// The last check of a proof, and its call at once.
+    fn destroy(
+        &mut self,
+        step: &Step,
+        read: &Read,
+        now: u16,
+        rules: &Rules,
+    ) -> Result<Call, Result<Made, Failure>> {
+        let At::Acting { seen, .. } = &self.at else {
+            return Err(Err(Failure::Changed));
+        };
+        let at = values::moment(now);
+        let gone = |listed| {
+            Err(if listed {
+                Ok(Made::Unneeded)
+            } else {
+                Err(Failure::Changed)
+            })
+        };
+        match (step, read) {
+            (Step::Terminate(quiet), Read::Instance(read)) => {
+                let id = number(quiet.instance().as_str());
+                let Some(read) = read else {
+                    let known = seen.instance(quiet.instance());
+                    return gone(known.is_some_and(|instance| instance.listed));
+                };
+                let ended = [InstanceState::ShuttingDown, InstanceState::Terminated];
+                if ended.contains(&read.state) {
+                    return Err(Ok(Made::Unneeded));
+                }
+                if !quiet.holds(at, &values::instance(id, read)) {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::Terminate(id))
+            }
+            (Step::DeleteVolume(spent), Read::Volume(volume, snapshot)) => {
+                let id = number(spent.volume().as_str());
+                let Some(volume) = volume else {
+                    let known = seen.volume(spent.volume());
+                    return gone(known.is_some_and(|volume| volume.listed));
+                };
+                let snapshot = spent.snapshot().zip(snapshot.as_ref());
+                let mut snapshot =
+                    snapshot.map(|(id, read)| values::snapshot(number(id.as_str()), read));
+                if let (Some(broken), Some(snapshot)) = (rules.broken, &mut snapshot) {
+                    broken.distort_read(snapshot);
+                }
+                if !spent.holds(at, &values::volume(id, volume), snapshot.as_ref()) {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::DeleteVolume(id))
+            }
+            (Step::DeleteSnapshot(failed), Read::Volume(volume, snapshot)) => {
+                let id = number(failed.snapshot().as_str());
+                let Some(snapshot) = snapshot else {
+                    return Err(Ok(Made::Unneeded));
+                };
+                let of = number(failed.volume().as_str());
+                let holds = volume.as_ref().is_some_and(|volume| {
+                    let snapshot = values::snapshot(id, snapshot);
+                    failed.holds(at, &snapshot, &values::volume(of, volume))
+                });
+                if !holds {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::DeleteSnapshot(id))
+            }
+            _ => Err(Err(Failure::Changed)),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! From the model's records to the values that the real code reads: ids, tags, moments.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use xdrive::clock::{BootTime, Clock};
+use xdrive::drive::tags::{self, Identity, Settings, SnapshotTags};
+use xdrive::drive::{DriveName, Generation, SessionId};
+use xdrive::ec2;
+
+use super::world::{Instance, Snapshot, Tick, Volume};
+
+/// How long a tick is. A proof lives 5 s: it is good in the tick after its look, and not in the
+/// one after that.
+pub(super) const TICK: Duration = Duration::from_secs(3);
+
+/// How long what is in a snapshot may be kept back.
+pub(super) const VERDICT: Duration = Duration::from_secs(2 * TICK.as_secs());
+
+/// The device name of the drive's volume, as the record has it.
+const DEVICE: &str = xdrive::drive::observed::DEVICE;
+
+/// What AWS names as the volume of a copied snapshot.
+const COPIED: &str = "vol-ffffffff";
+
+pub(super) fn moment(tick: Tick) -> BootTime {
+    static START: OnceLock<BootTime> = OnceLock::new();
+    *START.get_or_init(|| Clock::system().boot()) + TICK * u32::from(tick)
+}
+
+/// How many whole ticks ago that was.
+pub(super) fn age(moment: BootTime, now: Tick) -> u64 {
+    self::moment(now).since(moment).as_secs() / TICK.as_secs()
+}
+
+pub(super) fn ticks(count: u32) -> Duration {
+    TICK * count
+}
+
+pub(super) fn drive() -> &'static DriveName {
+    static NAME: OnceLock<DriveName> = OnceLock::new();
+    NAME.get_or_init(|| "demo".parse().unwrap())
+}
+
+pub(super) fn who(session: u8) -> Identity {
+    Identity {
+        session: self::session(session),
+        owner: "arn:demo".to_owned(),
+    }
+}
+
+pub(super) fn session(number: u8) -> SessionId {
+    SessionId(format!("s{number}"))
+}
+
+pub(super) fn instance_id(id: u8) -> ec2::InstanceId {
+    format!("i-{id:02x}").parse().unwrap()
+}
+
+pub(super) fn volume_id(id: u8) -> ec2::VolumeId {
+    format!("vol-{id:02x}").parse().unwrap()
+}
+
+pub(super) fn snapshot_id(id: u8) -> ec2::SnapshotId {
+    format!("snap-{id:02x}").parse().unwrap()
+}
+
+/// The number in any id that was made here.
+pub(super) fn number(id: &str) -> u8 {
+    let (_, hex) = id.split_once('-').unwrap();
+    u8::from_str_radix(hex, 16).unwrap()
+}
+
+pub(super) fn op(number: u8) -> String {
+    format!("op-{number}")
+}
+
+pub(super) fn zone(number: u8) -> ec2::Zone {
+    ec2::Zone(["a", "b"][usize::from(number)].to_owned())
+}
+
+pub(super) fn zone_number(zone: &ec2::Zone) -> u8 {
+    u8::from(zone.0 == "b")
+}
+
+pub(super) fn generation(number: u8) -> Generation {
+    Generation(number.into())
+}
+
+pub(super) fn generation_number(generation: Generation) -> u8 {
+    u8::try_from(generation.0).unwrap()
+}
+
+/// The wall clock of every laptop at that tick.
+pub(super) fn wall(tick: Tick) -> Timestamp {
+    Timestamp::UNIX_EPOCH + TICK * u32::from(tick)
+}
+
+/// When a thing was made, by AWS's clock: nothing but their order is ever looked at.
+fn stamp(id: u8) -> Timestamp {
+    Timestamp::UNIX_EPOCH + Duration::from_secs(id.into())
+}
+
+pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
+    let mapping = |(volume, delete_on_termination)| ec2::Mapping {
+        device: DEVICE.to_owned(),
+        volume: volume_id(volume),
+        delete_on_termination,
+    };
+    ec2::Instance {
+        id: instance_id(id),
+        state: record.state,
+        zone: zone(record.zone),
+        instance_type: "t3.medium".to_owned(),
+        market: ec2::Market::Spot,
+        address: Some([127, 0, 0, id].into()),
+        launched: stamp(id),
+        image: "ami-1".to_owned(),
+        mappings: record.disk.map(mapping).into_iter().collect(),
+        tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0)),
+    }
+}
+
+pub(super) fn volume(id: u8, record: &Volume) -> ec2::Volume {
+    let base = generation(record.base);
+    let by = who(record.session);
+    let mut tags = tags::volume(drive(), &by, base, record.blank, None, &Settings::default());
+    if record.generation != record.base {
+        tags.extend(tags::raised(&by, generation(record.generation)));
+    }
+    if record.formatted {
+        tags.extend(tags::formatted(generation(record.generation)));
+    }
+    ec2::Volume {
+        id: volume_id(id),
+        state: record.state,
+        zone: zone(record.zone),
+        size: 8,
+        created: stamp(id),
+        snapshot: record.snapshot.map(snapshot_id),
+        attachment: record.attachment.map(|attachment| ec2::Attachment {
+            instance: instance_id(attachment.instance),
+            device: DEVICE.to_owned(),
+            state: attachment.state,
+            since: Timestamp::UNIX_EPOCH,
+            delete_on_termination: attachment.dies_with_it,
+        }),
+        tags,
+    }
+}
+
+pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
+    let own = SnapshotTags {
+        generation: generation(record.generation),
+        kind: record.kind,
+        op: op(record.op),
+        uuid: None,
+        number: 0,
+    };
+    let of = match record.volume {
+        Some(volume) => volume_id(volume),
+        None => COPIED.parse().unwrap(),
+    };
+    ec2::Snapshot {
+        id: snapshot_id(id),
+        state: record.state,
+        volume: Some(of),
+        size: 8,
+        started: Timestamp::UNIX_EPOCH,
+        message: String::new(),
+        tags: tags::snapshot(drive(), &who(0), &own, &Settings::default()),
+    }
+}

@@ -1,0 +1,351 @@
+//! EC2 and its hosts, small enough to be looked at from every side.
+//!
+//! Every thing keeps the versions of its record that a stale reader may still be shown. What no
+//! call shows (what is mounted, what bytes are where) is kept beside the records, and the promises
+//! are checked against that, by the effects that could break them. Nothing here knows how xdrive
+//! decides.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+
+use xdrive::drive::tags::SnapshotKind;
+use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+
+/// A moment or a span, in ticks. See [`super::values::TICK`].
+pub(super) type Tick = u16;
+
+/// Which of the pieces of data that users were told is safe: one bit each.
+pub(super) type Data = u16;
+
+/// A promise that was broken, by its property's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Promise {
+    /// P2.
+    Terminated,
+    /// P3.
+    TwoWriters,
+    /// P3.
+    OlderMounted,
+}
+
+/// Something with an id (a later one has a higher id), as it is and as it may still be shown.
+#[derive(Debug, Clone, Hash)]
+pub(super) struct Thing<T> {
+    pub(super) id: u8,
+    /// None: not made yet, as far as readers see, or gone.
+    pub(super) now: Option<T>,
+    /// Older versions, and when each was replaced.
+    past: Vec<(Option<T>, Tick)>,
+}
+
+/// A moment that is written into a record. It is hashed by how far off it is ([`super::digest`]),
+/// not as part of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Due(pub(super) Tick);
+
+impl Due {
+    /// Later than any check lasts.
+    pub(super) const NEVER: Self = Self(Tick::MAX);
+}
+
+impl Hash for Due {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Instance {
+    pub(super) state: InstanceState,
+    pub(super) zone: u8,
+    pub(super) session: u8,
+    pub(super) token: u8,
+    /// The end of its lease, as its tag has it.
+    pub(super) until: Due,
+    /// The drive's volume among its disks, and whether it would be deleted with it.
+    pub(super) disk: Option<(u8, bool)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Volume {
+    pub(super) state: VolumeState,
+    pub(super) zone: u8,
+    pub(super) session: u8,
+    pub(super) token: u8,
+    pub(super) snapshot: Option<u8>,
+    pub(super) attachment: Option<Attachment>,
+    pub(super) base: u8,
+    pub(super) generation: u8,
+    pub(super) blank: bool,
+    pub(super) formatted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Attachment {
+    pub(super) instance: u8,
+    pub(super) state: AttachmentState,
+    pub(super) dies_with_it: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Snapshot {
+    pub(super) state: SnapshotState,
+    /// None: it is a copy, and AWS says so.
+    pub(super) volume: Option<u8>,
+    pub(super) generation: u8,
+    pub(super) kind: SnapshotKind,
+    pub(super) op: u8,
+}
+
+/// What is at the mountpoint of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Mount {
+    Nothing,
+    Writable(u8),
+    Frozen(u8),
+}
+
+/// What runs on an instance.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Host {
+    pub(super) instance: u8,
+    /// The client (its slot) that has the lock.
+    pub(super) client: Option<u8>,
+    pub(super) closing: bool,
+    pub(super) mounted: Mount,
+    /// After so many ticks it switches itself off.
+    pub(super) off_in: Option<u8>,
+}
+
+/// The bytes of a volume or a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Bytes {
+    pub(super) formatted: bool,
+    /// It was not unmounted.
+    pub(super) dirty: bool,
+    pub(super) data: Data,
+}
+
+/// Everything outside the clients.
+#[derive(Debug, Clone)]
+pub(super) struct World {
+    pub(super) now: Tick,
+    /// How old a list or a read may be.
+    pub(super) lag: Tick,
+    pub(super) next_id: u8,
+    pub(super) instances: Vec<Thing<Instance>>,
+    pub(super) volumes: Vec<Thing<Volume>>,
+    pub(super) snapshots: Vec<Thing<Snapshot>>,
+    pub(super) hosts: Vec<Host>,
+    /// By the id of volume or snapshot.
+    pub(super) bytes: Vec<(u8, Bytes)>,
+    /// What users were told is safe, without what somebody at the console destroyed.
+    pub(super) acknowledged: Data,
+    pub(super) written: u8,
+    pub(super) broken: BTreeSet<Promise>,
+}
+
+impl<T: Clone + PartialEq> Thing<T> {
+    pub(super) fn settled(id: u8, now: T) -> Self {
+        Self {
+            id,
+            now: Some(now),
+            past: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, value: Option<T>, at: Tick) {
+        let before = std::mem::replace(&mut self.now, value);
+        self.past.push((before, at));
+    }
+
+    /// What a reader may be shown, the truth first.
+    pub(super) fn versions(&self) -> Vec<Option<T>> {
+        let mut versions = vec![self.now.clone()];
+        for (version, _) in self.past.iter().rev() {
+            if !versions.contains(version) {
+                versions.push(version.clone());
+            }
+        }
+        versions
+    }
+
+    /// Forgets what no reader may be shown any more; false if nothing is left.
+    fn prune(&mut self, now: Tick, lag: Tick) -> bool {
+        self.past.retain(|(_, replaced)| now - replaced <= lag);
+        self.now.is_some() || !self.past.is_empty()
+    }
+
+    pub(super) fn past(&self) -> &[(Option<T>, Tick)] {
+        &self.past
+    }
+}
+
+fn find<T>(things: &[Thing<T>], id: u8) -> Option<&Thing<T>> {
+    things.iter().find(|thing| thing.id == id)
+}
+
+fn change<T: Clone + PartialEq>(
+    things: &mut [Thing<T>],
+    id: u8,
+    at: Tick,
+    how: impl FnOnce(&mut T),
+) {
+    let thing = things.iter_mut().find(|thing| thing.id == id);
+    if let Some(thing) = thing
+        && let Some(mut value) = thing.now.clone()
+    {
+        how(&mut value);
+        if thing.now.as_ref() != Some(&value) {
+            thing.set(Some(value), at);
+        }
+    }
+}
+
+impl World {
+    pub(super) fn new(lag: Tick) -> Self {
+        Self {
+            now: 100,
+            lag,
+            next_id: 1,
+            instances: Vec::new(),
+            volumes: Vec::new(),
+            snapshots: Vec::new(),
+            hosts: Vec::new(),
+            bytes: Vec::new(),
+            acknowledged: 0,
+            written: 0,
+            broken: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn fresh_id(&mut self) -> u8 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    pub(super) fn instance(&self, id: u8) -> Option<&Instance> {
+        find(&self.instances, id)?.now.as_ref()
+    }
+
+    pub(super) fn volume(&self, id: u8) -> Option<&Volume> {
+        find(&self.volumes, id)?.now.as_ref()
+    }
+
+    pub(super) fn snapshot(&self, id: u8) -> Option<&Snapshot> {
+        find(&self.snapshots, id)?.now.as_ref()
+    }
+
+    pub(super) fn host(&self, instance: u8) -> Option<&Host> {
+        self.hosts.iter().find(|host| host.instance == instance)
+    }
+
+    pub(super) fn host_mut(&mut self, instance: u8) -> Option<&mut Host> {
+        self.hosts.iter_mut().find(|host| host.instance == instance)
+    }
+
+    pub(super) fn bytes(&self, id: u8) -> Bytes {
+        let known = self.bytes.iter().find(|(known, _)| *known == id);
+        known.map(|(_, bytes)| *bytes).unwrap_or_default()
+    }
+
+    pub(super) fn bytes_mut(&mut self, id: u8) -> &mut Bytes {
+        let index = self.bytes.iter().position(|(known, _)| *known == id);
+        let index = index.unwrap_or_else(|| {
+            self.bytes.push((id, Bytes::default()));
+            self.bytes.len() - 1
+        });
+        &mut self.bytes[index].1
+    }
+
+    pub(super) fn change_instance(&mut self, id: u8, how: impl FnOnce(&mut Instance)) {
+        change(&mut self.instances, id, self.now, how);
+    }
+
+    pub(super) fn change_volume(&mut self, id: u8, how: impl FnOnce(&mut Volume)) {
+        change(&mut self.volumes, id, self.now, how);
+    }
+
+    pub(super) fn change_snapshot(&mut self, id: u8, how: impl FnOnce(&mut Snapshot)) {
+        change(&mut self.snapshots, id, self.now, how);
+    }
+
+    pub(super) fn add_instance(&mut self, instance: Instance) -> u8 {
+        let id = self.fresh_id();
+        self.instances.push(made(id, instance, self.now));
+        id
+    }
+
+    pub(super) fn add_volume(&mut self, volume: Volume) -> u8 {
+        let id = self.fresh_id();
+        let bytes = volume.snapshot.map(|snapshot| self.bytes(snapshot));
+        self.bytes.push((id, bytes.unwrap_or_default()));
+        self.volumes.push(made(id, volume, self.now));
+        id
+    }
+
+    /// The point in time is now, whatever becomes of the copying.
+    pub(super) fn add_snapshot(&mut self, snapshot: Snapshot, of: u8) -> u8 {
+        let id = self.fresh_id();
+        let bytes = self.bytes(of);
+        self.bytes.push((id, bytes));
+        self.snapshots.push(made(id, snapshot, self.now));
+        id
+    }
+
+    pub(super) fn remove_volume(&mut self, id: u8) {
+        let now = self.now;
+        if let Some(thing) = self.volumes.iter_mut().find(|thing| thing.id == id) {
+            thing.set(None, now);
+        }
+        self.bytes.retain(|(known, _)| *known != id);
+    }
+
+    pub(super) fn remove_snapshot(&mut self, id: u8) {
+        let now = self.now;
+        if let Some(thing) = self.snapshots.iter_mut().find(|thing| thing.id == id) {
+            thing.set(None, now);
+        }
+        self.bytes.retain(|(known, _)| *known != id);
+    }
+
+    /// All that is on a volume or in a completed snapshot: what cannot be lost any more, unless
+    /// somebody deletes it. A pending snapshot may still fail.
+    pub(super) fn kept(&self) -> Data {
+        let volumes = self.volumes.iter().filter(|thing| thing.now.is_some());
+        let completed = |thing: &&Thing<Snapshot>| {
+            let state = thing.now.as_ref().map(|snapshot| snapshot.state);
+            state == Some(SnapshotState::Completed)
+        };
+        let snapshots = self.snapshots.iter().filter(completed);
+        volumes
+            .map(|thing| thing.id)
+            .chain(snapshots.map(|thing| thing.id))
+            .fold(0, |kept, id| kept | self.bytes(id).data)
+    }
+
+    /// What somebody at the console destroyed is not xdrive's to keep.
+    pub(super) fn forgive(&mut self) {
+        self.acknowledged &= self.kept();
+    }
+
+    /// A new version is a version: nothing is ever shown younger than it is.
+    pub(super) fn prune(&mut self) {
+        let (now, lag) = (self.now, self.lag);
+        self.instances.retain_mut(|thing| thing.prune(now, lag));
+        self.volumes.retain_mut(|thing| thing.prune(now, lag));
+        self.snapshots.retain_mut(|thing| thing.prune(now, lag));
+    }
+
+    /// The instance's system is gone: what was mounted is not any more. Every acknowledged byte
+    /// was synced before, so all of them are on the volume.
+    pub(super) fn lose_host(&mut self, instance: u8) {
+        self.hosts.retain(|host| host.instance != instance);
+    }
+}
+
+fn made<T>(id: u8, value: T, at: Tick) -> Thing<T> {
+    Thing {
+        id,
+        now: Some(value),
+        past: vec![(None, at)],
+    }
+}
