@@ -191,7 +191,14 @@ prop_compose! {
         raised in proptest::option::of((1..4_u8, 1..4_u64)),
         refused in proptest::option::weighted(0.2, 1..4_u8),
         verdicts in proptest::collection::vec(proptest::option::of(verdicts()), 4),
+        (is_new, are_aligned) in (proptest::bool::weighted(0.05), any::<bool>()),
     ) -> Observed {
+        // Too rare to wait for: a new drive on its first host, and snapshots as new as their volumes.
+        if is_new {
+            instances = vec![host(1)];
+            volumes = vec![on(1, SeenVolume { formatted: false, ..volume(1, 0, 1) })];
+            snapshots.clear();
+        }
         for (number, instance) in (1..).zip(&mut instances) {
             instance.id = id(number);
         }
@@ -201,6 +208,10 @@ prop_compose! {
         for (number, snapshot) in (1..).zip(&mut snapshots) {
             snapshot.id = snap(number);
             snapshot.op = format!("op-{number}");
+            let of = volumes.iter().find(|volume| Some(&volume.id) == snapshot.volume.as_ref());
+            if let Some(of) = of.filter(|_| are_aligned) {
+                snapshot.generation = of.generation;
+            }
         }
         let mut seen = Observed { first, instances, volumes, snapshots, ..nothing() };
         seen.me.announced = announced;
