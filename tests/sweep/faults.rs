@@ -94,8 +94,8 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
         let changes = (1..=made.changes).map(|number| (Calls::Changes, number));
         let looks = (1..=made.looks).map(|number| (Calls::Looks, number));
         for (calls, number) in changes.chain(looks) {
-            for way in 0..WAYS.len() {
-                if calls == Calls::Changes || happens_to_looks(made, WAYS[way].1) {
+            for (way, (_, fault)) in WAYS.iter().enumerate() {
+                if calls == Calls::Changes || happens_to_looks(made, *fault) {
                     cases.push((scene, calls, number, way));
                 }
             }
