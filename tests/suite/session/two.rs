@@ -1,6 +1,7 @@
 //! Two laptops, each with a key of its own, and one drive.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -86,6 +87,26 @@ fn when_whoever_leads_is_killed_the_guest_goes_on_and_saves() {
     let guest = joined(&other, "guest", 0);
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
+    end(&other, "guest");
+    guest.end().is(0).says("demo is saved: snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_guest_keeps_the_lease_as_whoever_leads_does() {
+    let (site, other) = with_a_drive();
+    let lease = Duration::from_secs(15);
+    let until_killed = ["--", "sh", "-c", "echo begun; sleep 1000"];
+    let arguments = [&["connect", "demo", "--keep", "15s"][..], &until_killed].concat();
+    let mut lead = site.start(&arguments);
+    lead.prints("begun\n");
+    let guest = joined(&other, "guest", 0);
+    // Long enough for the lead to have renewed its own, shorter one.
+    std::thread::sleep(lease);
+    lead.signal(Signal::KILL);
+    assert_eq!(lead.end().code(), 128 + 9);
+    std::thread::sleep(2 * lease);
     end(&other, "guest");
     guest.end().is(0).says("demo is saved: snap-");
     site.is_saved("demo", 2);
