@@ -29,13 +29,13 @@ fn working(site: &Site, word: &str, code: u8) -> Running {
 /// Ends the session of that word, from outside, so that nobody else is attached for it.
 fn end(site: &Site, word: &str) {
     let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
-    let works = instances.find_map(|instance| {
+    let found = instances.find_map(|instance| {
         let record = fs::read_to_string(instance.unwrap().path().join("init.json")).ok()?;
         let record: Value = serde_json::from_str(&record).unwrap();
-        let work = format!("/proc/{}/root/v1/work", record["pid"]);
-        fs::exists(&work).unwrap_or(false).then_some(work)
+        let folder = format!("/proc/{}/root/v1/work", record["pid"]);
+        fs::exists(&folder).unwrap_or(false).then_some(folder)
     });
-    fs::write(format!("{}/end-{word}", works.unwrap()), "").unwrap();
+    fs::write(format!("{}/end-{word}", found.unwrap()), "").unwrap();
 }
 
 fn joined(site: &Site, word: &str, code: u8) -> Running {
