@@ -38,26 +38,21 @@ impl Broken {
                     }
                 }
             }
-            _ => {}
+            Self::NewestByStartTime => {}
         }
     }
 
     /// What it makes of what it knows.
     pub(super) fn distort(self, seen: &mut Observed) {
-        match self {
-            Self::NewestByStartTime => {
-                let mut generations: Vec<_> = seen
-                    .snapshots
-                    .iter()
-                    .map(|snapshot| snapshot.generation)
-                    .collect();
-                generations.sort();
-                seen.snapshots.sort_by(|one, other| one.id.cmp(&other.id));
-                for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
-                    snapshot.generation = generation;
-                }
-            }
-            _ => {}
+        if self != Self::NewestByStartTime {
+            return;
+        }
+        let snapshots = seen.snapshots.iter();
+        let mut generations: Vec<_> = snapshots.map(|snapshot| snapshot.generation).collect();
+        generations.sort();
+        seen.snapshots.sort_by(|one, other| one.id.cmp(&other.id));
+        for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
+            snapshot.generation = generation;
         }
     }
 
