@@ -20,7 +20,8 @@ Exit codes:
     1  something went wrong that no other line covers
     2  the command line, a name or an id cannot be right
    69  something needed is not here: a program, an image, a drive asked for by name
-   75  not now: the drive is in use, no capacity, or the save is unfinished
+   75  not now: the drive is in use, no capacity, the save is unfinished, or EC2 took the
+       instance back and the session did not go on elsewhere
    76  stuck: nothing was destroyed, a person has to choose
    77  not allowed: --local needs root, another caller's drive --shared
    78  a configuration, key or state file cannot be used as it is
@@ -112,6 +113,11 @@ pub struct Connect {
     /// what is on it, in case the volume itself is lost [default: never].
     #[arg(long, value_name = "TIME", value_parser = config::checkpoint)]
     pub checkpoint: Option<Duration>,
+
+    /// When EC2 takes the instance back, go on on another one without asking. (A command is never
+    /// run a second time: xdrive then ends with 75.)
+    #[arg(long)]
+    pub resume: bool,
 
     /// Go on from this volume or snapshot (`empty`: begin anew); whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]

@@ -61,6 +61,9 @@ pub struct Config {
     /// How often a checkpoint is taken.
     #[serde(default, deserialize_with = "checkpoint_of")]
     pub checkpoint: Option<Duration>,
+    /// Whether a session goes on on another instance by itself when EC2 takes its own.
+    #[serde(default)]
+    pub resume: bool,
 }
 
 /// A time such as `8h`, `90m` or `1h 30m` (jiff's friendly format), as long as a lease can be.
@@ -150,7 +153,7 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint("its keys are type, size, image, port, keep and checkpoint")
+                .hint("its keys are type, size, image, port, keep, checkpoint and resume")
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -197,6 +200,8 @@ pub struct Options {
     pub keep: Option<Duration>,
     /// How often a checkpoint is taken; never if nobody says.
     pub checkpoint: Option<Duration>,
+    /// Whether the session goes on on another instance by itself when EC2 takes its own.
+    pub resume: bool,
 }
 
 impl Options {
@@ -210,6 +215,7 @@ impl Options {
             port: flags.port.or(config.port),
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
+            resume: flags.resume || config.resume,
         }
     }
 }

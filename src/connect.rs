@@ -20,6 +20,7 @@ mod join;
 mod lease;
 mod leave;
 mod login;
+mod resume;
 pub mod tidy;
 mod vigil;
 mod way;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
+use crate::clock::Clock;
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
 use crate::drive::event::Event;
@@ -54,7 +56,8 @@ use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
 use join::Joined;
 use lease::{News, Terms};
-use vigil::Vigil;
+use resume::Taken;
+use vigil::{Beside, Vigil, Voice};
 use way::Way;
 use words::Teller;
 
@@ -113,6 +116,8 @@ enum Ending {
     Detached,
     /// The host closes the drive, for this reason, and did not ask.
     Closed(String),
+    /// EC2 took the instance away.
+    Taken(Taken),
     /// It could not be begun.
     Failed(Failure),
 }
@@ -129,6 +134,9 @@ struct Session {
     owner: String,
     /// Whether somebody has said that this session shall wait for others to end.
     is_patient: bool,
+    clock: Clock,
+    /// Jupyter's port on this computer, once there is one.
+    port: Option<u16>,
     /// What the hosts have to say.
     news: mpsc::UnboundedReceiver<News>,
     /// Whether anything was made, changed or ended.
@@ -137,17 +145,22 @@ struct Session {
 
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
 /// that of what ended it.
-pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
     let mut session = Session::begin(request.drive.clone(), &request.options, &cloud, key).await?;
     session
         .check(&cloud, Some(&request.options), request.shared)
         .await?;
     let is_shell = request.command.is_empty();
+    let mut goes_on = false;
     let (host, ending) = loop {
-        let from = request.from.clone();
-        let (outcome, asked) = session.run(Goal::Ready { from }).await;
-        match (outcome, asked) {
+        let (outcome, asked) = if goes_on {
+            session.run_elsewhere(&request.options).await
+        } else {
+            let from = request.from.clone();
+            session.run(Goal::Ready { from }).await
+        };
+        let (host, ending) = match (outcome, asked) {
             (
                 Outcome::Ready {
                     instance,
@@ -160,14 +173,25 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
                 let ending = session
                     .lead(&instance, mounted, asked, &request, &cloud)
                     .await;
-                break (instance, ending);
+                (instance, ending)
             }
             (Outcome::Busy(holder), None) => match session.join(&holder, &request, &cloud).await? {
-                Joined::Ended(host, ending) => break (host, ending),
+                Joined::Ended(host, ending) => (host, ending),
                 Joined::Asked(signal) => return Ok(code_of(signal)),
-                Joined::Over => {}
+                Joined::Over => continue,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
+        };
+        match ending {
+            Ending::Taken(taken) => {
+                if let Some(end) = session.taken(taken, &host, &request).await {
+                    return end;
+                }
+                goes_on = true;
+                // Wherever the session goes on, Jupyter is where it was.
+                request.options.port = session.port.or(request.options.port);
+            }
+            ending => break (host, ending),
         }
     };
     if matches!(ending, Ending::Detached) && !session.is_one_of_several_guests(&host).await {
@@ -253,6 +277,8 @@ impl Session {
             reconciler,
             owner,
             is_patient: false,
+            clock: cloud.clock.clone(),
+            port: None,
             news,
             acted,
         })
@@ -347,7 +373,13 @@ impl Session {
         };
         let (inside, line) = match inside {
             Ok(inside) => inside,
-            Err(failure) => return Ending::Failed(failure),
+            // Nothing can be begun on a host that is being taken away.
+            Err(failure) => {
+                return match vigil::noticed(&mut self.news) {
+                    Some(at) => Ending::Taken(Taken::Noticed { at, code: None }),
+                    None => Ending::Failed(failure),
+                };
+            }
         };
         self.stay(instance, gibibytes, inside, line, request, cloud)
             .await
@@ -372,16 +404,23 @@ impl Session {
                 words::span(request.options.keep.unwrap_or(LEASE)),
             ));
         }
+        self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", self.command, self.drive);
         let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
-        let vigil = Vigil {
-            news: &mut self.news,
-            report: &self.report,
+        let (words, mut said) = mpsc::unbounded_channel();
+        let vigil = Vigil::new(Beside {
+            instance,
+            ec2: &cloud.ec2,
+            clock: &cloud.clock,
             drive: &drive,
             checkpoint: request.options.checkpoint,
-        };
-        let mut vigil = pin!(vigil.keep(stopped));
+            voice: match command.as_slice() {
+                [] => Voice::Terminal(words),
+                _ => Voice::Report(self.report.clone()),
+            },
+        });
+        let mut vigil = pin!(vigil.keep(&mut self.news, stopped));
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
@@ -400,7 +439,8 @@ impl Session {
                     grace: cloud.limits.grace,
                     command: hint,
                 };
-                in_a_shell(&mut inside, line, &mut way, answers, &mut self.signals).await
+                let signals = &mut self.signals;
+                in_a_shell(&mut inside, line, &mut way, answers, signals, &mut said).await
             } else {
                 in_a_command(&inside, line, command, &hint, &mut self.signals).await
             }
@@ -409,9 +449,14 @@ impl Session {
             ended = middle => {
                 drop(stop);
                 // What the host said first is why the shell ended.
-                match vigil.await {
-                    Some(ending) => return ending,
-                    None => ended,
+                match (vigil.await, ended) {
+                    (Some(Ending::Taken(Taken::Noticed { at, .. })), Ok(Ending::Exit(code))) => {
+                        let code = Some(code);
+                        return Ending::Taken(Taken::Noticed { at, code });
+                    }
+                    (Some(Ending::Taken(_)), Ok(asked @ Ending::Asked(_))) => return asked,
+                    (Some(ending), _) => return ending,
+                    (None, ended) => ended,
                 }
             }
             Some(ending) = &mut vigil => return ending,

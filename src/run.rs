@@ -184,6 +184,7 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         port: typed.port,
         keep: typed.keep,
         checkpoint: typed.checkpoint,
+        resume: typed.resume,
     };
     Ok(Request {
         drive: typed.drive,

@@ -16,9 +16,11 @@ use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::SIGSTOP;
 
+mod margin;
 mod screen;
 
-pub use screen::Screen;
+pub use margin::Margin;
+pub use screen::{Screen, title};
 
 /// A terminal's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

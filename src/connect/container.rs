@@ -220,6 +220,13 @@ impl Inside {
         }
     }
 
+    /// Jupyter's port on this computer.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.notebook
+            .as_ref()
+            .map(|notebook| notebook.forward.port())
+    }
+
     /// What answers which local ports lead where, a line each.
     pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
         let notebook = self.notebook.clone();

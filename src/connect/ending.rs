@@ -108,7 +108,8 @@ impl Session {
         Ok(match ending {
             Ending::Exit(code) => code,
             Ending::Asked(signal) => code_of(signal),
-            Ending::Detached => 0,
+            // Who lost the instance has been told already.
+            Ending::Detached | Ending::Taken(_) => 0,
             Ending::Closed(reason) => {
                 return Err(Failure::new(
                     Exit::Disconnected,

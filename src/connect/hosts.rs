@@ -224,6 +224,12 @@ impl SshHosts {
         is_held && client.is_some_and(|client| client.role == Role::Lead)
     }
 
+    /// Whether this session has joined another one.
+    pub(super) fn is_guest(&self) -> bool {
+        let client = self.client.as_ref();
+        client.is_some_and(|client| client.role == Role::Guest)
+    }
+
     /// Whether a client's line is this session's.
     pub(super) fn is_own(&self, line: &str) -> bool {
         !self.session().is_empty() && session_of(line) == self.session()

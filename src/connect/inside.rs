@@ -3,11 +3,13 @@
 //! Looks at everything that can end the middle of a session and says how it ended; what follows
 //! from that is the session's to decide, not this file's.
 
+use tokio::sync::mpsc::UnboundedReceiver;
+
 use super::Ending;
 use super::container::Inside;
 use super::way::{Way, lost};
 use crate::host::container::{CommandId, Signal as ContainerSignal};
-use crate::host::shell::Answers;
+use crate::host::shell::{Answers, Word};
 use crate::host::{Exit as ShellExit, Line, Shell};
 use crate::signals::{Signal, Signals};
 
@@ -19,6 +21,7 @@ pub(super) async fn in_a_shell(
     way: &mut Way<'_>,
     answers: Answers,
     signals: &mut Signals,
+    words: &mut UnboundedReceiver<Word>,
 ) -> anyhow::Result<Ending> {
     let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
     let command = inside.container.shell(&term);
@@ -31,6 +34,10 @@ pub(super) async fn in_a_shell(
                 ShellExit::Lost(why) => why,
                 exit => return Ok(ended(exit)),
             },
+            Some(word) = words.recv() => {
+                shell.say(word);
+                continue;
+            }
             signal = signals.next() => match signal {
                 Signal::Resize => {
                     shell.resize();

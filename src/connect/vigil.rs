@@ -1,113 +1,270 @@
-//! What goes on beside the shell or the command: the host's announcements, the lease, and what
-//! follows from them for the session.
+//! What goes on beside the shell or the command: the host's announcements, the lease, EC2's notice,
+//! and what follows from them for the session.
+//!
+//! A notice is heard from the host, and from outside where the host cannot be: whichever comes
+//! first. The host closes itself; so the middle of the session is left to its own end, with the
+//! time that is left in sight, until the drive is unmounted or the time is over.
 //!
 //! Runs until it is told to stop, or until something ends the middle of the session. It stops
 //! between two calls, never in the middle of one that changes the cloud.
 
 use std::future::{Future, pending};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedReceiver;
+use jiff::Timestamp;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Mutex, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use crate::clock::Clock;
 use crate::drive::Reconciler;
+use crate::ec2::{Ec2, Instance, InstanceId, Market};
 use crate::host::scripts::HostEvent;
+use crate::host::shell::Word;
 use crate::report::Report;
 
 use super::Ending;
 use super::hosts::SshHosts;
 use super::lease::News;
+use super::resume::Taken;
+
+/// Between two looks at the spot request, as AWS recommends it for looks from inside.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long a host has to begin to close, once EC2 has announced its end: it looks as often as this
+/// does. Then it is closed from here.
+const PROMPT: Duration = Duration::from_secs(15);
+
+/// How what happens is said.
+pub(super) enum Voice {
+    /// In between what a command prints.
+    Report(Report),
+    /// In a terminal that belongs to what runs on the host.
+    Terminal(UnboundedSender<Word>),
+}
+
+impl Voice {
+    fn say(&self, line: &str) {
+        match self {
+            Self::Report(report) => report.say(line),
+            // Whoever has no shell any more has been told how it ended.
+            Self::Terminal(words) => drop(words.send(Word::Line(format!("xdrive: {line}")))),
+        }
+    }
+
+    fn title(&self, title: String) {
+        if let Self::Terminal(words) = self {
+            let _no_shell = words.send(Word::Title(title));
+        }
+    }
+}
 
 /// The drive's own side, shared by what looks after the shell and what goes on beside it.
 pub(super) type Shared<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
 
-/// What goes on beside a session.
-pub(super) struct Vigil<'a> {
-    pub(super) news: &'a mut UnboundedReceiver<News>,
-    pub(super) report: &'a Report,
+/// What a vigil is kept with.
+pub(super) struct Beside<'a> {
+    pub(super) instance: &'a Instance,
+    pub(super) ec2: &'a Ec2,
+    pub(super) clock: &'a Clock,
     pub(super) drive: &'a Shared<'a>,
     /// How often a checkpoint is taken, if it is.
     pub(super) checkpoint: Option<Duration>,
+    pub(super) voice: Voice,
 }
 
-impl Vigil<'_> {
+/// What goes on beside a session.
+pub(super) struct Vigil<'a> {
+    with: Beside<'a>,
+    /// When the instance ends, once EC2 has announced that, and when that was heard.
+    noticed: Option<(Timestamp, Timestamp)>,
+    is_closing: bool,
+    /// When the next checkpoint is due.
+    due: Option<Instant>,
+}
+
+/// A checkpoint under way: what came of it. The reconciler tells of a good one itself.
+type Taking<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
+
+impl<'a> Vigil<'a> {
+    pub(super) fn new(with: Beside<'a>) -> Self {
+        let due = next(with.checkpoint);
+        Self {
+            with,
+            noticed: None,
+            is_closing: false,
+            due,
+        }
+    }
+
     /// Keeps watch until `stop` comes; an ending, if something ended the session meanwhile.
-    pub(super) async fn keep(self, mut stop: oneshot::Receiver<()>) -> Option<Ending> {
-        let Self {
-            news,
-            report,
-            drive,
-            checkpoint,
-        } = self;
-        let mut taking: Option<Taking> = None;
-        let every = checkpoint.unwrap_or(Duration::MAX);
-        let mut last = Instant::now();
+    pub(super) async fn keep(
+        mut self,
+        news: &mut UnboundedReceiver<News>,
+        mut stop: oneshot::Receiver<()>,
+    ) -> Option<Ending> {
+        let drive = self.with.drive;
+        let mut taking: Option<Taking<'a>> = None;
+        let outside = from_outside(self.with.ec2, self.with.instance);
+        let mut outside = pin!(outside);
+        let mut ticking = interval(Duration::from_secs(1));
+        ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let ending = loop {
-            let is_due = async || match last.checked_add(every) {
-                Some(due) => sleep_until(due).await,
-                None => pending().await,
-            };
             tokio::select! {
                 biased;
                 Some(news) = news.recv() => {
-                    if let Some(ending) = hear(news, report) {
+                    if let Some(ending) = self.hear(news) {
                         break Some(ending);
                     }
                 }
                 // The other side stops it, also by going away.
-                _ = &mut stop => break None,
-                () = finished(&mut taking) => {
-                    taking = None;
-                    last = Instant::now();
+                _ = &mut stop => break self.taken(),
+                at = &mut outside, if self.noticed.is_none() => self.notice(at),
+                _ = ticking.tick(), if self.noticed.is_some() => {
+                    if self.is_over() {
+                        break self.taken();
+                    }
                 }
-                () = is_due(), if taking.is_none() => {
-                    taking = Some(Box::pin(take_checkpoint(drive, report)));
+                taken = finished(&mut taking) => {
+                    taking = None;
+                    self.due = next(self.with.checkpoint);
+                    if let Err(error) = taken {
+                        self.with.voice.say(&format!("no checkpoint: {error}"));
+                    }
+                }
+                // The drive itself is saved once the notice has come.
+                () = until(self.due), if taking.is_none() && self.noticed.is_none() => {
+                    taking = Some(Box::pin(async move {
+                        let taken = drive.lock().await.checkpoint().await;
+                        taken.map(drop).map_err(|error| error.to_string())
+                    }));
                 }
             }
         };
         // What was asked of the cloud is always heard to its end.
-        if let Some(taking) = taking {
-            taking.await;
+        if let Some(taking) = taking
+            && let Err(error) = taking.await
+        {
+            self.with.voice.say(&format!("no checkpoint: {error}"));
         }
         ending
     }
+
+    /// EC2 has announced the instance's end. Said once.
+    fn notice(&mut self, at: Timestamp) {
+        if self.noticed.is_some() {
+            return;
+        }
+        let now = self.with.clock.now();
+        self.noticed = Some((at, now));
+        let left = at.duration_since(now).as_secs().max(0);
+        let id = &self.with.instance.id;
+        self.with.voice.say(&format!(
+            "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
+        ));
+    }
+
+    /// Shows the time that is left; true when there is nothing more to wait for.
+    fn is_over(&self) -> bool {
+        let Some((at, heard)) = self.noticed else {
+            return false;
+        };
+        let now = self.with.clock.now();
+        let left = at.duration_since(now).as_secs();
+        let id = &self.with.instance.id;
+        self.with.voice.title(format!(
+            "xdrive: {id} ends in {}:{:02}",
+            left.max(0) / 60,
+            left.max(0) % 60
+        ));
+        let is_idle = !self.is_closing && now >= heard + PROMPT;
+        left < 0 || is_idle
+    }
+
+    fn taken(&self) -> Option<Ending> {
+        self.noticed
+            .map(|(at, _)| Ending::Taken(Taken::Noticed { at, code: None }))
+    }
+
+    /// Says what is new; an ending if it is one.
+    fn hear(&mut self, news: News) -> Option<Ending> {
+        match news {
+            News::Host(HostEvent::Notice { at, .. }) => self.notice(at),
+            News::Host(HostEvent::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
+            News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
+            News::Host(HostEvent::Unmounted) => return self.taken(),
+            News::Host(HostEvent::Rebalance { .. }) => {
+                // One checkpoint at most, and only where checkpoints are wanted.
+                self.due = self.with.checkpoint.map(|_| Instant::now());
+                self.with.voice.say(
+                    "AWS says that this instance is at an elevated risk of interruption; the \
+                     drive is saved if it comes to that",
+                );
+            }
+            News::NotRenewed { error, until } => self.with.voice.say(&format!(
+                "the lease cannot be renewed: {error}\nunless that works again, the host saves \
+                 the drive for the next connect and switches itself off at {until:.0}"
+            )),
+            News::Renewed => self.with.voice.say("the lease is renewed again"),
+            // A lost connection shows where it is used: the shell has its own way with it.
+            News::Host(HostEvent::Clients(_)) | News::Lost => {}
+        }
+        None
+    }
 }
 
-/// A checkpoint under way.
-type Taking<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+/// When the next checkpoint is due, if they are wanted that often.
+fn next(every: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(every?)
+}
 
-async fn finished(taking: &mut Option<Taking<'_>>) {
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => pending().await,
+    }
+}
+
+async fn finished(taking: &mut Option<Taking<'_>>) -> Result<(), String> {
     match taking {
         Some(taking) => taking.await,
         None => pending().await,
     }
 }
 
-/// The reconciler tells what came of it; a failure is of this checkpoint alone.
-async fn take_checkpoint(drive: &Shared<'_>, report: &Report) {
-    if let Err(error) = drive.lock().await.checkpoint().await {
-        report.say(&format!("no checkpoint: {error}"));
+/// When the instance ends, if that was announced among what is new.
+pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
+    let mut noticed = None;
+    while let Ok(news) = news.try_recv() {
+        if let News::Host(HostEvent::Notice { at, .. }) = news {
+            noticed = Some(at);
+        }
+    }
+    noticed
+}
+
+/// Waits until EC2 announces the end of `instance` to those outside: when it is. An instance that
+/// is not spot is never interrupted.
+async fn from_outside(ec2: &Ec2, instance: &Instance) -> Timestamp {
+    if instance.market != Market::Spot {
+        return std::future::pending().await;
+    }
+    loop {
+        sleep(LOOK).await;
+        if let Some(at) = interruption(ec2, &instance.id).await {
+            return at;
+        }
     }
 }
 
-/// Says what is new; an ending if it is one.
-fn hear(news: News, report: &Report) -> Option<Ending> {
-    match news {
-        News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
-        News::Host(HostEvent::Rebalance { .. }) => report.say(
-            "AWS says that this instance is at an elevated risk of interruption; the drive is \
-             saved if it comes to that",
-        ),
-        News::NotRenewed { error, until } => report.say(&format!(
-            "the lease cannot be renewed: {error}\nunless that works again, the host saves the \
-             drive for the next connect and switches itself off at {until:.0}"
-        )),
-        News::Renewed => report.say("the lease is renewed again"),
-        // A lost connection shows where it is used: the shell has its own way with it.
-        News::Host(HostEvent::Notice { .. } | HostEvent::Unmounted | HostEvent::Clients(_))
-        | News::Lost => {}
+async fn interruption(ec2: &Ec2, instance: &InstanceId) -> Option<Timestamp> {
+    match ec2.spot_status(instance).await {
+        Ok(status) => status?.interruption(),
+        // The host tells of it as well; and without a network nobody does.
+        Err(error) => {
+            tracing::debug!(%error, "cannot look at the spot request");
+            None
+        }
     }
-    None
 }

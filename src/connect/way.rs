@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use super::Ending;
 use super::container::Inside;
 use super::inside::ended;
+use super::resume::Taken;
 use super::vigil::Shared;
 use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
@@ -47,6 +48,8 @@ enum Tried {
     Back(Ssh, Host),
     /// There is nothing to come back to: why.
     Gone(String),
+    /// Nor anything that could be closed: EC2 has ended the instance.
+    Ended(String),
     /// There may be, later: why not now.
     NotNow(String),
 }
@@ -120,6 +123,10 @@ impl Way<'_> {
         Ok(match tried {
             Tried::Back(ssh, host) => Ok((ssh, host)),
             Tried::Gone(gone) => Err(self.over(&format!("{why}; {gone}"))),
+            Tried::Ended(gone) => Err(Ending::Taken(Taken::Gone(lost(
+                &format!("{why}; {gone}"),
+                &self.command,
+            )))),
             Tried::NotNow(last) => {
                 let minutes = self.grace.as_secs().div_ceil(60);
                 shell.close();
@@ -166,7 +173,7 @@ impl Way<'_> {
             Ok(Err(_)) | Err(_) => None,
         };
         match gone {
-            Some(state) => Tried::Gone(format!("EC2 says that {} is {state}", self.host.id)),
+            Some(state) => Tried::Ended(format!("EC2 says that {} is {state}", self.host.id)),
             None => Tried::NotNow(error.to_string()),
         }
     }

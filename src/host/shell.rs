@@ -30,6 +30,7 @@ use super::streams::Stop;
 use super::terminal::{Attached, Terminal};
 use crate::terminal::{self, Raw};
 
+pub use pump::Word;
 use pump::{Local, Request};
 
 /// What answers the questions of `~#` and `~$`, in lines of text.
@@ -200,6 +201,15 @@ impl Shell {
     pub fn notice(&mut self, lines: &[String]) {
         if let Some(local) = &mut self.local {
             local.notice(lines);
+        }
+    }
+
+    /// Says something to the person at the terminal, without spoiling the screen: a title at once,
+    /// a line as soon as no full-screen program has the screen.
+    pub fn say(&mut self, word: Word) {
+        match &mut self.local {
+            Some(local) => local.say(word),
+            None => self.request(Request::Say(word)),
         }
     }
 

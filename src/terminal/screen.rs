@@ -30,6 +30,18 @@ const MODES: [(u16, u8, &str); 11] = [
 /// The bits of the alternate screens: the first three modes.
 const ALTERNATE: u16 = 0b111;
 
+/// The bit of a title of xdrive's own.
+const TITLE: u16 = 1 << 15;
+
+/// What gives the terminal this title; the one it has is put aside, once, and comes back with the
+/// undoing of the rest (xterm's *Control Sequences*: CSI 22 t and 23 t). `title` is plain text.
+#[must_use]
+pub fn title(title: &str) -> String {
+    let is_first = ON.fetch_or(TITLE, Ordering::Relaxed) & TITLE == 0;
+    let keep = if is_first { "\x1b[22;2t" } else { "" };
+    format!("{keep}\x1b]2;{title}\x07")
+}
+
 /// Watches one stream of output.
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -78,7 +90,7 @@ impl Screen {
             (State::Escape, b'[') => State::Control,
             (State::Escape, b'c') => {
                 // Full reset.
-                ON.store(0, Ordering::Relaxed);
+                ON.fetch_and(TITLE, Ordering::Relaxed);
                 State::Ground
             }
             (State::Control, b'?') => {
@@ -119,10 +131,11 @@ impl Screen {
 pub(super) fn undo() -> String {
     let on = ON.swap(0, Ordering::Relaxed);
     let still_on = MODES.iter().enumerate();
-    still_on
+    let undone = still_on
         .filter(|(index, _)| on & (1 << index) != 0)
-        .map(|(_, mode)| mode.2)
-        .collect()
+        .map(|(_, mode)| mode.2);
+    let title = (on & TITLE != 0).then_some("\x1b[23;2t");
+    undone.chain(title).collect()
 }
 
 #[cfg(test)]
@@ -154,6 +167,15 @@ mod tests {
         screen.watch(vim);
         screen.watch(b"\x1bc");
         assert_eq!(undo(), "", "a full reset cleans up");
+
+        assert_eq!(title("one"), "\x1b[22;2t\x1b]2;one\x07");
+        assert_eq!(
+            title("two"),
+            "\x1b]2;two\x07",
+            "the old one is put aside once"
+        );
+        screen.watch(b"\x1bc");
+        assert_eq!(undo(), "\x1b[23;2t", "a title outlives a reset");
 
         screen.watch(b"\x1b[?");
         screen.watch(&[b'1'; 1000]);

@@ -19,7 +19,7 @@ use crate::host::channel::{Sender, Session, signal_number};
 use crate::host::escape::{Escapes, HELP, Question, Typed};
 use crate::host::line::Gate;
 use crate::host::streams::{Sink, Source, Stop};
-use crate::terminal::{self, Screen};
+use crate::terminal::{self, Margin, Screen};
 
 /// How much typed input waits for a dead link before reading stops (and escapes with it).
 const TYPED: usize = 4 << 20;
@@ -30,7 +30,7 @@ const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Between two sizes, so that a program sees both: what makes it draw all of its screen again.
 const REDRAW: Duration = Duration::from_millis(50);
 
-/// What is sent beside the data.
+/// What is asked beside the data: of the host, or of the terminal.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     /// The terminal's size of now.
@@ -38,6 +38,17 @@ pub(super) enum Request {
     /// Another size and back.
     Redraw,
     Signal(Sig),
+    /// Words for the person at the terminal.
+    Say(Word),
+}
+
+/// Words of xdrive's own, in between what the host shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// A line, shown as soon as that does not spoil the screen; with it the bell rings at once.
+    Line(String),
+    /// The terminal's title, until the end.
+    Title(String),
 }
 
 /// The local ends.
@@ -54,7 +65,12 @@ pub(super) struct Local {
 pub(super) struct Face {
     escapes: Escapes,
     screen: Screen,
+    margin: Margin,
     answers: Answers,
+    /// What waits to be said: lines, the bell, a title.
+    lines: Vec<String>,
+    bell: bool,
+    title: Option<String>,
     /// How many bytes of the host's terminal have been shown.
     pub(super) seen: u64,
     /// The screen that a notice is on: the terminal's own is behind it.
@@ -81,7 +97,11 @@ impl Local {
             face: answers.map(|answers| Face {
                 escapes: Escapes::default(),
                 screen: Screen::default(),
+                margin: Margin::default(),
                 answers,
+                lines: Vec::new(),
+                bell: false,
+                title: None,
                 seen: 0,
                 has_own_screen: false,
             }),
@@ -97,9 +117,56 @@ impl Local {
     pub(super) fn show(&mut self, data: Bytes) {
         if let Some(face) = &mut self.face {
             face.screen.watch(&data);
+            face.margin.watch(&data);
             face.seen += data.len() as u64;
         }
         self.output.push(data);
+    }
+
+    /// Says it as soon as it can be said.
+    pub(super) fn say(&mut self, word: Word) {
+        let Some(face) = &mut self.face else { return };
+        match word {
+            Word::Title(text) => face.title = Some(text),
+            Word::Line(line) => {
+                face.lines.push(line);
+                face.bell = true;
+            }
+        }
+    }
+
+    /// Says what waits to be said, if this is the moment: never in the middle of a sequence, and
+    /// lines never on the screen of a full-screen program. True if something stood in the line: a
+    /// prompt, say, which is to be drawn again.
+    fn say_what_waits(&mut self) -> bool {
+        let Some(face) = &mut self.face else {
+            return false;
+        };
+        if !face.margin.is_between() {
+            return false;
+        }
+        let title = face.title.take();
+        let mut words = title.map_or_else(String::new, |title| terminal::title(&title));
+        if std::mem::take(&mut face.bell) {
+            words.push('\x07');
+        }
+        let shows = !face.lines.is_empty() && !terminal::Screen::is_alternate();
+        let is_inside = shows && face.margin.is_inside_line();
+        if shows {
+            if is_inside {
+                words.push_str("\r\n");
+            }
+            for line in face.lines.drain(..) {
+                words.push_str(&line.replace('\n', "\r\n"));
+                words.push_str("\r\n");
+            }
+            // A line of xdrive's own: nothing stands in the next one.
+            face.margin.watch(b"\n");
+        }
+        if !words.is_empty() {
+            self.output.push(Bytes::from(words));
+        }
+        is_inside
     }
 
     /// Words of xdrive's own, with what they do to the terminal.
@@ -233,15 +300,25 @@ impl Local {
         let backlog = Backlog::default();
         let mut exit = None;
 
+        let (orders, mut ordered) = mpsc::unbounded_channel();
         let sending = send(&sender, &mut queued, &backlog);
-        let asking = ask(&sender, asked);
+        let asking = ask(&sender, &mut ordered);
         tokio::pin!(sending, asking);
         let (mut all_sent, mut none_asks) = (false, false);
         loop {
+            if self.say_what_waits() {
+                let _ended = orders.send(Request::Redraw);
+            }
             let room = backlog.bytes.load(Ordering::Relaxed) < self.ahead;
             tokio::select! {
                 () = &mut sending, if !all_sent => all_sent = true,
                 () = &mut asking, if !none_asks => none_asks = true,
+                Some(request) = asked.recv() => match request {
+                    Request::Say(word) => self.say(word),
+                    request => {
+                        let _ended = orders.send(request);
+                    }
+                },
                 () = backlog.shrunk.notified(), if !room => {}
                 chunk = self.input.next(), if room && queue.is_some() => {
                     let Some(chunk) = chunk else {
@@ -295,7 +372,8 @@ impl Local {
 
     /// The end: typing from here on is for whoever reads the terminal next; what is still to be
     /// shown is.
-    pub(super) async fn end(self) {
+    pub(super) async fn end(mut self) {
+        self.say_what_waits();
         drop(self.input);
         if self.face.is_some() {
             last_output(&self.output).await;
@@ -331,6 +409,7 @@ async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
                 sender.resize(terminal::size()).await
             }
             Request::Signal(signal) => sender.signal(signal).await,
+            Request::Say(_) => true,
         };
         if !alive {
             return;

@@ -21,6 +21,7 @@ pub(crate) struct Pty {
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
+    record: Arc<Mutex<Vec<u8>>>,
     modes_before: String,
 }
 
@@ -45,10 +46,13 @@ impl Pty {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let mut reader = pair.master.try_clone_reader().unwrap();
         let shown = Arc::clone(&screen);
+        let record = Arc::default();
+        let recorded = Arc::<Mutex<Vec<u8>>>::clone(&record);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // Until the last holder of the other side is gone.
             while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                recorded.lock().unwrap().extend(&buffer[..length]);
                 shown.lock().unwrap().process(&buffer[..length]);
             }
         });
@@ -57,8 +61,15 @@ impl Pty {
             keyboard: pair.master.take_writer().unwrap(),
             master: pair.master,
             screen,
+            record,
             modes_before,
         }
+    }
+
+    /// How often `bytes` were sent to the terminal, seen or not.
+    pub(crate) fn sent(&self, bytes: &str) -> usize {
+        let record = self.record.lock().unwrap();
+        String::from_utf8_lossy(&record).matches(bytes).count()
     }
 
     pub(crate) fn type_in(&mut self, keys: &str) {

@@ -7,6 +7,7 @@ mod life;
 mod lists;
 mod lost;
 mod network;
+mod notice;
 mod refusals;
 mod site;
 mod terminal;

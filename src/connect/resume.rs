@@ -1,0 +1,212 @@
+//! After EC2 took the instance away: get the drive off it, then go on elsewhere or save.
+//!
+//! Where the drive's volume is, it is there at once; so its zone is tried first, on demand before
+//! spot, whose capacity has just run out there. With none to be had the snapshot is waited for, and
+//! the drive goes on in any zone. A command is never run a second time: it may have done half of
+//! what it does.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep_until};
+
+use crate::cloud::INSTANCE_TYPE;
+use crate::config::Options;
+use crate::drive::reconcile::{Failure as RunFailure, Pool, RunError};
+use crate::drive::{Goal, Outcome};
+use crate::ec2::{Instance, Market, SnapshotId, Zone};
+use crate::failure::{Exit, Failure};
+use crate::host::streams::answer;
+use crate::signals::Signal;
+
+use super::{Ending, Request, Session};
+
+/// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
+/// the computer finds it saved.
+const ANSWER: Duration = Duration::from_mins(5);
+
+/// How EC2 took the instance away.
+pub(super) enum Taken {
+    /// With a notice.
+    Noticed {
+        /// When the instance ends.
+        at: Timestamp,
+        /// The exit code of the command or shell, where it ended meanwhile.
+        code: Option<u8>,
+    },
+    /// Without: what is to be said where the session does not go on.
+    Gone(Failure),
+}
+
+impl Session {
+    /// Gets the drive off `instance`, and finds out whether the session goes on: none if it does.
+    /// Otherwise the drive is saved; the answer is then the session's. A guest leaves the drive to
+    /// whoever leads, and follows there.
+    pub(super) async fn taken(
+        &mut self,
+        taken: Taken,
+        instance: &Instance,
+        request: &Request,
+    ) -> Option<Result<u8, Failure>> {
+        let is_command = !request.command.is_empty();
+        let is_guest = self.reconciler.hosts().is_guest();
+        let mut asked = None;
+        if !is_guest {
+            let (outcome, signal) = self.run(Goal::Parked).await;
+            asked = signal;
+            self.tell_of_the_commit();
+            let Outcome::Parked { snapshot } = outcome else {
+                let ending = self.ended(taken, instance, is_command);
+                return Some(self.finish(ending, outcome));
+            };
+            self.tell_of_parking(&taken, instance, snapshot.map(|(snapshot, _)| snapshot));
+        }
+        let goes_on =
+            !is_command && asked.is_none() && (request.options.resume || self.ask().await);
+        if goes_on {
+            if is_guest {
+                self.reconciler.hosts().let_go(&instance.id);
+            }
+            // What the old host still had to say is of no interest any more.
+            while self.news.try_recv().is_ok() {}
+            let pools = pools(&request.options, Market::OnDemand);
+            self.reconciler.set_pools(pools);
+            return None;
+        }
+        let ending = self.ended(taken, instance, is_command);
+        if is_guest {
+            return Some(self.leave(instance, ending, false).await);
+        }
+        let goal = Goal::Saved {
+            even_if_used: false,
+        };
+        let (outcome, _) = self.run(goal).await;
+        Some(self.finish(ending, outcome))
+    }
+
+    /// Says how far the drive is, and how long before the end of its host.
+    fn tell_of_parking(&self, taken: &Taken, instance: &Instance, snapshot: Option<SnapshotId>) {
+        let (Taken::Noticed { at, .. }, Some(snapshot)) = (taken, snapshot) else {
+            return;
+        };
+        let left = at.duration_since(self.clock.now()).as_secs();
+        let (drive, id) = (&self.drive, &instance.id);
+        self.report.say(&if left > 0 {
+            format!("{drive} was off {id}, with {snapshot} begun, {left} s before its end")
+        } else {
+            format!("{drive} is off {id}, with {snapshot} begun")
+        });
+    }
+
+    /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
+    /// zone has no capacity, from its snapshot in any zone.
+    pub(super) async fn run_elsewhere(&mut self, options: &Options) -> (Outcome, Option<Signal>) {
+        let goal = Goal::Ready { from: None };
+        let (outcome, asked) = self.run(goal.clone()).await;
+        match (full_zone(&outcome), asked) {
+            (Some(zone), None) => {
+                self.report.say(&format!(
+                    "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
+                    self.drive
+                ));
+                self.reconciler.set_pools(pools(options, Market::Spot));
+                self.run(goal).await
+            }
+            (_, asked) => (outcome, asked),
+        }
+    }
+
+    fn ended(&self, taken: Taken, instance: &Instance, is_command: bool) -> Ending {
+        let (xdrive, drive, id) = (&self.command, &self.drive, &instance.id);
+        Ending::Failed(match taken {
+            Taken::Gone(failure) => failure,
+            Taken::Noticed { code, .. } => {
+                let of_the_command = match code {
+                    Some(code) if is_command => format!(
+                        ", which ended the command (exit code {code}): it may have done half of \
+                         what it does"
+                    ),
+                    _ if is_command => {
+                        ", and with it the command: it may have done half of what it does"
+                            .to_owned()
+                    }
+                    _ => String::new(),
+                };
+                let error = anyhow!("EC2 took {id} back{of_the_command}");
+                Failure::new(Exit::TryAgain, error).hint(format!(
+                    "{xdrive} connect {drive} goes on with the drive; --resume does so by itself"
+                ))
+            }
+        })
+    }
+
+    /// Asks whether to go on. No answer is none, and so is a signal.
+    async fn ask(&mut self) -> bool {
+        const QUESTION: &str = "resume on another instance? [Y/n]";
+        if !crate::terminal::is_interactive() {
+            return false;
+        }
+        let end = Instant::now() + ANSWER;
+        loop {
+            self.report.ask(QUESTION);
+            let mut answer = pin!(answer());
+            let answer = loop {
+                tokio::select! {
+                    answer = &mut answer => break answer.ok().flatten(),
+                    () = sleep_until(end) => break None,
+                    signal = self.signals.next() => match signal {
+                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => break None,
+                        Signal::Suspend => {
+                            self.report.suspend();
+                            self.report.ask(QUESTION);
+                        }
+                        Signal::Resize | Signal::Continue => {}
+                    },
+                }
+            };
+            match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
+                Some("" | "y" | "yes") => return true,
+                Some("n" | "no") => return false,
+                Some(_) => {}
+                None => {
+                    self.report.say("");
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+/// The zone that has no capacity while the drive's volume is there, if that is why a run failed
+/// and all that it had made is ended in order.
+fn full_zone(outcome: &Outcome) -> Option<Zone> {
+    match outcome {
+        Outcome::Failed(RunFailure {
+            error: RunError::NoCapacity {
+                zone: Some(zone), ..
+            },
+            also: Some(also),
+            ..
+        }) if matches!(**also, Outcome::Saved { .. }) => Some(zone.clone()),
+        _ => None,
+    }
+}
+
+/// The wanted type, in the `first` market, then in the other one.
+fn pools(options: &Options, first: Market) -> Vec<Pool> {
+    let second = match first {
+        Market::Spot => Market::OnDemand,
+        Market::OnDemand => Market::Spot,
+    };
+    let of = |market| Pool {
+        instance_type: options
+            .instance_type
+            .clone()
+            .unwrap_or_else(|| INSTANCE_TYPE.to_owned()),
+        zone: None,
+        market,
+    };
+    vec![of(first), of(second)]
+}

@@ -1,0 +1,164 @@
+//! EC2 takes the instance back in the middle of a session.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Pty, eventually_within};
+
+use super::site::{SESSION, Site};
+
+/// The only live instance of the drive.
+fn instance(site: &Site) -> String {
+    let drive = site.drive("demo");
+    let things = drive["things"].as_array().unwrap();
+    let instance = things.iter().find(|thing| thing["kind"] == "instance");
+    instance.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+/// Takes it back, so many seconds from now.
+fn interrupt(site: &Site, seconds: u32) -> String {
+    let instance = instance(site);
+    let seconds = seconds.to_string();
+    site.run(&["local", "interrupt", &instance, "--in", &seconds])
+        .is(0);
+    instance
+}
+
+/// Jupyter's addresses that were ever on the screen, one for each session on a host.
+fn port(pty: &Pty) -> String {
+    let shown = pty.contents();
+    let start = shown.rfind("http://127.0.0.1:").unwrap() + "http://127.0.0.1:".len();
+    let end = shown[start..].find('/').unwrap();
+    shown[start..start + end].to_owned()
+}
+
+fn answers(port: &str) -> bool {
+    let url = format!("http://127.0.0.1:{port}/lab");
+    let fetched = Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-m", "10", "-w", "%{http_code}"])
+        .arg(url)
+        .output()
+        .unwrap();
+    // Without the token: it is Jupyter that says no.
+    fetched.stdout.starts_with(b"403") || fetched.stdout.starts_with(b"302")
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
+    let site = Site::new();
+    let mut pty = site.in_terminal(&["connect", "demo", "--resume"]);
+    pty.see_within(SESSION, "/work#");
+    let before = port(&pty);
+    pty.type_in("echo kept >/root/note; clear; echo on$((1+1))\r");
+    pty.see("on2");
+    let first = interrupt(&site, 120);
+    let began = Instant::now();
+    pty.see_within(SESSION, &format!("EC2 takes {first} back"));
+    pty.see_within(SESSION, "container stopped");
+    println!("from the notice to unmounted: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_mins(2),
+        "{}",
+        pty.contents()
+    );
+    assert!(pty.sent(&format!("\x1b]2;xdrive: {first} ends in ")) > 0);
+    pty.see_within(SESSION, "launched i-");
+    pty.see_within(SESSION, "/work#");
+    println!("from the notice to a shell: {:?}", began.elapsed());
+    assert_eq!(port(&pty), before);
+    pty.type_in("clear; cat /root/note; echo again$((1+1))\r");
+    pty.see("again2");
+    pty.see("kept");
+    assert_ne!(instance(&site), first);
+    eventually_within(SESSION, || pty.contents(), || answers(&before));
+    pty.type_in("exit 7\r");
+    assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
+    assert!(pty.modes_are_as_before());
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_drive_saved() {
+    let site = Site::new();
+    let image = site.image();
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+    pty.see_within(SESSION, "/work#");
+    // It holds the screen against everything but a kill.
+    let program = "bash -c 'trap \"\" TERM HUP; printf \"\\033[?1049h\\033[H\\033[2Jfull\"; \
+                   while :; do sleep 0.1; done'\r";
+    pty.type_in(program);
+    let is_full = || pty.screen(|screen| screen.alternate_screen() && screen.contents() == "full");
+    eventually_within(SESSION, || pty.contents(), is_full);
+    let first = interrupt(&site, 120);
+    let title = format!("\x1b]2;xdrive: {first} ends in 1:");
+    let mut spoilt = None;
+    eventually_within(
+        SESSION,
+        || pty.contents(),
+        || {
+            let (is_alternate, contents) =
+                pty.screen(|screen| (screen.alternate_screen(), screen.contents()));
+            if is_alternate && contents != "full" {
+                spoilt = Some(contents);
+            }
+            pty.sent(&title) > 2
+        },
+    );
+    assert_eq!(spoilt, None);
+    pty.see_within(SESSION, "resume on another instance? [Y/n]");
+    assert_eq!(pty.sent("\x1b[22;2t"), 1, "the old title is put aside");
+    assert_eq!(pty.sent("\x1b[23;2t"), 1, "and comes back");
+    pty.type_in("n\r");
+    assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());
+    pty.see("demo is saved: snap-");
+    assert!(pty.modes_are_as_before());
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
+    let site = Site::new();
+    let image = site.image();
+    let script = "trap '' TERM; echo kept >/work/note; echo at work >&2; while :; do sleep 1; done";
+    let mut running = site.start(&[
+        "connect", "demo", "--image", &image, "--resume", "--", "bash", "-c", script,
+    ]);
+    running.says("at work");
+    interrupt(&site, 120);
+    let began = Instant::now();
+    running.says("was off i-");
+    println!("from the notice to a snapshot: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(2));
+    running
+        .end()
+        .is(75)
+        .says("which ended the command")
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+    let next = site.session("demo", &["cat", "/work/note"]);
+    assert_eq!(next.is(0).stdout, "kept\n");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_instance_that_is_gone_without_a_word_is_gone_on_without() {
+    let site = Site::new();
+    let image = site.image();
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &image, "--resume"]);
+    pty.see_within(SESSION, "/work#");
+    pty.type_in("echo kept >/work/note; sync; echo on$((1+1))\r");
+    pty.see("on2");
+    let first = interrupt(&site, 0);
+    pty.see_within(SESSION, "saving what was synced");
+    pty.see_within(SESSION, "/work#");
+    pty.type_in("clear; cat /work/note; echo again$((1+1))\r");
+    pty.see("again2");
+    pty.see("kept");
+    assert_ne!(instance(&site), first);
+    pty.type_in("exit\r");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    site.is_saved("demo", 2);
+}
