@@ -155,7 +155,7 @@ pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result
     let mut goes_on = false;
     let (host, ending) = loop {
         let (outcome, asked) = if goes_on {
-            session.run_elsewhere(&request.options).await
+            session.run_elsewhere(&request.options, &cloud.ec2).await
         } else {
             let from = request.from.clone();
             session.run(Goal::Ready { from }).await

@@ -16,11 +16,12 @@ use crate::cloud::INSTANCE_TYPE;
 use crate::config::Options;
 use crate::drive::reconcile::{Failure as RunFailure, Pool, RunError};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Instance, Market, SnapshotId, Zone};
+use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
 use crate::host::streams::answer;
 use crate::signals::Signal;
 
+use super::cost::Cost;
 use super::{Ending, Request, Session};
 
 /// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
@@ -102,7 +103,27 @@ impl Session {
 
     /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
     /// zone has no capacity, from its snapshot in any zone.
-    pub(super) async fn run_elsewhere(&mut self, options: &Options) -> (Outcome, Option<Signal>) {
+    pub(super) async fn run_elsewhere(
+        &mut self,
+        options: &Options,
+        ec2: &Ec2,
+    ) -> (Outcome, Option<Signal>) {
+        let (outcome, asked) = self.try_elsewhere(options).await;
+        if let Outcome::Ready { instance, .. } = &outcome {
+            let market = match instance.market {
+                Market::Spot => "spot",
+                Market::OnDemand => "on demand",
+            };
+            let price = Cost::hourly(instance, ec2).await;
+            self.report.say(&format!(
+                "{} goes on on {}, {} {market}{price}",
+                self.drive, instance.id, instance.instance_type
+            ));
+        }
+        (outcome, asked)
+    }
+
+    async fn try_elsewhere(&mut self, options: &Options) -> (Outcome, Option<Signal>) {
         let goal = Goal::Ready { from: None };
         let (outcome, asked) = self.run(goal.clone()).await;
         match (full_zone(&outcome), asked) {

@@ -50,8 +50,7 @@ impl Margin {
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             // Cancels whatever was begun.
-            (_, 0x18 | 0x1a) => State::Text,
-            (State::String, 0x07) => State::Text,
+            (_, 0x18 | 0x1a) | (State::String, 0x07) => State::Text,
             (State::String, 0x1b) => State::StringEscape,
             (State::String, _) => State::String,
             (State::StringEscape, b'\\') => State::Text,
