@@ -2,7 +2,7 @@
 //! and on paper, with every call failing in every way.
 //!
 //! ```text
-//! driver (main) ─ kill, cut, lease ─┬─ site   a home, a state directory, what must not be left in it
+//! driver (main) ─ kill, cut, lease, notice ─┬─ site   a home, a state directory, what must not be left in it
 //!                            ├─ month  a drive session after session ─ journal: what was acknowledged
 //!                            └─ client this program again, as the xdrive that is killed
 //!                                └─ points  counts what it says of its calls and steps
@@ -29,6 +29,7 @@ mod journal;
 mod kill;
 mod lease;
 mod month;
+mod notice;
 mod pace;
 mod points;
 mod running;
@@ -58,7 +59,7 @@ struct Sweep {
     needs_root: bool,
 }
 
-const SWEEPS: [Sweep; 5] = [
+const SWEEPS: [Sweep; 6] = [
     Sweep {
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -83,6 +84,11 @@ const SWEEPS: [Sweep; 5] = [
         name: "every_call_failing_in_every_way",
         run: faults::every_call,
         needs_root: false,
+    },
+    Sweep {
+        name: "every_notice_is_over_in_time",
+        run: notice::in_time,
+        needs_root: true,
     },
 ];
 

@@ -56,6 +56,11 @@ impl Running {
         text(&self.printed)
     }
 
+    /// What it has written to its standard error.
+    pub(crate) fn said(&self) -> String {
+        text(&self.said)
+    }
+
     /// Whether it has ended, however it did.
     pub(crate) fn is_over(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())

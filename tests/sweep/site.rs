@@ -166,6 +166,26 @@ impl Site {
         self.start(drive, command, trace)?.end()
     }
 
+    /// Takes the only running instance back, so long from now.
+    pub(crate) fn interrupt(&self, after: Duration) -> anyhow::Result<()> {
+        let options = OpenOptions::new(&self.dir(), self.plane.clone(), Clock::system());
+        let local = Local::open(options)?;
+        let answer = self
+            .runtime
+            .block_on(self.ec2.describe_instances().send())?;
+        let running = answer
+            .reservations()
+            .iter()
+            .flat_map(aws_sdk_ec2::types::Reservation::instances)
+            .find(|instance| {
+                let state = instance.state().and_then(|state| state.name());
+                state == Some(&InstanceStateName::Running)
+            });
+        let running = running.and_then(|instance| instance.instance_id());
+        local.interrupt(running.context("no instance runs")?, after)?;
+        Ok(())
+    }
+
     /// What is left besides completed snapshots: in the running system, and, whoever made it and
     /// however it is tagged, in the EC2.
     pub(crate) fn left(&self) -> anyhow::Result<Vec<String>> {

@@ -1,0 +1,151 @@
+//! Notices: from EC2's announcement to the unmounted drive, with gigabytes that nobody has synced,
+//! and with programs that do not end when they are asked to. All must be over long before the two
+//! minutes are.
+
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use crate::pace::Pace;
+use crate::running::Running;
+use crate::site::Site;
+
+/// What EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
+const NOTICE: Duration = Duration::from_mins(2);
+/// How long anything before and after that may take.
+const PATIENCE: Duration = Duration::from_mins(3);
+/// What a command prints when it has written all it is to write.
+const AT_WORK: &str = "at work";
+
+/// What a host has to do with when the notice comes.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    /// GiB that were just written and not synced.
+    dirty: u64,
+    /// The command does not end at SIGTERM.
+    is_stubborn: bool,
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends = if self.is_stubborn {
+            ", SIGTERM ignored"
+        } else {
+            ""
+        };
+        f.pad(&format!("{} GiB{ends}", self.dirty))
+    }
+}
+
+impl Load {
+    fn script(self) -> String {
+        let bytes = self.dirty << 30;
+        let trap = if self.is_stubborn {
+            "trap '' TERM; "
+        } else {
+            ""
+        };
+        format!(
+            "{trap}head -c {bytes} /dev/zero >/work/dirty; echo {AT_WORK}; \
+             while :; do sleep 1; done"
+        )
+    }
+}
+
+/// The bounded part, and what a whole sweep has beyond it.
+const BOUNDED: [Load; 2] = [
+    Load {
+        dirty: 0,
+        is_stubborn: false,
+    },
+    Load {
+        dirty: 0,
+        is_stubborn: true,
+    },
+];
+const LONG: [Load; 3] = [
+    Load {
+        dirty: 1,
+        is_stubborn: false,
+    },
+    Load {
+        dirty: 4,
+        is_stubborn: false,
+    },
+    Load {
+        dirty: 4,
+        is_stubborn: true,
+    },
+];
+
+/// Runs all loads, one after the other: side by side they would share the disk.
+pub(crate) fn in_time(pace: &mut Pace) -> anyhow::Result<()> {
+    let site = Site::new(false)?;
+    println!(
+        "written and not synced: MiB dirty at the notice, seconds to unmounted, to a snapshot"
+    );
+    let long: &[Load] = if pace.is_long() { &LONG } else { &[] };
+    for load in BOUNDED.iter().chain(long) {
+        pace.check()?;
+        run(&site, *load).with_context(|| load.to_string())?;
+    }
+    Ok(())
+}
+
+fn run(site: &Site, load: Load) -> anyhow::Result<()> {
+    let drive = "notice";
+    let script = load.script();
+    let mut session = site.start(drive, &["bash", "-c", &script], None)?;
+    until(&mut session, |session| session.printed().contains(AT_WORK))?;
+    let dirty = dirty()?;
+    let began = Instant::now();
+    site.interrupt(NOTICE)?;
+    until(&mut session, |session| {
+        session.said().contains("container stopped")
+    })?;
+    let unmounted = began.elapsed();
+    until(&mut session, |session| {
+        session.said().contains("started snapshot")
+    })?;
+    let begun = began.elapsed();
+    println!(
+        "{load:24} {dirty:5} {:7.1} {:7.1}",
+        unmounted.as_secs_f64(),
+        begun.as_secs_f64()
+    );
+    let ended = session.end()?;
+    ensure!(ended.code == 75, "{}:\n{}", ended.code, ended.stderr);
+    ensure!(begun < NOTICE, "too late:\n{}", ended.stderr);
+    let found = site.session(drive, &["stat", "-c", "%s", "/work/dirty"], None)?;
+    ensure!(
+        found.stdout.trim() == (load.dirty << 30).to_string(),
+        "{}\n{}",
+        found.stdout,
+        found.stderr
+    );
+    site.count_snapshots(drive, true)?;
+    let left = site.left()?;
+    ensure!(left.is_empty(), "left: {left:?}");
+    Ok(())
+}
+
+fn until(session: &mut Running, holds: impl Fn(&Running) -> bool) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !holds(session) {
+        let in_time = began.elapsed() < PATIENCE && !session.is_over()?;
+        ensure!(in_time || holds(session), "never:\n{}", session.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// What this computer has written and not brought to a disk, in MiB (`proc_meminfo(5)`).
+fn dirty() -> anyhow::Result<u64> {
+    let memory = fs::read_to_string("/proc/meminfo")?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("Dirty:"));
+    let kibibytes = line.and_then(|line| line.split_ascii_whitespace().next());
+    let kibibytes: u64 = kibibytes.context("no Dirty in /proc/meminfo")?.parse()?;
+    Ok(kibibytes / 1024)
+}
