@@ -1,5 +1,6 @@
 //! EC2 takes the instance back in the middle of a session.
 
+use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -50,8 +51,13 @@ fn answers(port: &str) -> bool {
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     let site = Site::new();
-    let mut pty = site.in_terminal(&["connect", "demo", "--resume"]);
+    // One that no other test takes while this session is between two instances.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let wanted = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let mut pty = site.in_terminal(&["connect", "demo", "--resume", "--port", &wanted]);
     let before = port(&pty, 1);
+    assert_eq!(before, wanted);
     pty.type_in("echo kept >/root/note; clear; echo on$((1+1))\r");
     pty.see("on2");
     let first = interrupt(&site, 120);
