@@ -396,14 +396,6 @@ impl Session {
         cloud: &Cloud,
     ) -> Ending {
         let command = &request.command;
-        if command.is_empty() {
-            self.report.say(&format!(
-                "a lost connection is tried again for {}; asleep or offline for longer than {} ends \
-                 this session: --keep 8h",
-                words::span(cloud.limits.grace),
-                words::span(request.options.keep.unwrap_or(LEASE)),
-            ));
-        }
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", self.command, self.drive);
         let (stop, stopped) = oneshot::channel();

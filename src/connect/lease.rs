@@ -75,7 +75,10 @@ impl Drop for Lease {
 
 async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Terms) {
     let Terms { clock, news, .. } = &terms;
-    let mut renewed = (clock.boot(), clock.now());
+    // At once, too: whoever slept between the record and the host's word had the host live longer
+    // than the record says.
+    let mut renewed = None;
+    let began = clock.now();
     let mut has_failed = false;
     let mut look = tokio::time::interval(LOOK.min(length / 6));
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -90,7 +93,8 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                 let _ = news.send(News::Host(event));
             }
             _ = look.tick() => {
-                if clock.boot().since(renewed.0) < length / 3 {
+                let is_young = |at| clock.boot().since(at) < length / 3;
+                if renewed.is_some_and(|(at, _)| is_young(at)) {
                     continue;
                 }
                 let now = (clock.boot(), clock.now());
@@ -98,14 +102,14 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                     Ok(()) => {
                         // One that is gone is heard of above.
                         let _ = hold.refresh(length);
-                        renewed = now;
+                        renewed = Some(now);
                         if std::mem::take(&mut has_failed) {
                             let _ = news.send(News::Renewed);
                         }
                     }
                     Err(error) if !has_failed => {
                         has_failed = true;
-                        let until = renewed.1 + length;
+                        let until = renewed.map_or(began, |(_, at)| at) + length;
                         let _ = news.send(News::NotRenewed { error, until });
                     }
                     Err(_) => {}

@@ -1,7 +1,6 @@
 //! The drive's events in words: what is being done, and what is true when it is done.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
@@ -91,15 +90,6 @@ impl Teller {
                 .report
                 .say("interrupted: ending what was begun; the drive is kept"),
         }
-    }
-}
-
-/// A span of time in the largest unit that it has a whole number of.
-pub(super) fn span(time: Duration) -> String {
-    match time.as_secs() {
-        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
-        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
-        seconds => format!("{seconds} s"),
     }
 }
 

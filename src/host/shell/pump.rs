@@ -27,6 +27,8 @@ const TYPED: usize = 4 << 20;
 const PIPED: usize = 256 << 10;
 /// How long a terminal that takes no output is waited for at the end of a session.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// How long what was typed before an escape that ends the session is waited for.
+const LAST_INPUT: Duration = Duration::from_secs(1);
 /// Between two sizes, so that a program sees both: what makes it draw all of its screen again.
 const REDRAW: Duration = Duration::from_millis(50);
 
@@ -340,6 +342,16 @@ impl Local {
                         }
                         let is_suspend = typed == Typed::Suspend;
                         if let Some(exit) = self.obey(typed).await {
+                            // What was typed before it is meant to arrive; a dead link takes nothing.
+                            let sent = async {
+                                while backlog.bytes.load(Ordering::Relaxed) > 0 {
+                                    tokio::select! {
+                                        () = &mut sending, if !all_sent => return,
+                                        () = backlog.shrunk.notified() => {}
+                                    }
+                                }
+                            };
+                            let _dead_link = tokio::time::timeout(LAST_INPUT, sent).await;
                             return exit;
                         }
                         if is_suspend {

@@ -86,7 +86,7 @@ fn a_host_that_vanishes_is_said_aloud_and_what_was_synced_is_saved() {
     let ended = running.end();
     ended
         .is(255)
-        .says("the host is gone without closing the drive")
+        .says("the drive was not closed by its last host")
         .says("demo is saved");
     site.is_saved("demo", 1);
     let things = site.drive("demo")["things"].to_string();

@@ -3,6 +3,7 @@
 mod endings;
 mod gc;
 mod killed;
+mod left;
 mod life;
 mod lists;
 mod lost;

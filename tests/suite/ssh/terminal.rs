@@ -18,7 +18,7 @@ pub(super) fn task(sshd: &Sshd) -> Task {
     let mut task = Task::new(sshd, SHELL);
     task.terminal = true;
     // Terminals of a host are root's.
-    task.user = "root".to_owned();
+    "root".clone_into(&mut task.user);
     task
 }
 
