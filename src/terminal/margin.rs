@@ -50,10 +50,9 @@ impl Margin {
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             // Cancels whatever was begun.
-            (_, 0x18 | 0x1a) | (State::String, 0x07) => State::Text,
+            (_, 0x18 | 0x1a) | (State::String, 0x07) | (State::StringEscape, b'\\') => State::Text,
             (State::String, 0x1b) => State::StringEscape,
             (State::String, _) => State::String,
-            (State::StringEscape, b'\\') => State::Text,
             (_, 0x1b) => State::Escape,
             (State::Escape | State::StringEscape, b'[') => State::Control,
             (State::Escape | State::StringEscape, b']' | b'P' | b'X' | b'^' | b'_') => {
