@@ -90,6 +90,19 @@ async fn without_any_watch_the_machine_switches_itself_off_all_the_same() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn the_switch_behind_the_lease_works_after_systemd_has_read_its_units_again() {
+    let (machine, disk) = at_work(4).await;
+    machine
+        .sh("systemctl mask --runtime --now xdrive-watch.service")
+        .await;
+    machine.host.lease(Duration::from_secs(4)).await.unwrap();
+    machine.sh("systemctl daemon-reload").await;
+    machine.until_off(Duration::from_secs(8) + ENDING).await;
+    assert!(disk.is_clean());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_dead_or_stuck_dockerd_does_not_keep_the_machine_up() {
     for signal in ["KILL", "STOP"] {
         let (machine, disk) = at_work(300).await;
