@@ -228,13 +228,13 @@ fn wait_for(moment: &Moment, client: &mut Running, trace: &Path) -> anyhow::Resu
 }
 
 /// What cuts the power, started beforehand so that it acts at once.
-struct Switch {
+pub(crate) struct Switch {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
 }
 
 impl Switch {
-    fn new(site: &Site) -> anyhow::Result<Self> {
+    pub(crate) fn new(site: &Site) -> anyhow::Result<Self> {
         let mut child = Command::new("python3")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sweep/cut.py"))
             .arg(site.dir())
@@ -251,7 +251,7 @@ impl Switch {
         Ok(switch)
     }
 
-    fn flip(&mut self) -> anyhow::Result<String> {
+    pub(crate) fn flip(&mut self) -> anyhow::Result<String> {
         let mut stdin = self.child.stdin.take().context("flipped already")?;
         writeln!(stdin)?;
         self.line()

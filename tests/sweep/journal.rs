@@ -5,6 +5,8 @@
 //! what was read before, and then lines of the last writer in their order: all that it
 //! acknowledged, none twice.
 
+use std::collections::BTreeMap;
+
 use anyhow::ensure;
 
 /// Writes lines `TAG 1`, `TAG 2`… to both files; `$0` is the tag, `$1` the line numbers, `$2`
@@ -20,10 +22,22 @@ pub(crate) const WRITE: &str = "if [ \"$2\" = busy ]; then \
 /// Prints both.
 pub(crate) const READ: &str = "cat /work/journal; echo --; cat /journal; true";
 
+/// Where one's lines are.
+const FILES: [&str; 2] = ["/work/journal", "/journal"];
+
 /// What a drive has been seen to hold.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal {
     files: [Vec<String>; 2],
+}
+
+/// A session that wrote lines, or may have.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    /// What its lines begin with.
+    pub(crate) tag: String,
+    /// How many of them were acknowledged.
+    pub(crate) acknowledged: usize,
 }
 
 impl Journal {
@@ -32,10 +46,29 @@ impl Journal {
         self.files[0].len()
     }
 
+    /// The container is another one, whose own layer has nothing of the journal yet.
+    pub(crate) fn lose_layer(&mut self) {
+        self.files[1].clear();
+    }
+
     /// Takes over what [`READ`] printed after a session that wrote as `tag` and acknowledged what
     /// [`WRITE`] printed.
     pub(crate) fn check(&mut self, tag: &str, wrote: &str, read: &str) -> anyhow::Result<()> {
-        let acknowledged = acknowledged(wrote);
+        let writer = Writer {
+            tag: tag.to_owned(),
+            acknowledged: acknowledged(wrote),
+        };
+        self.check_all(&[writer], read, false)
+    }
+
+    /// The same after several sessions, some of which may write still: between them their lines
+    /// have no order. `is_new` where the container's layer was begun after them.
+    pub(crate) fn check_all(
+        &mut self,
+        writers: &[Writer],
+        read: &str,
+        is_new: bool,
+    ) -> anyhow::Result<()> {
         let mut now = [Vec::new(), Vec::new()];
         let mut file = 0;
         for line in read.lines() {
@@ -47,26 +80,41 @@ impl Journal {
             }
         }
         ensure!(file == 1, "not read whole:\n{read}");
-        for (name, before, now) in [
-            ("/work/journal", &self.files[0], &now[0]),
-            ("/journal", &self.files[1], &now[1]),
-        ] {
+        for (index, name) in FILES.into_iter().enumerate() {
+            let (before, now) = (&self.files[index], &now[index]);
             ensure!(
                 now.starts_with(before),
                 "LOST in {name}: it had {before:?}, now {now:?}"
             );
-            let new = &now[before.len()..];
-            for (index, line) in new.iter().enumerate() {
+            let writers = if is_new && index == 1 { &[] } else { writers };
+            let mut counts: BTreeMap<_, _> = writers
+                .iter()
+                .map(|writer| (writer.tag.as_str(), 0))
+                .collect();
+            for (position, line) in now.iter().enumerate() {
+                let tag = line.split(' ').next().unwrap_or_default();
+                match counts.get_mut(tag) {
+                    Some(count) => {
+                        *count += 1;
+                        ensure!(
+                            *line == format!("{tag} {count}"),
+                            "{name} has {line:?} where {count} is next, among {now:?}"
+                        );
+                    }
+                    None => ensure!(
+                        position < before.len(),
+                        "{name} has {line:?}, which nobody wrote, among {now:?}"
+                    ),
+                }
+            }
+            for Writer { tag, acknowledged } in writers {
+                let there = counts[tag.as_str()];
                 ensure!(
-                    *line == format!("{tag} {}", index + 1),
-                    "{name} has {line:?} among {new:?}"
+                    there >= *acknowledged,
+                    "LOST in {name}: {acknowledged} lines of {tag} were acknowledged, {there} are \
+                     there"
                 );
             }
-            ensure!(
-                new.len() >= acknowledged,
-                "LOST in {name}: {acknowledged} lines of {tag} were acknowledged, {} are there",
-                new.len()
-            );
         }
         self.files = now;
         Ok(())

@@ -4,14 +4,12 @@
 //! and more: the process is stopped as by a sleeping laptop, the network goes, dockerd or the watch
 //! is killed, the host reboots. Nobody helps the host from then on.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
+use crate::host::Host;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
 use crate::pace::Pace;
@@ -69,7 +67,7 @@ const TROUBLES: [Trouble; 6] = [
     Trouble {
         name: "watch gone",
         is_stopped: true,
-        on_the_host: "systemctl mask --now xdrive-watch.service",
+        on_the_host: "systemctl disable --quiet --now xdrive-watch.service",
         is_slow: true,
     },
 ];
@@ -110,7 +108,7 @@ impl Trouble {
         if self.is_stopped {
             client.signal(Signal::STOP)?;
         }
-        on_the_host(site, self.on_the_host)?;
+        Host::of(site)?.run(self.on_the_host)?;
         let began = Instant::now();
         while site.is_running()? {
             ensure!(began.elapsed() < OFF_BY, "the host is still on");
@@ -131,34 +129,5 @@ fn wait_for_lines(client: &mut Running) -> anyhow::Result<()> {
         ensure!(began.elapsed() < BEGUN, "the session did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(())
-}
-
-/// Runs `script` on the one instance there is.
-fn on_the_host(site: &Site, script: &str) -> anyhow::Result<()> {
-    let mut hosts = BTreeMap::new();
-    for instance in fs::read_dir(site.dir().join("instances"))? {
-        let file = instance?.path().join("init.json");
-        let Ok(text) = fs::read_to_string(&file) else {
-            continue;
-        };
-        let said: serde_json::Value = serde_json::from_str(&text)?;
-        let pid = said["pid"].as_u64().context("no pid")?;
-        if fs::exists(format!("/proc/{pid}/root/v1"))? {
-            hosts.insert(pid, file);
-        }
-    }
-    let (pid, _) = hosts.first_key_value().context("no host is up")?;
-    ensure!(hosts.len() == 1, "{hosts:?}");
-    let status = Command::new("nsenter")
-        .args(["--target", &pid.to_string(), "--mount", "--pid", "--net"])
-        .args(["sh", "-c", script])
-        .status()
-        .context("nsenter")?;
-    // A host that goes down takes whoever asked for it with it.
-    ensure!(
-        status.success() || status.code().is_none(),
-        "{script}: {status}"
-    );
     Ok(())
 }

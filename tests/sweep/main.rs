@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! driver (main) ─ kill, cut, lease, notice ─┬─ site   a home, a state directory, what must not be left in it
-//!                            ├─ month  a drive session after session ─ journal: what was acknowledged
-//!                            └─ client this program again, as the xdrive that is killed
-//!                                └─ points  counts what it says of its calls and steps
+//!               │                           ├─ month  a drive session after session ─ journal: what was acknowledged
+//!               │                           └─ client this program again, as the xdrive that is killed
+//!               │                               └─ points  counts what it says of its calls and steps
+//!               └ day: a hundred sessions on one drive ─ ending: all the ways at once
 //! ```
 //!
 //! A test program of its own, because it is two programs: as `client` it is xdrive itself, told to
@@ -24,7 +25,10 @@
 
 mod client;
 mod cut;
+mod day;
+mod ending;
 mod faults;
+mod host;
 mod journal;
 mod kill;
 mod lease;
@@ -59,7 +63,7 @@ struct Sweep {
     needs_root: bool,
 }
 
-const SWEEPS: [Sweep; 6] = [
+const SWEEPS: [Sweep; 7] = [
     Sweep {
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -88,6 +92,11 @@ const SWEEPS: [Sweep; 6] = [
     Sweep {
         name: "every_notice_is_over_in_time",
         run: notice::in_time,
+        needs_root: true,
+    },
+    Sweep {
+        name: "a_day_in_minutes",
+        run: day::in_minutes,
         needs_root: true,
     },
 ];

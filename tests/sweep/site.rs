@@ -55,7 +55,6 @@ impl Site {
         });
         let local = Local::open(OpenOptions::new(&dir, plane.clone(), Clock::system()))?;
         let ec2 = client(&local);
-        small_image(&folder.path().join("small.tar"));
         let mut site = Self {
             folder,
             plane,
@@ -135,10 +134,25 @@ impl Site {
         command: &[&str],
         trace: Option<(&Path, Option<&Kill>)>,
     ) -> anyhow::Result<Running> {
+        let image = self.image("small.tar")?;
+        let flags = [&["--image", &image], flags].concat();
+        self.start_from("home", &flags, drive, command, trace)
+    }
+
+    /// The same from the laptop whose home is called so, with no other flags than these.
+    pub(crate) fn start_from(
+        &self,
+        home: &str,
+        flags: &[&str],
+        drive: &str,
+        command: &[&str],
+        trace: Option<(&Path, Option<&Kill>)>,
+    ) -> anyhow::Result<Running> {
+        std::fs::create_dir_all(self.path(home))?;
         let mut client = self.bare(&std::env::current_exe()?)?;
         client
-            .args(["client", "connect", drive, "--image"])
-            .arg(self.path("small.tar"))
+            .env("HOME", self.path(home))
+            .args(["client", "connect", drive])
             .args(flags)
             .arg("--")
             .args(command);
@@ -154,6 +168,22 @@ impl Site {
             }
         }
         Running::start(&mut client)
+    }
+
+    /// Runs the xdrive of users to its end.
+    pub(crate) fn xdrive(&self, arguments: &[&str]) -> anyhow::Result<Ended> {
+        let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?;
+        Running::start(command.arg("--local").args(arguments))?.end()
+    }
+
+    /// The small image as a file of that name: images are told apart by their files' names.
+    pub(crate) fn image(&self, name: &str) -> anyhow::Result<String> {
+        let tar = self.path(name);
+        small_image(&tar);
+        tar.into_os_string()
+            .into_string()
+            .ok()
+            .context("not a name that can be typed")
     }
 
     /// Runs a session to its end.

@@ -1,0 +1,184 @@
+//! A day in minutes: one drive, session after session, each ending as the seed has it.
+//!
+//! Every session prints what it finds before it writes, so each looks after what the one before was
+//! given: all lines that any session ever acknowledged are there, in the user's folder and in the
+//! container's own layer. Where the container is made from another image its layer begins anew; the
+//! old one is looked into then, as the image that keeps it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use crate::ending::{Ending, LAYERS, Session, Told};
+use crate::journal::{Journal, Writer};
+use crate::pace::Pace;
+use crate::site::Site;
+
+/// How many sessions make a day.
+const SESSIONS: usize = 100;
+/// How many snapshots stay at its end.
+const KEPT: usize = 3;
+const DRIVE: &str = "day";
+const IMAGES: [&str; 2] = ["small.tar", "other.tar"];
+
+/// One drive, and what is known of it.
+struct Day {
+    site: Site,
+    journal: Journal,
+    /// Who wrote since the container's layer began.
+    writers: Vec<Writer>,
+    /// Which of the images it has.
+    image: usize,
+    sessions: usize,
+    /// How long a session took that nobody ended.
+    usual: Duration,
+    /// The most that were ever seen.
+    layers: usize,
+    images: usize,
+    sums: BTreeMap<Ending, Sum>,
+}
+
+/// What all sessions with the same ending have done.
+#[derive(Default)]
+struct Sum {
+    sessions: u32,
+    lines: usize,
+    slowest: Duration,
+}
+
+pub(crate) fn in_minutes(pace: &mut Pace) -> anyhow::Result<()> {
+    let mut day = Day::begin()?;
+    let mut deck = Vec::new();
+    println!("session, ending: lines acknowledged, exit code, seconds; layers and images seen");
+    day.session(Ending::Exit(0), pace)?;
+    while day.sessions < SESSIONS && pace.goes_on() {
+        pace.check()?;
+        if deck.is_empty() {
+            deck.extend(Ending::DECK);
+        }
+        let ending = deck.swap_remove(pace.random(deck.len()));
+        day.session(ending, pace)?;
+    }
+    day.end(pace)
+}
+
+impl Day {
+    fn begin() -> anyhow::Result<Self> {
+        Ok(Self {
+            site: Site::new(false)?,
+            journal: Journal::default(),
+            writers: Vec::new(),
+            image: 0,
+            sessions: 0,
+            usual: Duration::from_secs(10),
+            layers: 0,
+            images: 0,
+            sums: BTreeMap::new(),
+        })
+    }
+
+    /// One session, and what it shows of those before it.
+    fn session(&mut self, ending: Ending, pace: &mut Pace) -> anyhow::Result<()> {
+        self.sessions += 1;
+        let is_first = self.sessions == 1;
+        let is_other = ending.is_inside() && pace.random(6) == 0 && !is_first;
+        if is_other {
+            self.image = (self.image + 1) % IMAGES.len();
+        }
+        let image = (is_first || is_other).then(|| self.site.image(IMAGES[self.image]));
+        let session = Session {
+            site: &self.site,
+            drive: DRIVE,
+            tag: format!("s{}", self.sessions),
+            ending,
+            image: image.transpose()?,
+            usual: self.usual,
+        };
+        let row = format!(
+            "{:3}  {:10}{}",
+            self.sessions,
+            ending.name(),
+            if is_other { "  another image" } else { "" }
+        );
+        let told = session.run(pace).context(row.clone())?;
+        let seen = (told.seen.as_ref()).map_or(String::new(), |seen| {
+            format!("  {} layers, {} images", seen.layers, seen.images)
+        });
+        let lines: usize = told.writers.iter().map(|writer| writer.acknowledged).sum();
+        let seconds = told.took.as_secs_f64();
+        println!("{row:28}  {lines:3}  {:3}  {seconds:5.1}{seen}", told.code);
+        self.take_over(&told, is_other)
+            .with_context(|| format!("{row}\n{}", told.stderr))?;
+        let sum = self.sums.entry(ending).or_default();
+        sum.sessions += 1;
+        sum.lines += lines;
+        sum.slowest = sum.slowest.max(told.took);
+        if matches!(ending, Ending::Exit(_)) {
+            self.usual = told.took;
+        }
+        Ok(())
+    }
+
+    /// Sees that all is there that was acknowledged before, and nothing is left that should not be.
+    fn take_over(&mut self, told: &Told, is_other: bool) -> anyhow::Result<()> {
+        if is_other {
+            self.journal.lose_layer();
+        }
+        if let Some(found) = &told.found {
+            self.journal.check_all(&self.writers, found, is_other)?;
+        }
+        let mut replaced = 0;
+        if is_other {
+            let gone = self.writers.drain(..);
+            replaced = gone.map(|writer| writer.acknowledged).sum();
+        }
+        self.writers.extend(told.writers.iter().cloned());
+        if let Some(seen) = &told.seen {
+            self.layers = self.layers.max(seen.layers);
+            self.images = self.images.max(seen.images);
+            ensure!(seen.layers <= LAYERS, "{seen:?}");
+            ensure!(
+                !is_other || seen.replaced >= replaced,
+                "LOST with the old container: {replaced} lines, {seen:?}"
+            );
+        }
+        if told.is_saved {
+            let left = self.site.left()?;
+            ensure!(left.is_empty(), "left: {}", left.join("\n"));
+        }
+        Ok(())
+    }
+
+    /// One more session that nobody disturbs, and then the snapshots are thinned.
+    fn end(mut self, pace: &mut Pace) -> anyhow::Result<()> {
+        self.session(Ending::Exit(0), pace)?;
+        let before = self.site.count_snapshots(DRIVE, false)?;
+        let kept = KEPT.to_string();
+        let tidied = self.site.xdrive(&["gc", "--snapshots", &kept])?;
+        ensure!(tidied.code == 0, "gc: {tidied:?}");
+        let after = self.site.count_snapshots(DRIVE, false)?;
+        ensure!(after == KEPT.min(before), "{after} snapshots: {tidied:?}");
+        // What is left still holds all of it.
+        self.session(Ending::Exit(0), pace)?;
+        println!("ending: sessions, lines acknowledged, seconds of the slowest");
+        for (ending, sum) in &self.sums {
+            println!(
+                "{:10}  {:3}  {:4}  {:5.1}",
+                ending.name(),
+                sum.sessions,
+                sum.lines,
+                sum.slowest.as_secs_f64()
+            );
+        }
+        println!(
+            "{} sessions, {} lines; {} layers and {} images at most; {before} snapshots, {after} \
+             after gc",
+            self.sessions,
+            self.journal.len(),
+            self.layers,
+            self.images
+        );
+        Ok(())
+    }
+}

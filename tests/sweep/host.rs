@@ -1,0 +1,52 @@
+//! The one host of a site that is up, seen from outside: nothing here asks xdrive, or needs a network.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+use crate::site::Site;
+
+/// An instance that runs.
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// Its first process.
+    pid: u64,
+}
+
+impl Host {
+    /// The one that there is; an error if there are none or several.
+    pub(crate) fn of(site: &Site) -> anyhow::Result<Self> {
+        let mut hosts = Vec::new();
+        for instance in fs::read_dir(site.dir().join("instances"))? {
+            let Ok(text) = fs::read_to_string(instance?.path().join("init.json")) else {
+                continue;
+            };
+            let said: serde_json::Value = serde_json::from_str(&text)?;
+            let pid = said["pid"].as_u64().context("no pid")?;
+            if fs::exists(format!("/proc/{pid}/root/v1"))? {
+                hosts.push(Self { pid });
+            }
+        }
+        ensure!(hosts.len() < 2, "several hosts are up: {hosts:?}");
+        hosts.pop().context("no host is up")
+    }
+
+    /// Runs `script` there as root; the answer is what it printed.
+    pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
+        let output = Command::new("nsenter")
+            .args(["--target", &self.pid.to_string()])
+            .args(["--mount", "--pid", "--net", "sh", "-c", script])
+            .stdin(Stdio::null())
+            .output()
+            .context("nsenter")?;
+        // A host that goes down takes whoever asked for it with it.
+        ensure!(
+            output.status.success() || output.status.code().is_none(),
+            "{script}: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
