@@ -15,20 +15,21 @@
 //!
 //! A session is one loop run twice: towards *ready* (find or launch an instance, make or attach
 //! the volume, mount it), and towards *saved* (close the host, snapshot, terminate, delete). There
-//! is no other way in or out. Crash recovery, a second laptop, somebody at the console, and the
+//! is no other way in or out. Between the two, the session keeps the host's lease and hears what the
+//! host announces; a second laptop joins instead of getting ready, and the last to leave saves. Crash recovery, a second laptop, somebody at the console, and the
 //! happy path are the same code, because every turn of the loop begins with a look at what is.
 //!
 //! # The promises
 //!
 //! | # | promise | where it is kept |
 //! | --- | --- | --- |
-//! | P1 | a volume is deleted only if it was never attached, or a completed snapshot of it carries its generation, or it was made empty and nobody was ever handed it | [`drive::proof`] |
-//! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off | [`drive::proof`], `shell/host/close` |
+//! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and nobody was ever handed it | [`drive::proof`] |
+//! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off, or silent and its lease long past | [`drive::proof`], `shell/host/close` |
 //! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
 //! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` |
 //! | P6 | no host is talked to whose key is not the recorded one | [`host::ssh`] |
-//! | P7 | an abandoned instance switches itself off | not yet: only a host that nobody ever logged in to (`shell/host/boot`) |
+//! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that nobody ever took |
 //! | P8 | the terminal is restored on every way out | [`terminal`] |
 //!
 //! # The rooms
