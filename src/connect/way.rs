@@ -192,7 +192,7 @@ pub(super) fn rule(lease: Duration, grace: Duration) -> String {
         seconds => format!("{seconds} s"),
     };
     format!(
-        "network lost: reconnects for {}; asleep longer than {} ends this session; --keep 8h",
+        "reconnects for {}; asleep longer than {} ends this session; --keep 8h",
         text(grace),
         text(lease)
     )
