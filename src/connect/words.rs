@@ -77,6 +77,9 @@ impl Teller {
             Event::Unverified { snapshot, why } => self.report.say(&format!(
                 "could not look into {snapshot}, going on without: {why}"
             )),
+            // Not worth a line in the middle of somebody's screen.
+            Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
+            }
             Event::Checkpoint { snapshot, .. } => {
                 self.report.say(&format!("took checkpoint {snapshot}"));
             }
