@@ -251,7 +251,9 @@ impl Session<'_> {
             Ending::Killed => &[137, 0],
             Ending::Remade | Ending::CutRemaking => &[137],
             Ending::Notice => &[255],
-            Ending::Cut | Ending::Asleep => &[],
+            // It may wake up in time; else it may hear of its command's end before the host's.
+            Ending::Asleep => &[137, 255, 143, 0],
+            Ending::Cut => &[],
         };
         ensure!(
             codes.is_empty() || codes.contains(&lead.code),
@@ -316,6 +318,7 @@ impl Session<'_> {
             Ending::Exit(code) => format!("exit {code}"),
             Ending::Checkpoint => "sleep 17; exit 0".to_owned(),
             Ending::Terminated | Ending::Killed => "exit 0".to_owned(),
+            Ending::Asleep => "sleep 30; exit 0".to_owned(),
             Ending::Joined => format!(
                 "until [ -e /work/joined-{tag} ]; do sleep 0.1; done; {}",
                 self.leave(leaves_first, pause)
