@@ -50,19 +50,21 @@ impl Margin {
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             // Cancels whatever was begun.
-            (_, 0x18 | 0x1a) | (State::String, 0x07) | (State::StringEscape, b'\\') => State::Text,
+            (_, 0x18 | 0x1a)
+            | (State::String, 0x07)
+            | (State::StringEscape, b'\\')
+            // What ends what was begun.
+            | (State::Control, 0x40..=0x7e)
+            | (State::Character(1), 0x80..=0xbf) => State::Text,
             (State::String, 0x1b) => State::StringEscape,
-            (State::String, _) => State::String,
-            (_, 0x1b) => State::Escape,
-            (State::Escape | State::StringEscape, b'[') => State::Control,
-            (State::Escape | State::StringEscape, b']' | b'P' | b'X' | b'^' | b'_') => {
+            (State::String, _)
+            | (State::Escape | State::StringEscape, b']' | b'P' | b'X' | b'^' | b'_') => {
                 State::String
             }
+            (_, 0x1b) => State::Escape,
+            (State::Escape | State::StringEscape, b'[') | (State::Control, _) => State::Control,
             (State::Escape | State::StringEscape | State::Short, 0x20..=0x2f) => State::Short,
             (State::Escape | State::StringEscape | State::Short, _) => State::Text,
-            (State::Control, 0x40..=0x7e) => State::Text,
-            (State::Control, _) => State::Control,
-            (State::Character(1), 0x80..=0xbf) => State::Text,
             (State::Character(left), 0x80..=0xbf) => State::Character(left - 1),
             (State::Text | State::Character(_), _) => self.text(byte),
         };

@@ -100,16 +100,16 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     let mut session = site.start(drive, &["bash", "-c", &script], None)?;
     until(&mut session, |session| session.printed().contains(AT_WORK))?;
     let dirty = dirty()?;
-    let began = Instant::now();
+    let noticed = Instant::now();
     site.interrupt(NOTICE)?;
     until(&mut session, |session| {
         session.said().contains("container stopped")
     })?;
-    let unmounted = began.elapsed();
+    let unmounted = noticed.elapsed();
     until(&mut session, |session| {
         session.said().contains("started snapshot")
     })?;
-    let begun = began.elapsed();
+    let begun = noticed.elapsed();
     println!(
         "{load:24} {dirty:5} {:7.1} {:7.1}",
         unmounted.as_secs_f64(),
