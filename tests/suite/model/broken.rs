@@ -1,23 +1,43 @@
 //! Plans that are broken on purpose, each in one way that a reader of the rules could take for
 //! harmless. The checker has to find what comes of it.
 
+use xdrive::clock::BootTime;
 use xdrive::drive::memory::Sweep;
-use xdrive::drive::observed::Observed;
-use xdrive::drive::{Client, Contact, HostView, Mounted};
+use xdrive::drive::observed::{Observed, SeenVolume};
+use xdrive::drive::{Client, Contact, HostView, Limits, Mounted};
 use xdrive::ec2::{Snapshot, SnapshotState};
+
+use super::values;
 
 /// In which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Broken {
     /// A snapshot that is pending counts as made.
     DeleteBeforeCompleted,
+    /// Proofs never die.
+    LastingProofs,
     /// The newest is what was started last.
     NewestByStartTime,
+    /// A drive that is in no list once does not exist.
+    EmptyAfterOneList,
+    /// It waits less than a list can be old.
+    ShortSettle,
     /// A host that does not answer is taken for gone.
     SilenceIsProof,
 }
 
 impl Broken {
+    /// The limits that it goes by.
+    pub(super) fn limits(self, limits: Limits) -> Limits {
+        match self {
+            Self::ShortSettle => Limits {
+                settle: values::ticks(0),
+                ..limits
+            },
+            _ => limits,
+        }
+    }
+
     /// What it makes of a look.
     pub(super) fn distort_look(self, sweep: &mut Sweep) {
         match self {
@@ -38,21 +58,31 @@ impl Broken {
                     }
                 }
             }
-            Self::NewestByStartTime => {}
+            _ => {}
         }
     }
 
     /// What it makes of what it knows.
     pub(super) fn distort(self, seen: &mut Observed) {
-        if self != Self::NewestByStartTime {
-            return;
-        }
-        let snapshots = seen.snapshots.iter();
-        let mut generations: Vec<_> = snapshots.map(|snapshot| snapshot.generation).collect();
-        generations.sort();
-        seen.snapshots.sort_by(|one, other| one.id.cmp(&other.id));
-        for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
-            snapshot.generation = generation;
+        match self {
+            // Whatever was made or looked at a moment ago, nothing is waited for.
+            Self::EmptyAfterOneList if is_nowhere(seen) => {
+                seen.first = values::moment(0);
+                seen.me.announced = None;
+            }
+            Self::NewestByStartTime => {
+                let mut generations: Vec<_> = seen
+                    .snapshots
+                    .iter()
+                    .map(|snapshot| snapshot.generation)
+                    .collect();
+                generations.sort();
+                seen.snapshots.sort_by(|one, other| one.id.cmp(&other.id));
+                for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
+                    snapshot.generation = generation;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -62,4 +92,18 @@ impl Broken {
             snapshot.state = SnapshotState::Completed;
         }
     }
+
+    /// By which moment it judges how old a proof is.
+    pub(super) fn clock_of_proofs(self, now: BootTime, proven: BootTime) -> BootTime {
+        match self {
+            Self::LastingProofs => proven,
+            _ => now,
+        }
+    }
+}
+
+/// Whether no list has anything that could be the drive.
+fn is_nowhere(seen: &Observed) -> bool {
+    let is_empty = |volume: &SeenVolume| volume.is_unused() || volume.is_unformatted();
+    seen.snapshots.is_empty() && seen.volumes.iter().all(is_empty)
 }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use stateright::{Model, Property};
 use xdrive::drive::Limits;
+use xdrive::drive::plan::Step;
 
 use super::broken::Broken;
 use super::client::{At, Client, End, Rules, Run};
@@ -28,6 +29,8 @@ pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says w
 pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) past: Past,
+    /// Before which of its steps the first client was suspended when the check begins.
+    pub(super) asleep: Option<fn(&Step) -> bool>,
     /// The runs of each client, one after the other.
     pub(super) clients: &'static [&'static [Run]],
     /// What may happen…
@@ -36,13 +39,25 @@ pub(super) struct Setup {
     pub(super) budget: Budget,
     /// How old a list or a read may be.
     pub(super) lag: Tick,
+    pub(super) old: Old,
     /// How many zones EC2 chooses from.
     pub(super) zones: u8,
     /// Whether what a next run comes to is checked, in every single world.
     pub(super) checks_next_run: bool,
     /// Whether the next run may find itself stuck: somebody else destroyed something.
     pub(super) may_be_stuck: bool,
+    /// After how many actions nothing is looked at any more; none: everything is.
+    pub(super) depth: Option<usize>,
     pub(super) broken: Option<Broken>,
+}
+
+/// What may be old at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Old {
+    /// Every list, and every read by id.
+    Any,
+    /// Lists of snapshots.
+    Snapshots,
 }
 
 /// How much may still go wrong.
@@ -122,6 +137,10 @@ impl Checked {
             launches: 3,
             ..Limits::aws()
         };
+        let limits = match setup.broken {
+            Some(broken) => broken.limits(limits),
+            None => limits,
+        };
         Self {
             rules: Rules {
                 limits,
@@ -159,8 +178,10 @@ impl Checked {
             actions.push(Action::Resume(slot));
             return;
         }
+        let is_last = matches!(client.at, At::Volumes { .. });
+        let may_be_old = self.setup.old == Old::Any || is_last;
         let mixes = |count: u16| {
-            if state.budget.stale > 0 {
+            if state.budget.stale > 0 && may_be_old {
                 count
             } else {
                 count.min(1)
@@ -246,11 +267,15 @@ impl Model for Checked {
 
     fn init_states(&self) -> Vec<State> {
         let slots = 0..u8::try_from(self.setup.clients.len()).unwrap();
-        vec![State {
+        let mut state = State {
             world: self.setup.past.world(self.setup.lag),
             clients: slots.map(Client::new).collect(),
             budget: self.setup.budget,
-        }]
+        };
+        if let Some(before) = self.setup.asleep {
+            state.fall_asleep(before, &self.setup, &self.rules);
+        }
+        vec![state]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -327,7 +352,7 @@ impl State {
                 .any(|client| rests(client) || sleeps(client))
     }
 
-    fn take(&mut self, action: Action, setup: &Setup, rules: &Rules) {
+    pub(super) fn take(&mut self, action: Action, setup: &Setup, rules: &Rules) {
         let now = self.world.now;
         match action {
             Action::Tick { idle } => {

@@ -5,15 +5,16 @@ use std::time::Instant;
 use stateright::{Checker, HasDiscoveries, Model};
 
 use super::broken::Broken;
-use super::check::{Action, Budget, Checked, P1, P2, P3_OLDER, P4, Setup, State};
+use super::check::{Action, Budget, Checked, Old, P1, P2, P3_OLDER, P4, Setup, State};
 use super::client::{At, Run};
 use super::events::Fault;
 use super::past::Past;
 
 /// One client to which nothing happens.
-const CALM: Setup = Setup {
+pub(super) const CALM: Setup = Setup {
     name: "calm",
     past: Past::New,
+    asleep: None,
     clients: &[&[Run::Connect]],
     faults: &[],
     budget: Budget {
@@ -22,9 +23,11 @@ const CALM: Setup = Setup {
         slow: 0,
     },
     lag: 1,
+    old: Old::Any,
     zones: 1,
     checks_next_run: true,
     may_be_stuck: false,
+    depth: None,
     broken: None,
 };
 
@@ -39,7 +42,12 @@ fn check(setup: &Setup, wanted: Option<&'static str>) -> Found {
         None => HasDiscoveries::AnyFailures,
     };
     let checker = Checked::new(setup.clone()).checker();
-    let checker = checker.finish_when(until).spawn_bfs().join();
+    let checker = checker.finish_when(until);
+    let checker = match setup.depth {
+        Some(depth) => checker.target_max_depth(depth),
+        None => checker,
+    };
+    let checker = checker.spawn_bfs().join();
     let found: Found = checker
         .discoveries()
         .into_iter()
@@ -58,14 +66,14 @@ fn check(setup: &Setup, wanted: Option<&'static str>) -> Found {
 }
 
 /// The true plan breaks nothing.
-fn holds(setup: &Setup) {
+pub(super) fn holds(setup: &Setup) {
     let found = check(setup, None);
     let told: Vec<String> = found.iter().map(|(name, path)| tell(name, path)).collect();
     assert!(told.is_empty(), "{}: {}", setup.name, told.join("\n"));
 }
 
 /// A broken plan is found out by the promise of that name, and the true one passes the same.
-fn is_caught(broken: Broken, name: &'static str, setup: &Setup) {
+pub(super) fn is_caught(broken: Broken, name: &'static str, setup: &Setup) {
     is_found(broken, name, setup);
     holds(setup);
 }

@@ -6,10 +6,12 @@
 //! time is ticks, the data on a disk is a set of bits, one for each thing that a user was told is
 //! safe. So the promises are about bytes, not about tags.
 //!
-//! A check is bounded by what may go wrong ([`check::Budget`]), not by how deep it looks: within
-//! its budget every state is visited. [`broken`] has plans with one fault each; every one of them
+//! A check is bounded by what may go wrong ([`check::Budget`]): within its budget every state is
+//! visited. Two clients awake have too many: those checks begin close to the race ([`races`],
+//! [`asleep`]) and end after so many actions. [`broken`] has plans with one fault each; every one of them
 //! must be found out, and the true plan must pass the same check.
 
+mod asleep;
 mod broken;
 mod calls;
 mod check;
@@ -19,6 +21,7 @@ mod digest;
 mod effects;
 mod events;
 mod past;
+mod races;
 mod recover;
 mod steps;
 mod values;

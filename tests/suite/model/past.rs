@@ -20,6 +20,11 @@ pub(super) enum Past {
     Crashed,
     /// Saved, and two never-used volumes of it are left in two zones.
     Spares,
+    /// Saved this moment, so that no list has to show the newest snapshot; a never-used volume of
+    /// the snapshot before is left, and the first client has just launched.
+    JustSaved,
+    /// The same of a drive's first session: the volume that is left is blank.
+    JustMade,
 }
 
 impl Past {
@@ -31,24 +36,7 @@ impl Past {
             Self::Alive => {
                 let instance = world.fresh_id();
                 let volume = used(&mut world, Some(instance));
-                world.instances.push(Thing::settled(
-                    instance,
-                    Instance {
-                        state: InstanceState::Running,
-                        zone: 0,
-                        session: 0,
-                        token: 0,
-                        until: Due::NEVER,
-                        disk: Some((volume, false)),
-                    },
-                ));
-                world.hosts.push(Host {
-                    instance,
-                    client: None,
-                    closing: false,
-                    mounted: Mount::Writable(volume),
-                    off_in: None,
-                });
+                runs(&mut world, instance, 0, Some(volume));
             }
             Self::Crashed => {
                 used(&mut world, None);
@@ -72,8 +60,85 @@ impl Past {
                     world.bytes.push((id, bytes));
                 }
             }
+            Self::JustSaved => {
+                saved(&mut world);
+                let newest = world.snapshots.pop().map(|thing| (thing.id, thing.now));
+                if let Some((id, Some(newest))) = newest {
+                    world.snapshots.push(Thing::new(id, newest, world.now));
+                }
+                let older = world.snapshots[0].id;
+                let id = world.fresh_id();
+                let spare = Volume {
+                    base: 1,
+                    blank: false,
+                    formatted: false,
+                    snapshot: Some(older),
+                    ..volume()
+                };
+                world.volumes.push(Thing::settled(id, spare));
+                let bytes = world.bytes(older);
+                world.bytes.push((id, bytes));
+                launched(&mut world);
+            }
+            Self::JustMade => {
+                let (id, of) = (world.fresh_id(), world.fresh_id());
+                let only = snapshot(of, 1);
+                world.snapshots.push(Thing::new(id, only, world.now));
+                *world.bytes_mut(id) = Bytes {
+                    formatted: true,
+                    dirty: false,
+                    data: 1,
+                };
+                world.acknowledged = 1;
+                world.written = 1;
+                let id = world.fresh_id();
+                let blank = Volume {
+                    generation: 0,
+                    formatted: false,
+                    ..volume()
+                };
+                world.volumes.push(Thing::settled(id, blank));
+                launched(&mut world);
+            }
         }
         world
+    }
+}
+
+fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
+    world.instances.push(Thing::settled(
+        instance,
+        Instance {
+            state: InstanceState::Running,
+            zone: 0,
+            session,
+            token: 0,
+            until: Due::NEVER,
+            disk: volume.map(|volume| (volume, false)),
+        },
+    ));
+    world.hosts.push(Host {
+        instance,
+        client: None,
+        closing: false,
+        mounted: volume.map_or(Mount::Nothing, Mount::Writable),
+        off_in: None,
+    });
+}
+
+/// The first client's first session has an instance, and logs in next.
+fn launched(world: &mut World) {
+    let instance = world.fresh_id();
+    runs(world, instance, 1, None);
+}
+
+fn snapshot(of: u8, generation: u8) -> Snapshot {
+    Snapshot {
+        state: SnapshotState::Completed,
+        volume: Some(of),
+        generation,
+        kind: SnapshotKind::Clean,
+        op: generation,
     }
 }
 
@@ -124,14 +189,9 @@ fn saved(world: &mut World) {
     for (generation, data) in [(1, 0b1), (2, 0b11)] {
         let id = world.fresh_id();
         let of = world.fresh_id();
-        let snapshot = Snapshot {
-            state: SnapshotState::Completed,
-            volume: Some(of),
-            generation,
-            kind: SnapshotKind::Clean,
-            op: generation,
-        };
-        world.snapshots.push(Thing::settled(id, snapshot));
+        world
+            .snapshots
+            .push(Thing::settled(id, snapshot(of, generation)));
         *world.bytes_mut(id) = Bytes {
             formatted: true,
             dirty: false,

@@ -415,7 +415,10 @@ impl Client {
         let At::Acting { seen, .. } = &self.at else {
             return Err(Err(Failure::Changed));
         };
-        let at = values::moment(now);
+        let now = values::moment(now);
+        let at = rules
+            .broken
+            .map_or(now, |broken| broken.clock_of_proofs(now, seen.proven));
         let gone = |listed| {
             Err(if listed {
                 Ok(Made::Unneeded)

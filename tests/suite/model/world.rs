@@ -152,6 +152,15 @@ impl<T: Clone + PartialEq> Thing<T> {
         }
     }
 
+    /// It was made right now: no list has to show it.
+    pub(super) fn new(id: u8, value: T, now: Tick) -> Self {
+        Self {
+            id,
+            now: Some(value),
+            past: vec![(None, now)],
+        }
+    }
+
     fn set(&mut self, value: Option<T>, at: Tick) {
         let before = std::mem::replace(&mut self.now, value);
         self.past.push((before, at));
@@ -270,7 +279,7 @@ impl World {
 
     pub(super) fn add_instance(&mut self, instance: Instance) -> u8 {
         let id = self.fresh_id();
-        self.instances.push(made(id, instance, self.now));
+        self.instances.push(Thing::new(id, instance, self.now));
         id
     }
 
@@ -278,7 +287,7 @@ impl World {
         let id = self.fresh_id();
         let bytes = volume.snapshot.map(|snapshot| self.bytes(snapshot));
         self.bytes.push((id, bytes.unwrap_or_default()));
-        self.volumes.push(made(id, volume, self.now));
+        self.volumes.push(Thing::new(id, volume, self.now));
         id
     }
 
@@ -287,7 +296,7 @@ impl World {
         let id = self.fresh_id();
         let bytes = self.bytes(of);
         self.bytes.push((id, bytes));
-        self.snapshots.push(made(id, snapshot, self.now));
+        self.snapshots.push(Thing::new(id, snapshot, self.now));
         id
     }
 
@@ -339,13 +348,5 @@ impl World {
     /// was synced before, so all of them are on the volume.
     pub(super) fn lose_host(&mut self, instance: u8) {
         self.hosts.retain(|host| host.instance != instance);
-    }
-}
-
-fn made<T>(id: u8, value: T, at: Tick) -> Thing<T> {
-    Thing {
-        id,
-        now: Some(value),
-        past: vec![(None, at)],
     }
 }
