@@ -7,7 +7,7 @@ set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
   e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
-TEST='openssh-server openssh-client shellcheck curl tmux'
+TEST='openssh-server openssh-client shellcheck curl tmux iptables'
 # boto3 is the independent client in tests/suite/boto.rs.
 BOTO='boto3==1.44.5'
 
