@@ -8,7 +8,7 @@
 //!
 //! A check is bounded by what may go wrong ([`check::Budget`]): within its budget every state is
 //! visited. Two clients awake have too many: those checks begin close to the race ([`races`],
-//! [`asleep`]) and end after so many actions. [`broken`] has plans with one fault each; every one of them
+//! [`asleep`]) and end after so many actions, more of them with `XDRIVE_LONG` set. [`broken`] has plans with one fault each; every one of them
 //! must be found out, and the true plan must pass the same check.
 
 mod asleep;

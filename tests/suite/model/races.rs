@@ -75,17 +75,17 @@ fn another_comes(before: fn(&Step) -> bool, depth: usize) {
 
 #[test]
 fn another_client_may_come_while_one_sleeps_on_its_way_in() {
-    another_comes(|step| matches!(step, Step::Launch { .. }), 30);
-    another_comes(|step| matches!(step, Step::Claim(_)), 30);
-    another_comes(|step| matches!(step, Step::Raise { .. }), 30);
-    another_comes(|step| matches!(step, Step::Attach { .. }), 30);
-    another_comes(|step| matches!(step, Step::Mount { .. }), 30);
+    another_comes(|step| matches!(step, Step::Launch { .. }), 40);
+    another_comes(|step| matches!(step, Step::Claim(_)), 40);
+    another_comes(|step| matches!(step, Step::Raise { .. }), 40);
+    another_comes(|step| matches!(step, Step::Attach { .. }), 40);
+    another_comes(|step| matches!(step, Step::Mount { .. }), 40);
 }
 
 #[test]
 fn another_client_may_come_while_one_sleeps_on_its_way_out() {
-    another_comes(|step| matches!(step, Step::Close { .. }), 30);
-    another_comes(|step| matches!(step, Step::Snapshot { .. }), 30);
-    another_comes(|step| matches!(step, Step::Terminate(_)), 30);
-    another_comes(|step| matches!(step, Step::DeleteVolume(_)), 30);
+    another_comes(|step| matches!(step, Step::Close { .. }), 60);
+    another_comes(|step| matches!(step, Step::Snapshot { .. }), 60);
+    another_comes(|step| matches!(step, Step::Terminate(_)), 60);
+    another_comes(|step| matches!(step, Step::DeleteVolume(_)), 60);
 }
