@@ -160,7 +160,7 @@ impl Memory {
         };
         for snapshot in snapshots {
             if !self.gone.contains(snapshot.id.as_str()) {
-                match self.snapshot(&snapshot, proven) {
+                match self.snapshot(&snapshot, proven, limits) {
                     Ok(read) => seen.snapshots.push(read),
                     Err(problem) => seen.unreadable.push((snapshot.id.to_string(), problem)),
                 }
@@ -329,8 +329,16 @@ impl Memory {
         }
     }
 
-    fn snapshot(&mut self, snapshot: &Snapshot, now: BootTime) -> Result<SeenSnapshot, String> {
+    fn snapshot(
+        &mut self,
+        snapshot: &Snapshot,
+        now: BootTime,
+        limits: &Limits,
+    ) -> Result<SeenSnapshot, String> {
         let read = tags::read_snapshot(&snapshot.tags).map_err(|problem| problem.to_string())?;
+        let made = self.snapshots.get(&snapshot.id).map(|(_, at)| *at);
+        let first_seen = self.since(&format!("{} at all", snapshot.id), String::new(), now);
+        let known = made.map_or(first_seen, |made| made.min(first_seen));
         let word = format!("{:?}", snapshot.state);
         Ok(SeenSnapshot {
             id: snapshot.id.clone(),
@@ -343,6 +351,7 @@ impl Memory {
             uuid: read.uuid,
             number: read.number,
             since: self.since(snapshot.id.as_str(), word, now),
+            is_everywhere: now >= known + limits.settle,
         })
     }
 

@@ -236,6 +236,9 @@ pub struct SeenSnapshot {
     pub number: u32,
     /// Since when its state is as it is.
     pub since: BootTime,
+    /// Whether it is known for long enough to be in every list that anybody reads now: before that
+    /// somebody may see its volume gone, and not see it.
+    pub is_everywhere: bool,
 }
 
 impl Observed {

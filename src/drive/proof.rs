@@ -145,6 +145,8 @@ impl Spent {
             .snapshots_of(&volume.id)
             .filter(|snapshot| saves(snapshot, volume))
             .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            // Whoever reads an old list must not see the volume gone and nothing in its place.
+            .filter(|snapshot| snapshot.is_everywhere)
             .find(|snapshot| {
                 let verdict = seen.me.verdicts.get(&snapshot.id);
                 verdict.is_some_and(Verdict::allows)

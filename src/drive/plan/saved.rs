@@ -284,13 +284,17 @@ impl<'a> Ending<'a> {
             .filter(|snapshot| saves(snapshot, volume))
             .collect();
         let by = |state| saving.iter().find(|snapshot| snapshot.state == state);
-        if by(SnapshotState::Completed).is_some() {
-            // Saved: what is left is a look at what was saved, and that its instance lets go.
+        if let Some(snapshot) = by(SnapshotState::Completed) {
+            // Saved: what is left is a look at what was saved, that its instance lets go, and that
+            // nobody's lists are without it.
             if let Some(next) = verify::verify(self.view, volume) {
                 self.take(next);
             }
             if let Some(next) = odd::release(self.view, volume) {
                 self.take(next);
+            }
+            if !snapshot.is_everywhere {
+                self.take(self.view.settle());
             }
             return;
         }

@@ -169,6 +169,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         uuid: None,
         number: 0,
         since: at(0),
+        is_everywhere: true,
     }
 }
 

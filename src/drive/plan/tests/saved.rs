@@ -355,3 +355,18 @@ fn a_host_that_may_have_restarted_before_it_closed_leaves_no_clean_drive() {
     };
     assert_eq!(kind, SnapshotKind::Crashed);
 }
+
+#[test]
+fn a_volume_stays_until_its_snapshot_is_in_everybodys_lists() {
+    let mut seen = Observed {
+        volumes: vec![volume(1, 4, 5)],
+        snapshots: vec![SeenSnapshot {
+            is_everywhere: false,
+            ..snapshot(1, 1, 5)
+        }],
+        ..nothing()
+    };
+    assert_eq!(words(&saved(&seen)), "wait: Settle");
+    seen.snapshots[0].is_everywhere = true;
+    assert_eq!(words(&saved(&seen)), "delete vol-1");
+}
