@@ -70,6 +70,12 @@ impl Broken {
                 seen.first = values::moment(0);
                 seen.me.announced = None;
             }
+            // Nor does it wait until everybody could see what counts as made.
+            Self::DeleteBeforeCompleted => {
+                for snapshot in &mut seen.snapshots {
+                    snapshot.is_everywhere = true;
+                }
+            }
             Self::NewestByStartTime => {
                 let mut generations: Vec<_> = seen
                     .snapshots

@@ -38,7 +38,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
         assert!(line.chars().count() <= 80, "longer than a terminal: {line}");
     }
 
-    let second = site.run(&["connect", "demo", "--", "true"]);
+    let second = site.run(&["connect", "demo", "--no-join", "--", "true"]);
     second
         .is(75)
         .says("demo is in use on i-")

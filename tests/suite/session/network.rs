@@ -137,7 +137,7 @@ fn a_network_that_stays_away_ends_the_shell_after_the_grace() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_instance_that_is_gone_is_not_waited_for() {
     let site = with_a_drive();
-    let pty = shell_that_wrote(&site, "gone");
+    let mut pty = shell_that_wrote(&site, "gone");
     kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
     let began = std::time::Instant::now();
     pty.see_within(SESSION, "the drive was not closed by its last host");
@@ -146,6 +146,8 @@ fn an_instance_that_is_gone_is_not_waited_for() {
         began.elapsed() < Duration::from_mins(1),
         "it was waited for"
     );
+    pty.see_within(SESSION, "resume on another instance?");
+    pty.type_in("n\r");
     ends(pty, &site, 255, 2);
     let things = site.drive("demo")["things"].to_string();
     assert!(things.contains("crashed"), "{things}");
