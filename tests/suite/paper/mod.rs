@@ -282,10 +282,12 @@ impl World {
     /// A user writes a note and syncs it.
     fn write(&self, instance: &str, volume: &str, note: u32) {
         let mut hidden = self.hidden();
-        let mounted = hidden
-            .hosts
-            .get(instance)
-            .and_then(|host| host.mounted.clone());
+        let host = hidden.hosts.get(instance);
+        if host.is_some_and(|host| host.closing) {
+            // Somebody who may end it has closed it since: nothing can be written, or acknowledged.
+            return;
+        }
+        let mounted = host.and_then(|host| host.mounted.clone());
         if mounted.as_deref() != Some(volume) {
             hidden
                 .broken
