@@ -145,10 +145,7 @@ fn whoever_leads_is_asked_before_others_are_ended() {
     );
     lead.type_in("\r");
     assert_eq!(lead.wait_within(SESSION), 0, "{}", lead.contents());
-    assert!(
-        lead.contents()
-            .contains("left demo: another session goes on")
-    );
+    lead.see("left demo: another session goes on");
     end(&site, "first");
     guest.end().is(0);
     site.is_saved("demo", 2);
@@ -182,7 +179,7 @@ fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
         .says("demo is saved: snap-");
     lead.end().is(255).says("the host closed the drive");
     assert_eq!(guest.wait_within(SESSION), 255, "{}", guest.contents());
-    assert!(guest.contents().contains("the host closed the drive"));
+    guest.see("the host closed the drive");
     assert!(guest.modes_are_as_before());
     let kept = site.run(&["connect", "demo", "--", "cat", "/work/by-guest"]);
     assert_eq!(kept.is(0).stdout, "42\n");
