@@ -250,7 +250,8 @@ impl Session<'_> {
             Ending::Terminated => &[143, 0],
             Ending::Killed => &[137, 0],
             Ending::Remade | Ending::CutRemaking => &[137],
-            Ending::Notice => &[255],
+            // 75 for a session that EC2 ended; 255 where the host was gone before it was heard.
+            Ending::Notice => &[75, 255],
             // It may wake up in time; else it may hear of its command's end before the host's.
             Ending::Asleep => &[137, 255, 143, 0],
             Ending::Cut => &[],
