@@ -169,9 +169,7 @@ impl SshHosts {
     ) -> anyhow::Result<Timestamp> {
         let scripts = self.host(host).await?;
         // Nobody renews it any more: what is said now is the last word.
-        if let Some(link) = self.links.get_mut(&host.id) {
-            link.lease = None;
-        }
+        self.let_go(&host.id);
         let until = self.terms.clock.now() + keep;
         let tags = tags::lease(until);
         self.terms.ec2.tag(host.id.as_str(), &tags).await?;
@@ -190,11 +188,7 @@ impl SshHosts {
         lease: Duration,
     ) -> Result<(), HostError> {
         self.host(host).await?;
-        let client = Attachment {
-            role: Role::Guest,
-            line: self.line(session, owner),
-            lease,
-        };
+        let client = self.attachment(Role::Guest, session, owner, lease);
         extend(&self.terms, &host.id, lease)
             .await
             .map_err(|error| HostError::Failed(error.to_string()))?;
@@ -242,9 +236,16 @@ impl SshHosts {
         }
     }
 
-    /// This session in one line: what tells it from others, and people who it is.
-    fn line(&self, session: &SessionId, owner: &str) -> String {
-        format!("{session} {} {owner}", self.terms.clock.now())
+    /// How this session is to be attached to a host from now on.
+    fn attachment(
+        &self,
+        role: Role,
+        session: &SessionId,
+        owner: &str,
+        lease: Duration,
+    ) -> Attachment {
+        let line = format!("{session} {} {owner}", self.terms.clock.now());
+        Attachment { role, line, lease }
     }
 
     /// This session, as its hosts know it; empty before it has claimed one.
@@ -378,11 +379,7 @@ impl Hosts for SshHosts {
         lease: Duration,
     ) -> Result<(), HostError> {
         self.host(host).await?;
-        let client = Attachment {
-            role: Role::Lead,
-            line: self.line(session, owner),
-            lease,
-        };
+        let client = self.attachment(Role::Lead, session, owner, lease);
         let link = self.links.get_mut(&host.id);
         let Some(link) = link.filter(|link| !link.is_held()) else {
             return Ok(());

@@ -94,7 +94,7 @@ impl Hosts for PaperHosts {
         Contact::Reached(HostView {
             client,
             guests: 0,
-            closing: state.closing,
+            closing: state.closed_by.is_some(),
             mounted,
         })
     }
@@ -115,7 +115,7 @@ impl Hosts for PaperHosts {
                 since: "2026-01-01T00:00:00Z".into(),
             }),
             // As on a real host: one that closes takes no client any more.
-            _ if state.closing => Ok(()),
+            _ if state.closed_by.is_some() => Ok(()),
             _ => {
                 state.client = Some(self.process);
                 Ok(())
@@ -144,7 +144,7 @@ impl Hosts for PaperHosts {
         let mut hidden = self.hidden.lock().unwrap();
         let hidden = &mut *hidden;
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
-        if state.closing {
+        if state.closed_by.is_some() {
             return Err(HostError::Closing("a client asked".into()));
         }
         if !here {
@@ -207,7 +207,7 @@ impl Hosts for PaperHosts {
         let mut hidden = self.hidden.lock().unwrap();
         let hidden = &mut *hidden;
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
-        state.closing = true;
+        state.closed_by.get_or_insert(self.process);
         if let Some(volume) = state.mounted.take() {
             let uuid = hidden.contents.get(&volume).unwrap().uuid;
             self.local.write(&volume, Sheet::clean(uuid)).unwrap();

@@ -42,7 +42,8 @@ pub(crate) struct Content {
 pub(crate) struct HostState {
     /// The process that holds its client lock.
     pub(crate) client: Option<u32>,
-    pub(crate) closing: bool,
+    /// The process that closed it, for good.
+    pub(crate) closed_by: Option<u32>,
     pub(crate) mounted: Option<String>,
 }
 
@@ -248,7 +249,7 @@ impl World {
             else {
                 return Some(outcome);
             };
-            self.write(instance.id.as_str(), volume.as_str(), note);
+            self.write(process, instance.id.as_str(), volume.as_str(), note);
             for _ in 0..checkpoints {
                 let taken = reconciler.checkpoint().await.unwrap();
                 assert!(matches!(taken, Checkpoint::Taken(_)), "{taken:?}");
@@ -279,12 +280,14 @@ impl World {
         }
     }
 
-    /// A user writes a note and syncs it.
-    fn write(&self, instance: &str, volume: &str, note: u32) {
+    /// A user of `process` writes a note and syncs it.
+    fn write(&self, process: u32, instance: &str, volume: &str, note: u32) {
         let mut hidden = self.hidden();
         let host = hidden.hosts.get(instance);
-        if host.is_some_and(|host| host.closing) {
-            // Somebody who may end it has closed it since: nothing can be written, or acknowledged.
+        let closed_by = host.and_then(|host| host.closed_by);
+        if closed_by.is_some_and(|other| other != process) {
+            // Somebody else who may end it has closed it since: nothing can be written, or
+            // acknowledged.
             return;
         }
         let mounted = host.and_then(|host| host.mounted.clone());
