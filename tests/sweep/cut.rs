@@ -1,9 +1,17 @@
 //! Power cuts at seeded moments, then one more connect: what was synced is there, all comes up.
 //!
-//! Four phases of a session are cut in turn: *start*, from the attached volume to the running
+//! Five phases of a session are cut in turn: *start*, from the attached volume to the running
 //! container; *writes*, with files that nobody syncs beside the journal's (half of both on a new
-//! drive: in the middle of `mkfs`, and right after its image was loaded); *commit* of the container's layer; *close*, all of it.
-//! Every other time the laptop goes with the power; else xdrive finds out and does what it can.
+//! drive: in the middle of `mkfs`, and right after its image was loaded); *checkpoint*, amid such
+//! writes, from the sync to a snapshot under way; *commit* of the container's layer; *close*, all
+//! of it. Every other time the laptop goes with the power; else xdrive finds out and does what it
+//! can.
+//!
+//! A line counts as acknowledged if that was heard before the cut. Who writes outlives its file
+//! system by a moment here, and an `fsync(2)` that is under way then may be answered with success
+//! though nothing was written: the transaction that it waits for is neither running nor committing
+//! any more, because the journal was aborted (`jbd2_complete_transaction`, fs/jbd2/journal.c).
+//! Where the power is cut nobody is left to be told that.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +26,7 @@ use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
 use crate::pace::Pace;
 use crate::points::Passed;
-use crate::running::Running;
+use crate::running::{Ended, Running};
 use crate::site::Site;
 
 /// How many cuts make a whole sweep.
@@ -31,6 +39,7 @@ const MOMENT: Duration = Duration::from_mins(1);
 enum Phase {
     Start { is_new: bool },
     Writes { is_new: bool },
+    Checkpoint,
     Commit,
     Close,
 }
@@ -63,6 +72,7 @@ impl fmt::Display for Phase {
             Self::Start { is_new: false } => "start",
             Self::Writes { is_new: true } => "first writes",
             Self::Writes { is_new: false } => "writes",
+            Self::Checkpoint => "checkpoint",
             Self::Commit => "commit",
             Self::Close => "close",
         })
@@ -80,15 +90,17 @@ impl fmt::Display for Moment {
     }
 }
 
-const PHASES: [Phase; 8] = [
+const PHASES: [Phase; 10] = [
     Phase::Start { is_new: true },
     Phase::Writes { is_new: false },
     Phase::Commit,
     Phase::Close,
+    Phase::Checkpoint,
     Phase::Start { is_new: false },
     Phase::Writes { is_new: true },
     Phase::Commit,
     Phase::Close,
+    Phase::Checkpoint,
 ];
 
 pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
@@ -107,10 +119,7 @@ pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
     while done < CUTS && pace.goes_on() {
         pace.check()?;
         let phase = PHASES[(first + done) % PHASES.len()];
-        let is_new = matches!(
-            phase,
-            Phase::Start { is_new: true } | Phase::Writes { is_new: true }
-        );
+        let is_new = phase.is_on_a_new_drive();
         let passed = if is_new { &made } else { &used };
         let session = Session {
             phase,
@@ -152,6 +161,16 @@ fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Mo
                 by: Duration::from_micros(pace.random(30_000) as u64),
             });
         }
+        Phase::Checkpoint => {
+            let (name, within) = [
+                ("drive sync#1 during", 300_000),
+                ("CreateSnapshot#1 during", 150_000),
+            ][pace.random(2)];
+            return Ok(Moment {
+                after: After::Point(name.to_owned()),
+                by: Duration::from_micros(pace.random(within) as u64),
+            });
+        }
         Phase::Commit => ("close#1 ms.stop", "close#1 ms.commit"),
         Phase::Close => ("close#1 during", "close#1 ended"),
     };
@@ -168,27 +187,44 @@ fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Mo
     })
 }
 
+impl Phase {
+    /// Else it is on the drive that has come through all the cuts before.
+    fn is_on_a_new_drive(self) -> bool {
+        match self {
+            Self::Start { is_new } | Self::Writes { is_new } => is_new,
+            // Whose many lines nobody has to read again each time.
+            Self::Checkpoint => true,
+            Self::Commit | Self::Close => false,
+        }
+    }
+}
+
 impl Session {
     /// Begins it, cuts it off, and lets another one recover.
     fn cut(&self, site: &Site, month: &mut Month) -> anyhow::Result<String> {
         let trace = site.path("trace");
         let tag = format!("cut-{}", month.lines());
-        let last = match self.phase {
-            // More than can be written before the cut.
-            Phase::Writes { .. } => 2000,
-            _ => 3,
+        // More than can be written before the cut, where it comes amid writes.
+        let (last, flags): (u32, &[&str]) = match self.phase {
+            Phase::Writes { .. } => (2000, &[]),
+            Phase::Checkpoint => (10_000, &["--checkpoint", "15s"]),
+            _ => (3, &[]),
         };
-        let lines: Vec<_> = (1..=last).map(|line: u32| line.to_string()).collect();
+        let lines: Vec<_> = (1..=last).map(|line| line.to_string()).collect();
         let lines = lines.join(" ");
         let command = ["sh", "-c", WRITE, &tag, &lines, "busy"];
         let mut switch = Switch::new(site)?;
-        let mut client = site.start(&month.drive, &command, Some((&trace, None)))?;
+        let mut client = site.start_with(flags, &month.drive, &command, Some((&trace, None)))?;
         let came = wait_for(&self.moment, &mut client, &trace)?;
+        let stdout = client.printed();
         let found = switch.flip()?;
         if self.is_killed {
             client.kill()?;
         }
-        let ended = client.end()?;
+        let ended = Ended {
+            stdout,
+            ..client.end()?
+        };
         fs::remove_file(&trace)?;
         let read = month.recover(site, &tag, &ended)?;
         Ok(format!(

@@ -170,6 +170,7 @@ impl Session<'_> {
             .start_from("home", &self.flags(), self.drive, &command, None)?;
         let mut seen = None;
         let mut guest = None;
+        let mut heard = None;
         match self.ending {
             Ending::Exit(_) | Ending::Checkpoint => {}
             Ending::Terminated | Ending::Killed => {
@@ -191,6 +192,7 @@ impl Session<'_> {
             Ending::Cut => {
                 let mut switch = Switch::new(self.site)?;
                 seen = Some(self.wait_inside(&mut lead, 1 + pace.random(lines))?);
+                heard = Some(lead.printed());
                 switch.flip()?;
                 if pace.random(2) == 0 {
                     lead.kill()?;
@@ -230,7 +232,11 @@ impl Session<'_> {
             }
         }
         let guest = guest.map(Running::end).transpose()?;
-        let ended = lead.end()?;
+        let mut ended = lead.end()?;
+        // What an `fsync` is said to have done after the power was cut is not to be relied on.
+        if let Some(heard) = heard {
+            ended.stdout = heard;
+        }
         self.tell(&ended, guest.as_ref(), seen)
     }
 
