@@ -38,7 +38,7 @@ use crate::clock::Clock;
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
 use crate::config::Options;
 use crate::drive::event::Event;
-use crate::drive::reconcile::Pool;
+use crate::drive::reconcile::{Placement, Pool};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
@@ -245,6 +245,7 @@ impl Session {
                 options.instance_type.as_deref(),
                 options.size,
             ),
+            placement: Placement::default(),
         };
         let (tell, news) = mpsc::unbounded_channel();
         let terms = Terms {

@@ -342,6 +342,7 @@ impl Hosts for SshHosts {
             user_data,
             host_key: host_key.public,
             first_sign: FIRST_SIGN,
+            groups: Vec::new(),
         })
     }
 

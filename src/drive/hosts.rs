@@ -9,7 +9,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{Instance, VolumeId};
+use crate::ec2::{GroupId, Instance, VolumeId};
 
 use super::name::{Generation, SessionId};
 use super::superblock::Uuid;
@@ -23,6 +23,8 @@ pub struct Prepared {
     pub host_key: String,
     /// How long after its boot the host switches itself off if nobody takes it.
     pub first_sign: Duration,
+    /// The security groups that let this laptop in; none where none is needed.
+    pub groups: Vec<GroupId>,
 }
 
 /// Who holds a host.

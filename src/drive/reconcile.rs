@@ -20,7 +20,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::ec2::{self, Ec2, GibiBytes, Instance, InstanceId, Market, SnapshotId, VolumeId, Zone};
+use crate::ec2::{
+    self, Ec2, GibiBytes, Instance, InstanceId, Market, SnapshotId, SubnetId, VolumeId, Zone,
+};
 
 use super::event::Event;
 use super::hosts::{HostError, Hosts};
@@ -46,6 +48,19 @@ pub struct Wanted {
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
+    /// Where in the account's network, and with which role.
+    pub placement: Placement,
+}
+
+/// Where instances are launched, whatever pool they come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// In this subnet; none takes the default one of each zone.
+    pub subnet: Option<SubnetId>,
+    /// The subnet's zone: no pool elsewhere is of use.
+    pub zone: Option<Zone>,
+    /// The instance profile, by name or ARN, of the IAM role that instances get.
+    pub instance_profile: Option<String>,
 }
 
 /// One place to get an instance from.

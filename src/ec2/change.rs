@@ -6,16 +6,17 @@
 
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::{
-    EbsInstanceBlockDeviceSpecification, HttpTokensState, InstanceBlockDeviceMappingSpecification,
-    InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
-    InstanceMetadataOptionsRequest, InstanceType, MarketType, Placement, ResourceType,
-    ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
+    EbsInstanceBlockDeviceSpecification, HttpTokensState, IamInstanceProfileSpecification,
+    InstanceBlockDeviceMappingSpecification, InstanceInterruptionBehavior,
+    InstanceMarketOptionsRequest, InstanceMetadataEndpointState, InstanceMetadataOptionsRequest,
+    InstanceType, MarketType, Placement, ResourceType, ShutdownBehavior, SpotInstanceType,
+    SpotMarketOptions, Tag, TagSpecification, VolumeType,
 };
 
 use super::client::unless_throttled;
 use super::{
-    Ec2, Error, GibiBytes, Instance, InstanceId, Kind, Market, Snapshot, SnapshotId, Tags, Volume,
-    VolumeId, Zone, convert,
+    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Snapshot, SnapshotId,
+    SubnetId, Tags, Volume, VolumeId, Zone, convert,
 };
 
 /// What to launch.
@@ -29,6 +30,12 @@ pub struct LaunchOrder {
     pub instance_type: String,
     /// Where; none leaves it to EC2.
     pub zone: Option<Zone>,
+    /// In which subnet; none takes the default subnet of the zone.
+    pub subnet: Option<SubnetId>,
+    /// Who may reach it; none takes the VPC's default group.
+    pub groups: Vec<GroupId>,
+    /// The IAM role it gets, by its instance profile's name or ARN; none by default.
+    pub instance_profile: Option<String>,
     /// How it is paid for.
     pub market: Market,
     /// Plain user data, 16 KiB at most after encoding.
@@ -105,7 +112,13 @@ impl Ec2 {
                     .build(),
             )
             .tag_specifications(tagged(ResourceType::Instance, &order.tags))
-            .tag_specifications(tagged(ResourceType::Volume, &order.root_tags));
+            .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
+            // Whether it gets a public address is the subnet's to say.
+            .set_subnet_id(order.subnet.as_ref().map(ToString::to_string))
+            .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
+        for group in &order.groups {
+            request = request.security_group_ids(group.as_str());
+        }
         if let Some(zone) = &order.zone {
             request = request.placement(Placement::builder().availability_zone(&zone.0).build());
         }
@@ -272,6 +285,16 @@ fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
         Ok(_) => Ok(()),
         Err(error) if error.kind == Kind::NotFound => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// An instance profile, by its ARN if that is what `named` is, else by its name.
+fn profile(named: &str) -> IamInstanceProfileSpecification {
+    let profile = IamInstanceProfileSpecification::builder();
+    if named.starts_with("arn:") {
+        profile.arn(named).build()
+    } else {
+        profile.name(named).build()
     }
 }
 

@@ -55,6 +55,11 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
         launched: time(&about("launch time"), answer.launch_time())?,
         image: answer.image_id().unwrap_or_default().to_owned(),
         mappings: mappings(&about("disks"), answer.block_device_mappings())?,
+        groups: answer
+            .security_groups()
+            .iter()
+            .map(|group| self::id(&about("security group"), group.group_id()))
+            .collect::<Result<_, _>>()?,
         tags: tags(answer.tags()),
         id,
     })

@@ -23,7 +23,8 @@ pub use change::{LaunchOrder, VolumeOrder};
 pub use client::{Ec2, Endpoint, Served};
 pub use error::{Error, Kind};
 pub use model::{
-    Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
-    Snapshot, SnapshotId, SnapshotState, Tags, Volume, VolumeId, VolumeState, Zone,
+    Attachment, AttachmentState, GibiBytes, GroupId, Instance, InstanceId, InstanceState, Mapping,
+    Market, Snapshot, SnapshotId, SnapshotState, SubnetId, Tags, Volume, VolumeId, VolumeState,
+    Zone,
 };
 pub use spot::SpotStatus;

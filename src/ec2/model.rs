@@ -86,6 +86,14 @@ id!(
     /// `snap-…`, a snapshot.
     SnapshotId, "snap-", "a snapshot"
 );
+id!(
+    /// `subnet-…`, a subnet: one zone's part of a VPC.
+    SubnetId, "subnet-", "a subnet"
+);
+id!(
+    /// `sg-…`, a security group.
+    GroupId, "sg-", "a security group"
+);
 
 /// An availability zone's name, such as `us-east-1a`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,6 +152,8 @@ pub struct Instance {
     pub image: String,
     /// Its disks.
     pub mappings: Vec<Mapping>,
+    /// Its security groups.
+    pub groups: Vec<GroupId>,
     /// Its tags.
     pub tags: Tags,
 }

@@ -15,8 +15,9 @@ use super::act::may_have_happened;
 use super::{Pool, Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
-    /// Launches one instance, from the best pool that has one, in `zone` if that is given.
-    pub(super) async fn launch(&mut self, zone: Option<&Zone>) -> Result<String, RunError> {
+    /// Launches one instance, from the best pool that has one, in the zone that a volume has
+    /// `pinned` if one has.
+    pub(super) async fn launch(&mut self, pinned: Option<&Zone>) -> Result<String, RunError> {
         let mut last: Option<Error> = None;
         if let Some(order) = self.memory.launch.clone() {
             match Box::pin(self.send_launch(order)).await {
@@ -24,6 +25,16 @@ impl<H: Hosts> Reconciler<H> {
                 answer => return Ok(answer?),
             }
         }
+        let placement = self.wanted.placement.clone();
+        if let (Some(pinned), Some(subnet), Some(there)) =
+            (pinned, &placement.subnet, &placement.zone)
+            && pinned != there
+        {
+            return Err(RunError::Invalid(format!(
+                "the drive's volume is in {pinned}, and {subnet} is in {there}"
+            )));
+        }
+        let zone = pinned.or(placement.zone.as_ref());
         let pools: Vec<Pool> = self
             .wanted
             .pools
@@ -41,6 +52,9 @@ impl<H: Hosts> Reconciler<H> {
                 image: self.wanted.image.clone(),
                 instance_type: pool.instance_type.clone(),
                 zone: zone.cloned().or(pool.zone),
+                subnet: placement.subnet.clone(),
+                groups: prepared.groups,
+                instance_profile: placement.instance_profile.clone(),
                 market: pool.market,
                 user_data: prepared.user_data,
                 tags: tags::instance(&self.drive, who, &prepared.host_key, until),
@@ -59,12 +73,13 @@ impl<H: Hosts> Reconciler<H> {
         }
         match last {
             Some(last) => Err(RunError::NoCapacity {
-                zone: zone.cloned(),
+                zone: pinned.cloned(),
                 last,
             }),
-            None => Err(RunError::Invalid(match zone {
-                Some(zone) => format!("no pool is in {zone}, where the drive's volume is"),
-                None => "no instance type is wanted".to_owned(),
+            None => Err(RunError::Invalid(match (pinned, zone) {
+                (Some(zone), _) => format!("no pool is in {zone}, where the drive's volume is"),
+                (None, Some(zone)) => format!("no pool is in {zone}, where the subnet is"),
+                (None, None) => "no instance type is wanted".to_owned(),
             })),
         }
     }

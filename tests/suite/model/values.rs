@@ -118,6 +118,7 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         launched: stamp(id),
         image: "ami-1".to_owned(),
         mappings: record.disk.map(mapping).into_iter().collect(),
+        groups: Vec::new(),
         tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0)),
     }
 }

@@ -70,6 +70,7 @@ impl Hosts for PaperHosts {
             user_data: b"#!/bin/sh\n".to_vec(),
             host_key: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPaper".into(),
             first_sign: Duration::from_mins(30),
+            groups: Vec::new(),
         })
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::reconcile::{Checkpoint, Pool};
+use xdrive::drive::reconcile::{Checkpoint, Placement, Pool};
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
 use xdrive::ec2::{Ec2, Endpoint, InstanceState, Market, SnapshotState, VolumeState};
@@ -417,5 +417,6 @@ fn wanted() -> Wanted {
         size: 2,
         lease: std::time::Duration::from_mins(15),
         settings: Settings::default(),
+        placement: Placement::default(),
     }
 }
