@@ -23,7 +23,8 @@ Exit codes:
    75  not now: the drive is in use, no capacity, the save is unfinished, or EC2 took the
        instance back and the session did not go on elsewhere
    76  stuck: nothing was destroyed, a person has to choose
-   77  not allowed: --local needs root, another caller's drive --shared
+   77  not allowed: credentials or a right are missing, --local needs root, another caller's
+       drive --shared
    78  a configuration, key or state file cannot be used as it is
   129  ended by a closed terminal, after saving; 143: ended by SIGTERM
   130  ended by Ctrl-C; undone or saved
@@ -46,6 +47,14 @@ pub struct Cli {
     /// Where the EC2 in a folder keeps its state [default: ~/.local/share/xdrive/local].
     #[arg(long, global = true, value_name = "DIR", env = "XDRIVE_LOCAL_DIR")]
     pub local_dir: Option<PathBuf>,
+
+    /// The AWS profile whose credentials and region are used [default: `AWS_PROFILE`].
+    #[arg(long, global = true, value_name = "PROFILE", conflicts_with = "local")]
+    pub profile: Option<String>,
+
+    /// The AWS region, such as us-east-1 [default: the environment's, else the profile's].
+    #[arg(long, global = true, value_name = "REGION", conflicts_with = "local")]
+    pub region: Option<String>,
 
     /// What to do.
     #[command(subcommand)]

@@ -1,9 +1,11 @@
-//! Which EC2 a command works on, and as whom.
+//! Which EC2 a command works on, and as whom: an account's, or the one in a folder behind
+//! `--local`.
 //!
-//! Today that is the EC2 in a folder behind `--local`. What differs between clouds beyond the
-//! endpoint (how long lists lag, what is launched by default, the default image) stands here, so
-//! that `connect`, `list` and `stop` need not know which one it is.
+//! What differs between the two beyond the endpoint (how long lists lag, what there must be before
+//! a launch, the default image) stands here, so that `connect`, `list` and `stop` need not know
+//! which one it is.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -12,8 +14,9 @@ use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::tags::Identity;
 use crate::drive::{Limits, SessionId};
-use crate::ec2::{Ec2, Endpoint};
+use crate::ec2::{Account, AccountError, Ec2};
 use crate::failure::{Exit, Failure};
+use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
@@ -28,6 +31,19 @@ pub const INSTANCE_TYPE: &str = "t3.medium";
 /// A new drive's size in GiB when nobody says otherwise.
 pub const SIZE: u32 = 8;
 
+/// The image of new drives on AWS when nobody says otherwise: Python and `JupyterLab`, for both
+/// architectures, kept by the Jupyter project.
+const IMAGE: &str = "quay.io/jupyter/minimal-notebook";
+
+/// Which EC2 a user names.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// The one in a folder.
+    Local,
+    /// An account's.
+    Account(Account),
+}
+
 /// An EC2 to work on.
 #[derive(Debug, Clone)]
 pub struct Cloud {
@@ -41,48 +57,51 @@ pub struct Cloud {
     pub limits: Limits,
     /// Where the EC2 in a folder has its machine image, if its instances are real.
     machine: Option<PathBuf>,
-    /// The image archive that new drives are made from when nobody says otherwise.
-    pub image: PathBuf,
+    /// The image that new drives are made from when nobody says otherwise, as `--image` names it.
+    pub image: String,
 }
 
 impl Cloud {
-    /// Opens the EC2 that `--local` asks for.
-    pub async fn open(local: bool, paths: &Paths) -> Result<Self, Failure> {
-        if !local {
-            return Err(Failure::new(
-                Exit::Usage,
-                anyhow!("this version of xdrive cannot launch on AWS yet"),
-            )
-            .hint("use the EC2 in a folder on this computer: xdrive --local …"));
+    /// Opens the EC2 that the user names.
+    pub async fn open(which: &Which, paths: &Paths) -> Result<Self, Failure> {
+        let command = which.command(paths);
+        match which {
+            Which::Local => {
+                let folder = open_local(paths)?;
+                let limits = Limits::local(folder.delays().settle());
+                let machine = paths.local_cache.join("machine");
+                Ok(Self {
+                    command,
+                    machine: is_real(paths)?.then_some(machine),
+                    ..Self::of(Ec2::local(&folder), limits, folder.clock(), paths)
+                })
+            }
+            Which::Account(account) => {
+                let clock = Clock::system();
+                let ec2 = Ec2::of_account(account, clock.clone()).await;
+                let ec2 = ec2.map_err(|error| unusable_account(&error, account, &command))?;
+                Ok(Self {
+                    command,
+                    image: IMAGE.to_owned(),
+                    ..Self::of(ec2, Limits::aws(), &clock, paths)
+                })
+            }
         }
-        let folder = open_local(paths)?;
-        let real = is_real(paths)?;
-        let limits = Limits::local(folder.delays().settle());
-        let clock = folder.clock().clone();
-        let mut cloud = Self::at(Endpoint::Local(folder), limits, clock, paths).await?;
-        cloud.command = paths.command(local);
-        cloud.machine = real.then(|| paths.local_cache.join("machine"));
-        Ok(cloud)
     }
 
-    /// Opens the EC2 at `endpoint`, whose waiting times are `limits` by its `clock`.
-    pub async fn at(
-        endpoint: Endpoint,
-        limits: Limits,
-        clock: Clock,
-        paths: &Paths,
-    ) -> Result<Self, Failure> {
-        let ec2 = Ec2::connect(endpoint)
-            .await
-            .map_err(|error| Failure::new(Exit::Failed, error))?;
-        Ok(Self {
+    /// Works on `ec2`, whose waiting times are `limits` by `clock`; new drives are made from the
+    /// image that was built on this computer.
+    #[must_use]
+    pub fn of(ec2: Ec2, limits: Limits, clock: &Clock, paths: &Paths) -> Self {
+        let image = paths.local_cache.join("jupyter.tar");
+        Self {
             ec2,
-            command: paths.command(false),
+            command: "xdrive".to_owned(),
             machine: None,
-            clock,
+            clock: clock.clone(),
             limits,
-            image: paths.local_cache.join("jupyter.tar"),
-        })
+            image: image.to_string_lossy().into_owned(),
+        }
     }
 
     /// Makes sure that there is something to launch, where that can be told beforehand.
@@ -100,13 +119,63 @@ impl Cloud {
     /// A new session of this caller.
     pub async fn identity(&self) -> Result<Identity, Failure> {
         let session = SessionId::random().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let owner = self
-            .ec2
-            .owner()
-            .await
-            .map_err(|error| Failure::new(Exit::Failed, error))?;
+        let owner = self.ec2.owner().await?;
         Ok(Identity { session, owner })
     }
+}
+
+impl Which {
+    /// What a command begins with that goes on where this one ends, in the same environment.
+    #[must_use]
+    pub fn command(&self, paths: &Paths) -> String {
+        let mut command = "xdrive".to_owned();
+        let mut add = |flag: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                let _ = write!(command, " {flag} {}", quote(value));
+            }
+        };
+        match self {
+            Self::Local => {
+                let dir = paths.local_dir.to_string_lossy();
+                add("--local-dir", paths.local_dir_named.then_some(&*dir));
+                command.insert_str("xdrive".len(), " --local");
+            }
+            Self::Account(account) => {
+                add("--profile", account.profile.as_deref());
+                add("--region", account.region.as_deref());
+            }
+        }
+        command
+    }
+}
+
+/// Why no call can be made for `account`, and what helps.
+fn unusable_account(error: &AccountError, account: &Account, command: &str) -> Failure {
+    const WITHOUT: &str = "xdrive --local needs no account";
+    let profile = match &account.profile {
+        Some(profile) => format!(" --profile {}", quote(profile)),
+        None => String::new(),
+    };
+    let hint = match error {
+        AccountError::NoRegion => {
+            format!("{command} --region us-east-1 …, AWS_REGION, or `aws configure{profile}`")
+        }
+        AccountError::NoCredentials => format!(
+            "`aws configure{profile}` or `aws sso login{profile}` makes some; --profile takes \
+             another profile's; {WITHOUT}"
+        ),
+        AccountError::Unusable(why) if why.to_lowercase().contains("sso") => {
+            format!("`aws sso login{profile}` renews them; {WITHOUT}")
+        }
+        AccountError::Unusable(_) => format!(
+            "`aws sts get-caller-identity{profile}` finds them in the same places; {WITHOUT}"
+        ),
+    };
+    let exit = match error {
+        AccountError::NoRegion => Exit::Config,
+        _ => Exit::Denied,
+    };
+    Failure::new(exit, error.clone()).hint(hint)
 }
 
 /// The EC2 in a folder, after making sure that this computer can run one (paper runs anywhere).

@@ -4,7 +4,6 @@
 //! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
 //! can be made again, and the EC2 in a folder is another computer's stand-in.
 
-use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,7 +17,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::failure::{Exit, Failure};
-use crate::host::quote::quote;
 
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
@@ -37,7 +35,7 @@ pub struct Paths {
     /// The state of the EC2 in a folder.
     pub local_dir: PathBuf,
     /// Whether `local_dir` was named on the command line.
-    local_dir_named: bool,
+    pub local_dir_named: bool,
     /// The trees and images of the EC2 in a folder, shared by all its state directories.
     pub local_cache: PathBuf,
 }
@@ -126,20 +124,6 @@ impl Paths {
             local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
         })
-    }
-
-    /// What a command begins with that goes on where this one ends, in the same environment.
-    #[must_use]
-    pub fn command(&self, local: bool) -> String {
-        let mut command = "xdrive".to_owned();
-        if local {
-            command.push_str(" --local");
-        }
-        if self.local_dir_named {
-            let dir = quote(&self.local_dir.to_string_lossy());
-            let _ = write!(command, " --local-dir {dir}");
-        }
-        command
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::drive::DriveName;
+use crate::ec2::{self, Kind};
 
 /// Why xdrive itself ended without doing what was asked; the number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,55 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::new(Exit::Failed, error)
+    }
+}
+
+impl From<ec2::Error> for Failure {
+    fn from(error: ec2::Error) -> Self {
+        let exit = match error.kind {
+            Kind::Credentials | Kind::Denied => Exit::Denied,
+            Kind::Capacity | Kind::SpotUnavailable | Kind::Quota | Kind::Throttled => {
+                Exit::TryAgain
+            }
+            _ => Exit::Failed,
+        };
+        let hint = advice(&error);
+        Self {
+            exit,
+            error: error.into(),
+            hint: hint.map(str::to_owned),
+        }
+    }
+}
+
+/// What helps where AWS says no.
+fn advice(error: &ec2::Error) -> Option<&'static str> {
+    match (error.kind, error.code.as_str()) {
+        (_, "ExpiredToken" | "ExpiredTokenException") => {
+            Some("the credentials are out of date: `aws sso login` or `aws login` renews them")
+        }
+        (
+            _,
+            "RequestExpired"
+            | "SignatureDoesNotMatch"
+            | "InvalidSignatureException"
+            | "RequestTimeTooSkewed",
+        ) => Some("is this computer's clock right, and the secret key whole?"),
+        (Kind::Credentials, _) => Some(
+            "AWS does not know these credentials; `aws sts get-caller-identity` tells whose they \
+             are",
+        ),
+        (Kind::Denied, _) => Some("whoever administers the account can allow this call"),
+        (Kind::Quota, _) => Some(
+            "the account has no room for more: Service Quotas in the AWS console raises it; \
+             `xdrive list` shows what is up",
+        ),
+        (Kind::Throttled, _) => Some("too many calls at once: try again in a minute"),
+        (Kind::Ambiguous, "") => Some(
+            "is the network up, the region's name right, and no proxy in the way (HTTPS_PROXY, \
+             NO_PROXY)?",
+        ),
+        _ => None,
     }
 }
 

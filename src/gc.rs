@@ -49,10 +49,9 @@ struct Account {
 
 /// Tidies up; the answer is the exit code: that of the worst that is left unfinished, else 0.
 pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, anyhow::Error::new(error));
     let report = Report::stderr();
     let owner = cloud.identity().await?.owner;
-    let (instances, volumes, snapshots) = cloud.ec2.everything().await.map_err(failed)?;
+    let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
     let all = instances.iter().map(|thing| &thing.tags);
     let all = all.chain(volumes.iter().map(|thing| &thing.tags));
     let all: Vec<&Tags> = all

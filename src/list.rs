@@ -15,7 +15,7 @@ use crate::drive::tags::{self, VolumeTags};
 use crate::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::report;
 
 /// Everything of one drive that exists.
@@ -77,19 +77,19 @@ pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result
 
 /// Everything that carries any drive's name, drive by drive.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, anyhow::Error::new(error));
-    let (instances, volumes, snapshots) = cloud.ec2.everything().await.map_err(failed)?;
+    let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
     let mut drives = BTreeMap::<String, Entry>::new();
     for instance in instances {
         if instance.state == InstanceState::Terminated {
             continue;
         }
         let price = match instance.market {
+            // A price that may not be asked for is no reason to show nothing.
             Market::Spot => cloud
                 .ec2
                 .spot_price(&instance.instance_type, &instance.zone)
                 .await
-                .map_err(failed)?,
+                .unwrap_or(None),
             Market::OnDemand => None,
         };
         let line = Line::of_instance(&instance, price);

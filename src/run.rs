@@ -7,9 +7,10 @@ use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{Cli, Command, Connect, Local};
-use crate::cloud::{self, Cloud};
+use crate::cloud::{self, Cloud, Which};
 use crate::config::{Config, Options, Paths};
 use crate::connect::{self, Request};
+use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
@@ -17,27 +18,28 @@ use crate::{gc, list, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
+    let which = which(&cli);
     match cli.command {
         Command::Connect(typed) => {
             let paths = Paths::find(cli.local_dir)?;
             let request = request(typed, &paths)?;
-            request.check(&paths.command(cli.local))?;
+            request.check(&which.command(&paths))?;
             runtime()?.block_on(async {
-                let cloud = Cloud::open(cli.local, &paths).await?;
+                let cloud = Cloud::open(&which, &paths).await?;
                 connect::connect(request, cloud, key(&paths)?).await
             })
         }
         Command::Stop(typed) => {
             let paths = Paths::find(cli.local_dir)?;
             runtime()?.block_on(async {
-                let cloud = Cloud::open(cli.local, &paths).await?;
+                let cloud = Cloud::open(&which, &paths).await?;
                 connect::stop(typed.drive, typed.shared, cloud, key(&paths)?).await
             })
         }
         Command::List(typed) => {
             let paths = Paths::find(cli.local_dir)?;
             runtime()?.block_on(async {
-                let cloud = Cloud::open(cli.local, &paths).await?;
+                let cloud = Cloud::open(&which, &paths).await?;
                 list::list(&cloud, typed.drive.as_ref(), typed.json).await
             })?;
             Ok(0)
@@ -51,7 +53,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
                 json: typed.json,
             };
             runtime()?.block_on(async {
-                let cloud = Cloud::open(cli.local, &paths).await?;
+                let cloud = Cloud::open(&which, &paths).await?;
                 gc::gc(&order, &cloud, &key(&paths)?).await
             })
         }
@@ -62,6 +64,18 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "xdrive", &mut script);
             print(&String::from_utf8_lossy(&script))
         }
+    }
+}
+
+/// The EC2 that was named.
+fn which(cli: &Cli) -> Which {
+    if cli.local {
+        Which::Local
+    } else {
+        Which::Account(Account {
+            profile: cli.profile.clone(),
+            region: cli.region.clone(),
+        })
     }
 }
 

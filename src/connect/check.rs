@@ -24,10 +24,9 @@ impl Session {
         may_be: bool,
     ) -> Result<(), Failure> {
         let (ec2, drive) = (&cloud.ec2, self.drive.as_str());
-        let failed = |error| Failure::new(Exit::Failed, error);
-        let instances = ec2.instances(drive).await.map_err(failed)?;
-        let volumes = ec2.volumes(drive).await.map_err(failed)?;
-        let snapshots = ec2.snapshots(drive).await.map_err(failed)?;
+        let instances = ec2.instances(drive).await?;
+        let volumes = ec2.volumes(drive).await?;
+        let snapshots = ec2.snapshots(drive).await?;
         let live = instances.iter().filter(|instance| {
             matches!(
                 instance.state,

@@ -64,14 +64,10 @@ pub(super) fn check_image(given: &str) -> Result<(), Failure> {
 }
 
 /// The same for the image of drives whose user names none.
-pub(super) fn check_default(path: &Path) -> Result<(), Failure> {
-    match source_of(path) {
-        Ok(_) => Ok(()),
-        Err(failure) => {
-            Err(failure
-                .hint("shell/try.sh builds the image of new drives; --image names another one"))
-        }
-    }
+pub(super) fn check_default(image: &str) -> Result<(), Failure> {
+    check_image(image).map_err(|failure| {
+        failure.hint("shell/try.sh builds the image of new drives; --image names another one")
+    })
 }
 
 /// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
@@ -82,7 +78,7 @@ pub(super) async fn enter(
     (ssh, host): (&Ssh, &Host),
     mounted: &Mounted,
     options: &Options,
-    default: &Path,
+    default: &str,
     report: &Report,
 ) -> Result<(Inside, Line), Failure> {
     let image = image(host, mounted, options.image.as_deref(), default, report).await?;
@@ -319,13 +315,13 @@ async fn image(
     host: &Host,
     mounted: &Mounted,
     wanted: Option<&str>,
-    default: &Path,
+    default: &str,
     report: &Report,
 ) -> Result<Image, Failure> {
     let wish = match (wanted, &mounted.source) {
         (Some(given), _) => Wish::parse(given),
         (None, Some(_)) => return Ok(Image::Kept),
-        (None, None) => Wish::Archive(default.to_owned()),
+        (None, None) => Wish::parse(default),
     };
     let path = match wish {
         Wish::Reference(reference) => return Ok(Image::Reference(reference)),

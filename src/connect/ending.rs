@@ -91,10 +91,12 @@ impl Session {
         match saved {
             Ok(()) => Ok(code),
             // Not a failure of the command: the next run may well finish what this one could not.
-            Err(unsaved) if code == 0 && unsaved.exit == Exit::Failed => Err(Failure {
-                exit: Exit::TryAgain,
-                ..unsaved
-            }),
+            Err(unsaved) if code == 0 && matches!(unsaved.exit, Exit::Failed | Exit::Denied) => {
+                Err(Failure {
+                    exit: Exit::TryAgain,
+                    ..unsaved
+                })
+            }
             Err(unsaved) if code == 0 => Err(unsaved),
             Err(unsaved) => {
                 self.report.say(&unsaved.to_string());
@@ -201,28 +203,37 @@ impl Session {
 
     fn failed(&self, failure: RunFailure) -> Failure {
         let RunFailure { error, also, left } = failure;
-        let exit = match &error {
-            RunError::NoCapacity { .. } | RunError::Busy(_) => Exit::TryAgain,
-            RunError::Stuck(_) => Exit::Stuck,
-            RunError::Invalid(_) => Exit::Usage,
-            _ => Exit::Failed,
-        };
         if let Some(also) = also
             && let Err(also) = self.told(*also)
         {
             self.report.say(&also.to_string());
         }
-        let failure = Failure::new(exit, error);
+        let failure = of_run(error);
         if left.0.is_empty() {
             return failure;
         }
-        failure.hint(format!(
-            "{} stop {} finishes what is left:{}",
+        let advice = failure.hint.as_ref().map(|hint| format!("{hint}\n      "));
+        let hint = format!(
+            "{}{} stop {} finishes what is left:{}",
+            advice.unwrap_or_default(),
             self.command,
             self.drive,
             listed(&left)
-        ))
+        );
+        failure.hint(hint)
     }
+}
+
+/// What fails in the loop, as its user reads it.
+pub(super) fn of_run(error: RunError) -> Failure {
+    let exit = match error {
+        RunError::Ec2(error) => return error.into(),
+        RunError::NoCapacity { .. } | RunError::Busy(_) => Exit::TryAgain,
+        RunError::Stuck(_) => Exit::Stuck,
+        RunError::Invalid(_) => Exit::Usage,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
 }
 
 /// What is still billed, a line each.

@@ -62,8 +62,7 @@ impl Session {
         if request.no_join {
             return Err(self.busy(holder));
         }
-        let found = cloud.ec2.instance(&holder.instance).await;
-        let found = found.map_err(|error| Failure::new(Exit::Failed, error))?;
+        let found = cloud.ec2.instance(&holder.instance).await?;
         let Some(host) = found.map(Box::new) else {
             return Ok(Joined::Over);
         };

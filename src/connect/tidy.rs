@@ -5,11 +5,12 @@ use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::plan::{Goal, Next};
 use crate::drive::{DriveName, Outcome};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::host::UserKey;
 use crate::signals::Signal;
 
 use super::Session;
+use super::ending::of_run;
 
 /// The drive is finished, but never taken from anybody who uses it.
 const GOAL: Goal = Goal::Saved {
@@ -57,7 +58,7 @@ pub async fn tidy(
         Outcome::Saved { .. } | Outcome::Unwound => {
             if let Some(keep) = keep {
                 let gone = session.reconciler.thin(keep).await;
-                let gone = gone.map_err(|error| Failure::new(Exit::Failed, error))?;
+                let gone = gone.map_err(of_run)?;
                 tidied.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
             }
         }
@@ -72,7 +73,7 @@ pub async fn tidy(
 impl Session {
     async fn rehearse(&mut self, keep: Option<usize>) -> Result<Tidied, Failure> {
         let foreseen = self.reconciler.foresee(&GOAL, keep).await;
-        let (next, outdated) = foreseen.map_err(|error| Failure::new(Exit::Failed, error))?;
+        let (next, outdated) = foreseen.map_err(of_run)?;
         let mut failure = None;
         let (result, mut steps) = match next {
             Next::Do(steps) => (

@@ -20,6 +20,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::Error;
+use super::account::{Account, AccountError};
 use super::trace::Trace;
 use crate::clock::Clock;
 use crate::local::Local;
@@ -38,36 +39,6 @@ const THROTTLED: [Duration; 3] = [
     Duration::from_secs(2),
 ];
 
-/// Which EC2 to talk to.
-#[derive(Debug, Clone)]
-pub enum Endpoint {
-    /// The EC2 in a folder, in this process.
-    Local(Local),
-    /// One that another process serves.
-    Served(Served),
-}
-
-/// An EC2 at an address of its own, such as the one that `xdrive local serve` puts on a port.
-#[derive(Clone)]
-pub struct Served {
-    /// Where, such as `http://127.0.0.1:43125`.
-    pub url: String,
-    /// Its region's name.
-    pub region: String,
-    /// Whose key requests are signed with.
-    pub access_key_id: String,
-    /// The key's secret half.
-    pub secret_access_key: String,
-    /// Its time.
-    pub clock: Clock,
-}
-
-impl std::fmt::Debug for Served {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Served").field(&self.url).finish()
-    }
-}
-
 /// EC2, for one caller in one region. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ec2 {
@@ -77,74 +48,51 @@ pub struct Ec2 {
     pub(super) connect: aws_sdk_ec2instanceconnect::Client,
     pub(super) clock: Clock,
     sts: aws_sdk_sts::Client,
-}
-
-impl Served {
-    /// What is answered in this process needs no address.
-    fn of(local: &Local) -> Self {
-        let key = local.credentials();
-        Self {
-            url: "http://localhost".to_owned(),
-            region: local.region().to_owned(),
-            access_key_id: key.access_key_id.clone(),
-            secret_access_key: key.secret_access_key.clone(),
-            clock: local.clock().clone(),
-        }
-    }
+    region: String,
+    is_aws: bool,
 }
 
 impl Ec2 {
-    /// Connects to `endpoint`; no call is made yet.
-    #[expect(
-        clippy::unused_async,
-        reason = "credentials of a real account are looked up asynchronously"
-    )]
-    pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
-        Ok(match endpoint {
-            Endpoint::Local(local) => {
-                let http = SharedHttpClient::new(InProcess::new(local.clone()));
-                Self::signed(&Served::of(&local), Some(http))
-            }
-            Endpoint::Served(served) => Self::signed(&served, None),
-        })
+    /// The one that the user's account is with: AWS, or what its configuration names instead. No
+    /// call to it is made yet; credentials may have to be fetched from elsewhere.
+    pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
+        let config = account.load(&clock).await?;
+        Ok(Self::configured(&config, clock))
     }
 
-    /// As [`Ec2::connect`], with every request going through `http`: a test's way to lose answers.
-    #[expect(
-        clippy::unused_async,
-        reason = "credentials of a real account are looked up asynchronously"
-    )]
-    pub async fn connect_through(
-        endpoint: Endpoint,
-        http: SharedHttpClient,
-    ) -> Result<Self, Error> {
-        Ok(match endpoint {
-            Endpoint::Local(local) => Self::signed(&Served::of(&local), Some(http)),
-            Endpoint::Served(served) => Self::signed(&served, Some(http)),
-        })
+    /// The EC2 in a folder, in this process.
+    #[must_use]
+    pub fn local(local: &Local) -> Self {
+        let http = SharedHttpClient::new(InProcess::new(local.clone()));
+        Self::local_through(local, http)
     }
 
+    /// The same with every request going through `http`: a test's way to lose answers.
+    ///
     /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason
-    /// for `--local` to fail. Without `http` requests go over the network.
-    fn signed(served: &Served, http: Option<SharedHttpClient>) -> Self {
-        let mut config = SdkConfig::builder()
+    /// for `--local` to fail.
+    #[must_use]
+    pub fn local_through(local: &Local, http: SharedHttpClient) -> Self {
+        let key = local.credentials();
+        let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(served.region.clone()))
-            .endpoint_url(&served.url)
+            .region(Region::new(local.region().to_owned()))
+            .endpoint_url("http://localhost")
             .credentials_provider(SharedCredentialsProvider::new(Credentials::from_keys(
-                &served.access_key_id,
-                &served.secret_access_key,
+                &key.access_key_id,
+                &key.secret_access_key,
                 None,
             )))
             .sleep_impl(TokioSleep::new())
-            .time_source(SigningTime(served.clock.clone()))
+            .time_source(SigningTime(local.clock().clone()))
+            .http_client(http)
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT)
                     .build(),
-            );
-        config.set_http_client(http);
-        Self::configured(&config.build(), served.clock.clone())
+            )
+            .build();
+        Self::configured(&config, local.clock().clone())
     }
 
     fn configured(config: &SdkConfig, clock: Clock) -> Self {
@@ -181,7 +129,22 @@ impl Ec2 {
                     .build(),
             ),
             clock,
+            region: config.region().map_or_else(String::new, Region::to_string),
+            is_aws: config.endpoint_url().is_none(),
         }
+    }
+
+    /// The region, such as `us-east-1`.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// Whether AWS itself answers, and not what an `AWS_ENDPOINT_URL` or `--local` put in its
+    /// place.
+    #[must_use]
+    pub fn is_aws(&self) -> bool {
+        self.is_aws
     }
 
     /// The caller's ARN without its session name (STS `GetCallerIdentity`).
@@ -233,7 +196,7 @@ where
 
 /// The SDK signs with xdrive's clock, so that a test's paused time is the request's too.
 #[derive(Debug)]
-struct SigningTime(Clock);
+pub(super) struct SigningTime(pub(super) Clock);
 
 impl TimeSource for SigningTime {
     fn now(&self) -> SystemTime {

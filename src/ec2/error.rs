@@ -212,7 +212,7 @@ fn kind(code: &str, status: u16) -> Kind {
 }
 
 /// Every cause, outermost first: the SDK's own `Display` says only "dispatch failure".
-fn causes(error: &(dyn StdError + 'static)) -> String {
+pub(super) fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in chain(error) {
         let words = cause.to_string();

@@ -7,6 +7,7 @@
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 
+mod account;
 mod blocks;
 mod change;
 mod client;
@@ -18,9 +19,10 @@ mod model;
 mod spot;
 mod trace;
 
+pub use account::{Account, AccountError};
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
-pub use client::{Ec2, Endpoint, Served};
+pub use client::Ec2;
 pub use error::{Error, Kind};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, GroupId, Instance, InstanceId, InstanceState, Mapping,

@@ -16,8 +16,8 @@ use xdrive::clock::Clock;
 use xdrive::cloud::{INSTANCE_TYPE, MACHINE, SIZE};
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
-    AttachmentState, Ec2, Endpoint, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
-    SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+    AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotId, SnapshotState,
+    Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
@@ -92,7 +92,7 @@ impl Parts {
     ) -> anyhow::Result<Session> {
         let began = now()?;
         let mut steps = Steps::new();
-        let ec2 = open(&self.dir, &self.plane).await?;
+        let ec2 = open(&self.dir, &self.plane)?;
         steps.end("open");
         let (instance, host_key) = Box::pin(self.launch(&ec2, drive)).await?;
         steps.end("launch");
@@ -131,7 +131,7 @@ impl Parts {
         let image = if mounted.source.is_some() {
             Image::Kept
         } else {
-            let archive = tokio::fs::File::open(&self.image).await?;
+            let archive = tokio::fs::File::open(&self.image)?;
             Image::Loaded(host.load_image("the image", archive).await?)
         };
         steps.end("image");
@@ -175,7 +175,7 @@ impl Parts {
     /// Removes the snapshots of this round, which hold a gigabyte or more.
     pub(crate) async fn forget(&self) -> anyhow::Result<()> {
         let snapshots = std::mem::take(&mut *self.lock());
-        let ec2 = open(&self.dir, &self.plane).await?;
+        let ec2 = open(&self.dir, &self.plane)?;
         for snapshot in snapshots {
             ec2.delete_snapshot(&snapshot).await?;
         }
@@ -301,9 +301,9 @@ fn plane(site: &Site, dir: &Path) -> RealPlane {
     }
 }
 
-async fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
+fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
     let options = OpenOptions::new(dir, Plane::Real(plane.clone()), Clock::system());
-    Ok(Ec2::connect(Endpoint::Local(Local::open(options)?)).await?)
+    Ok(Ec2::local(&Local::open(options)?))
 }
 
 async fn create(

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use xdrive::clock::Clock;
-use xdrive::ec2::{Ec2, Endpoint, LaunchOrder, Market, Tags, VolumeOrder, Zone};
+use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
@@ -30,13 +30,11 @@ const ZONE: &str = "us-east-1b";
 const DEVICE: &str = "/dev/sdf";
 
 impl Scene {
-    async fn new(delays: Preset) -> Self {
+    fn new(delays: Preset) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let local = open(&dir, delays);
         let line = Line::new(local.clone());
-        let ec2 = Ec2::connect_through(Endpoint::Local(local.clone()), line.client())
-            .await
-            .unwrap();
+        let ec2 = Ec2::local_through(&local, line.client());
         Self {
             _dir: dir,
             local,

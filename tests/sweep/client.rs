@@ -5,17 +5,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Parser as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use xdrive::cli::{Cli, Command};
 use xdrive::clock::Clock;
-use xdrive::cloud::Cloud;
+use xdrive::cloud::{Cloud, Which};
 use xdrive::config::Paths;
 use xdrive::connect;
 use xdrive::drive::Limits;
-use xdrive::ec2::{Endpoint, Served};
+use xdrive::ec2::{Account, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::host::UserKey;
 use xdrive::local::Delays;
@@ -78,31 +77,16 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         .build()
         .map_err(anyhow::Error::from)?;
     runtime.block_on(async {
-        let cloud = match served()? {
-            Some(served) => {
-                let limits = Limits::local(Delays::new(xdrive::local::Preset::Fast).settle());
-                let clock = served.clock.clone();
-                Cloud::at(Endpoint::Served(served), limits, clock, &paths).await?
-            }
-            None => Cloud::open(true, &paths).await?,
+        let cloud = if std::env::var_os("AWS_ENDPOINT_URL").is_some() {
+            let limits = Limits::local(Delays::new(xdrive::local::Preset::Fast).settle());
+            let clock = Clock::system();
+            let ec2 = Ec2::of_account(&Account::default(), clock.clone()).await;
+            Cloud::of(ec2.map_err(anyhow::Error::from)?, limits, &clock, &paths)
+        } else {
+            Cloud::open(&Which::Local, &paths).await?
         };
         let key = UserKey::open_or_create(&paths.key)
             .map_err(|error| Failure::new(Exit::Config, error))?;
         connect::connect(request, cloud, key).await
     })
-}
-
-/// The EC2 that the environment points at, as `xdrive local env` prints it.
-fn served() -> anyhow::Result<Option<Served>> {
-    let Ok(url) = std::env::var("AWS_ENDPOINT_URL") else {
-        return Ok(None);
-    };
-    let named = |name| std::env::var(name).with_context(|| format!("{name} is not set"));
-    Ok(Some(Served {
-        url,
-        region: named("AWS_REGION")?,
-        access_key_id: named("AWS_ACCESS_KEY_ID")?,
-        secret_access_key: named("AWS_SECRET_ACCESS_KEY")?,
-        clock: Clock::system(),
-    }))
 }

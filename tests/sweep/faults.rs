@@ -140,7 +140,7 @@ impl Scene {
             .start_paused(true)
             .build()?;
         let (world, told) = runtime.block_on(async {
-            let world = World::new(stale).await;
+            let world = World::new(stale);
             match past {
                 Past::New => {}
                 Past::Saved => {
@@ -151,11 +151,7 @@ impl Scene {
                     world.cut_power().await;
                 }
             }
-            let told = world
-                .copy()
-                .await
-                .run(Ask::Session(2), Trouble::default())
-                .await;
+            let told = world.copy().run(Ask::Session(2), Trouble::default()).await;
             (world, told)
         });
         ensure!(is_saved(&told), "{past:?}, undisturbed: {told:#?}");
@@ -172,7 +168,7 @@ impl Scene {
     /// Runs one case: whether the session saved by itself; an error if a promise was broken.
     fn run(&self, calls: Calls, number: usize, fault: Fault) -> Result<bool, String> {
         self.runtime.block_on(async {
-            let world = self.world.copy().await;
+            let world = self.world.copy();
             let trouble = Trouble {
                 fault: Some((calls, number, fault)),
                 ..Trouble::default()

@@ -26,7 +26,7 @@ enum Past {
 const PASTS: [Past; 4] = [Past::New, Past::Saved, Past::Alive, Past::Crashed];
 
 async fn world(past: Past, stale: Staleness) -> World {
-    let world = World::new(stale).await;
+    let world = World::new(stale);
     match past {
         Past::New => {}
         Past::Saved => {
@@ -52,7 +52,7 @@ fn is_saved(told: &Told) -> bool {
 
 /// Runs a session in trouble, then a next run; afterwards everything must be well.
 async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
-    let world = past.copy().await;
+    let world = past.copy();
     let told = world.run(Ask::Session(2), trouble.clone()).await;
     let unsaid = world.unsaid(&told).await;
     let after = world.run(next.clone(), Trouble::default()).await;
@@ -67,7 +67,7 @@ async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
 
 /// A session to which nothing happens.
 async fn undisturbed(past: &World) -> Told {
-    let world = past.copy().await;
+    let world = past.copy();
     let told = world.run(Ask::Session(2), Trouble::default()).await;
     assert!(is_saved(&told), "{told:#?}");
     assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");

@@ -10,7 +10,7 @@ use crate::paper::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
 
 /// Two sessions, the second so many milliseconds after the first.
 async fn race(past: &World, later: u64) -> [Told; 2] {
-    let world = past.copy().await;
+    let world = past.copy();
     let second = async {
         tokio::time::sleep(Duration::from_millis(later)).await;
         world.run(Ask::Session(3), Trouble::default()).await
@@ -66,7 +66,7 @@ async fn a_stop_from_elsewhere_meets_a_session_at_any_moment() {
     for past in PASTS {
         let past = world(past, FRESH).await;
         for later in [0, 20, 60, 100, 150, 220, 300] {
-            let world = past.copy().await;
+            let world = past.copy();
             let stop = async {
                 tokio::time::sleep(Duration::from_millis(later)).await;
                 world.run(Ask::Stop, Trouble::default()).await

@@ -20,7 +20,7 @@ use xdrive::clock::Clock;
 use xdrive::drive::reconcile::{Checkpoint, Placement, Pool};
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
-use xdrive::ec2::{Ec2, Endpoint, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
@@ -125,13 +125,13 @@ pub(crate) enum Ask {
 }
 
 impl World {
-    pub(crate) async fn new(stale: Staleness) -> Self {
+    pub(crate) fn new(stale: Staleness) -> Self {
         let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
-        Self::open(folder(), stale, clock, Hidden::default()).await
+        Self::open(folder(), stale, clock, Hidden::default())
     }
 
     /// A world of its own that has the same past.
-    pub(crate) async fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let dir = folder();
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
             let entry = entry.unwrap();
@@ -140,12 +140,12 @@ impl World {
             }
         }
         let hidden = self.hidden().clone();
-        let copy = Self::open(dir, self.stale, self.clock.clone(), hidden).await;
+        let copy = Self::open(dir, self.stale, self.clock.clone(), hidden);
         *copy.processes.borrow_mut() = *self.processes.borrow();
         copy
     }
 
-    async fn open(dir: tempfile::TempDir, stale: Staleness, clock: Clock, hidden: Hidden) -> Self {
+    fn open(dir: tempfile::TempDir, stale: Staleness, clock: Clock, hidden: Hidden) -> Self {
         let open = |stale: Staleness| {
             let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
             options.settings = LocalSettings {
@@ -156,7 +156,7 @@ impl World {
             Local::open(options).unwrap()
         };
         let local = open(stale);
-        let truth = Ec2::connect(Endpoint::Local(open(FRESH))).await.unwrap();
+        let truth = Ec2::local(&open(FRESH));
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
         let settle = Duration::from_millis(stale.lists + 20);
         let limits = Limits {
@@ -193,9 +193,7 @@ impl World {
         };
         let wire = Wire::new(self, trouble.fault);
         let http = SharedHttpClient::new(wire.clone());
-        let ec2 = Ec2::connect_through(Endpoint::Local(self.local.clone()), http)
-            .await
-            .unwrap();
+        let ec2 = Ec2::local_through(&self.local, http);
         let events = Rc::new(RefCell::new(Vec::new()));
         let (interrupts, mut heard) = watch::channel(0);
         let written = Rc::clone(&events);

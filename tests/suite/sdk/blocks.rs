@@ -43,7 +43,7 @@ async fn completed(scene: &Scene, volume: &VolumeId) -> SnapshotId {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
-    let scene = Scene::new(Preset::Aws).await;
+    let scene = Scene::new(Preset::Aws);
     let volume = volume(&scene).await;
     let mounted = Sheet::mounted(UUID);
     scene.local.write(volume.as_str(), mounted.clone()).unwrap();
@@ -65,7 +65,7 @@ async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_never_written_is_not_there() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let volume = volume(&scene).await;
     let empty = completed(&scene, &volume).await;
     assert_eq!(scene.ec2.snapshot_block(&empty, 0).await.unwrap(), None);
@@ -78,7 +78,7 @@ async fn what_was_never_written_is_not_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_is_not_whole_or_not_there_says_which() {
-    let scene = Scene::new(Preset::Aws).await;
+    let scene = Scene::new(Preset::Aws);
     let volume = volume(&scene).await;
     let id = pending(&scene, &volume).await;
     let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
@@ -96,7 +96,7 @@ async fn a_snapshot_that_is_not_whole_or_not_there_says_which() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_ask_is_told_so_at_once() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let volume = volume(&scene).await;
     let id = completed(&scene, &volume).await;
     let denied = Fault::new("ListSnapshotBlocks", 403, "AccessDeniedException", "no");
@@ -110,7 +110,7 @@ async fn whoever_may_not_ask_is_told_so_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_of_the_service_are_waited_out() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let volume = volume(&scene).await;
     scene
         .local
@@ -127,7 +127,7 @@ async fn failures_of_the_service_are_waited_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_block_that_was_changed_on_its_way_is_not_believed() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let volume = volume(&scene).await;
     scene
         .local

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use xdrive::ec2::{Ec2, Endpoint, InstanceId, Kind, SnapshotId, VolumeId};
+use xdrive::ec2::{Ec2, InstanceId, Kind, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset};
 
@@ -22,7 +22,7 @@ fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_pool_is_capacity_after_one_attempt() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     scene
         .local
         .plant(Fault::no_capacity("t3.medium", 1))
@@ -37,7 +37,7 @@ async fn an_empty_pool_is_capacity_after_one_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     scene
         .local
         .plant(Fault::throttled("RunInstances", 2))
@@ -55,7 +55,7 @@ async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
 
 #[tokio::test(start_paused = true)]
 async fn what_destroys_is_attempted_once_whatever_is_answered() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
     for (status, code, kind) in [
         (503, "RequestLimitExceeded", Kind::Throttled),
@@ -81,7 +81,7 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
     scene.ec2.terminate(&instance).await.unwrap();
     scene.ec2.delete_volume(&volume).await.unwrap();
@@ -119,7 +119,7 @@ async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let instance = scene.ec2.launch(&launch_order("a")).await.unwrap().id;
     let volume = scene
         .ec2
@@ -156,7 +156,7 @@ async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request()
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     for trouble in [
         Trouble::AnswerLost,
         Trouble::SilenceAfter,
@@ -181,7 +181,7 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_arrives_is_ambiguous_too() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     for trouble in [Trouble::Refused, Trouble::Silence] {
         scene.line.trouble("RunInstances", trouble.clone());
         let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
@@ -193,7 +193,7 @@ async fn a_call_that_never_arrives_is_ambiguous_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_never_attempted_twice() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let volume = scene
         .ec2
         .create_volume(&volume_order("v"))
@@ -215,7 +215,7 @@ async fn a_snapshot_is_never_attempted_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     scene.line.trouble("CreateVolume", Trouble::AnswerLost);
     scene.line.trouble("CreateVolume", Trouble::Silence);
     scene.ec2.create_volume(&volume_order("v")).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
 async fn many_failures_do_not_use_up_the_retries_of_others() {
     // The SDK's own budget is 500 tokens for all clients of a region, and a retry costs five.
     for _ in 0..60 {
-        let scene = Scene::new(Preset::Fast).await;
+        let scene = Scene::new(Preset::Fast);
         for _ in 0..2 {
             scene.line.trouble("DescribeVolumes", Trouble::Refused);
         }
@@ -243,7 +243,7 @@ async fn many_failures_do_not_use_up_the_retries_of_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_launch_does_without_the_shutdown_behaviour_where_it_is_refused() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let mut fault = Fault::new("RunInstances", 400, "InvalidParameterCombination", "no");
     fault.matching.insert(
         "InstanceInitiatedShutdownBehavior".to_owned(),
@@ -257,13 +257,10 @@ async fn a_launch_does_without_the_shutdown_behaviour_where_it_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_of_another_folder_is_a_matter_of_credentials() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let dir = tempfile::tempdir().unwrap();
     let other = InProcess::new(open(&dir, Preset::Fast));
-    let endpoint = Endpoint::Local(scene.local.clone());
-    let stranger = Ec2::connect_through(endpoint, SharedHttpClient::new(other))
-        .await
-        .unwrap();
+    let stranger = Ec2::local_through(&scene.local, SharedHttpClient::new(other));
     let error = stranger.volumes(DRIVE).await.unwrap_err();
     assert_eq!(
         (error.kind, error.code.as_str()),

@@ -19,7 +19,7 @@ async fn a_drive_lives_with_the_delays_of_aws() {
 }
 
 async fn a_drive_lives(delays: Preset) {
-    let scene = Scene::new(delays).await;
+    let scene = Scene::new(delays);
     let ec2 = &scene.ec2;
     let instance = Box::pin(launched(ec2)).await;
     let volume = Box::pin(attached(ec2, &instance)).await;

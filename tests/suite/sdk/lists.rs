@@ -8,14 +8,14 @@ use super::{DRIVE, Scene, ZONE, launch_order, tags, volume_order};
 
 #[tokio::test(start_paused = true)]
 async fn the_owner_is_the_caller() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let owner = scene.ec2.owner().await.unwrap();
     assert!(owner.starts_with("arn:aws:iam::"), "{owner}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_drive_sees_its_own_and_a_list_sees_all_that_is_tagged() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let mut other = volume_order("other");
     other
         .tags
@@ -46,7 +46,7 @@ async fn a_drive_sees_its_own_and_a_list_sees_all_that_is_tagged() {
 
 #[tokio::test(start_paused = true)]
 async fn tags_come_back_as_they_were_given() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let mut order = volume_order("odd");
     let odd = "<a href=\"x\">&amp; 'q' \\ * ? + % \t\r\n äöü 🦀 =&";
     order.tags.insert("odd".to_owned(), odd.to_owned());
@@ -61,7 +61,7 @@ async fn tags_come_back_as_they_were_given() {
 
 #[tokio::test(start_paused = true)]
 async fn every_page_of_a_list_is_read() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let mut order: Vec<(String, String)> = vec![
         ("ImageId".into(), launch_order("").image),
         ("InstanceType".into(), "t3.micro".into()),
@@ -86,7 +86,7 @@ async fn every_page_of_a_list_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn spot_has_a_price_where_the_type_is_sold() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let zone = Zone(ZONE.to_owned());
     let price = scene.ec2.spot_price("t3.medium", &zone).await.unwrap();
     assert!(
@@ -101,7 +101,7 @@ async fn spot_has_a_price_where_the_type_is_sold() {
 
 #[tokio::test(start_paused = true)]
 async fn a_console_can_be_read() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let launched = scene.ec2.launch(&launch_order("console")).await.unwrap();
     let console = scene.ec2.console(&launched.id).await.unwrap();
     assert_eq!(console, "", "paper has nothing to say");

@@ -9,7 +9,7 @@ use super::{Scene, launch_order, until};
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
-    let scene = Scene::new(Preset::Aws).await;
+    let scene = Scene::new(Preset::Aws);
     let ec2 = &scene.ec2;
     let instance = ec2.launch(&launch_order("spot")).await.unwrap().id;
     let status = until("its spot request", async || {
@@ -43,7 +43,7 @@ async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
-    let scene = Scene::new(Preset::Fast).await;
+    let scene = Scene::new(Preset::Fast);
     let ec2 = &scene.ec2;
     let spot = ec2.launch(&launch_order("spot")).await.unwrap().id;
     let order = LaunchOrder {

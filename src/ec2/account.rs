@@ -1,0 +1,90 @@
+//! The user's account: credentials, region and endpoint, found where every AWS tool finds them.
+//!
+//! That is the SDK's own chain: `AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL` and the other
+//! variables of the environment, then `~/.aws/config` and `~/.aws/credentials`, web identity,
+//! containers, and an instance's role (AWS SDKs and tools reference guide, *Standardized credential
+//! providers*). What is missing is found out before the first call, so that it can be said in
+//! xdrive's words.
+
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::ProvideCredentials as _;
+use aws_credential_types::provider::error::CredentialsError;
+
+use super::client::SigningTime;
+use super::error::causes;
+use crate::clock::Clock;
+
+/// How long a connection may take to come up.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long one attempt of a call may take, answer and all. AWS answers within seconds; whoever
+/// has waited this long has lost the network.
+const ATTEMPT: Duration = Duration::from_mins(1);
+
+/// How an account is named: what is none here is the environment's, then the profile's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// A profile of `~/.aws/config`.
+    pub profile: Option<String>,
+    /// A region, such as `us-east-1`.
+    pub region: Option<String>,
+}
+
+/// Why no call can be made for an account.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccountError {
+    /// Nobody says which region.
+    #[error("no AWS region is set")]
+    NoRegion,
+    /// Nowhere are any.
+    #[error("no AWS credentials were found")]
+    NoCredentials,
+    /// There are some, but they cannot be used; the reason.
+    #[error("the AWS credentials cannot be used: {0}")]
+    Unusable(String),
+}
+
+impl Account {
+    /// Reads configuration and credentials. Credentials that have to be fetched (an assumed role,
+    /// SSO) are fetched now.
+    pub(super) async fn load(&self, clock: &Clock) -> Result<SdkConfig, AccountError> {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .time_source(SigningTime(clock.clone()))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(CONNECT)
+                    .operation_attempt_timeout(ATTEMPT)
+                    .build(),
+            );
+        if let Some(profile) = &self.profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            return Err(AccountError::NoRegion);
+        }
+        let Some(provider) = config.credentials_provider() else {
+            return Err(AccountError::NoCredentials);
+        };
+        match provider.provide_credentials().await {
+            Ok(_) => Ok(config),
+            Err(CredentialsError::CredentialsNotLoaded(_)) => Err(AccountError::NoCredentials),
+            Err(error) => {
+                let why = causes(&error);
+                // An instance's role is what is asked for last: where there is no instance, nothing
+                // else was found either.
+                Err(if why.contains("IMDS") {
+                    AccountError::NoCredentials
+                } else {
+                    AccountError::Unusable(why)
+                })
+            }
+        }
+    }
+}
