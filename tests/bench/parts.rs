@@ -131,7 +131,7 @@ impl Parts {
         let image = if mounted.source.is_some() {
             Image::Kept
         } else {
-            let archive = tokio::fs::File::open(&self.image)?;
+            let archive = tokio::fs::File::open(&self.image).await?;
             Image::Loaded(host.load_image("the image", archive).await?)
         };
         steps.end("image");
