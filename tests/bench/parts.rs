@@ -272,7 +272,7 @@ pub(crate) async fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     if !dir.join("state.json").exists() {
         return Ok(());
     }
-    let ec2 = open(dir, &plane(site, dir)).await?;
+    let ec2 = open(dir, &plane(site, dir))?;
     let (instances, ..) = ec2.everything().await?;
     for instance in instances {
         ec2.terminate(&instance.id).await?;
