@@ -4,6 +4,9 @@
 //! after a lost answer the caller looks before it acts again. Tags travel in the create call, so
 //! that a thing is never without an owner, not even between two calls.
 
+use std::time::Duration;
+
+use aws_sdk_ec2::operation::run_instances::RunInstancesOutput;
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::{
     EbsInstanceBlockDeviceSpecification, HttpTokensState, IamInstanceProfileSpecification,
@@ -18,6 +21,18 @@ use super::{
     Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Snapshot, SnapshotId,
     SubnetId, Tags, Volume, VolumeId, Zone, convert,
 };
+
+/// The call that launches.
+const LAUNCH: &str = "RunInstances";
+
+/// Pauses before a new security group is asked for again: new ids lag by seconds (EC2 user guide,
+/// *Eventual consistency in the Amazon EC2 API*).
+const UNSEEN: [Duration; 4] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
 
 /// What to launch.
 #[derive(Debug, Clone)]
@@ -65,23 +80,27 @@ impl Ec2 {
     /// `RunInstances`: one instance, one attempt, with `IMDSv2` required at hop limit 1, shutdown
     /// behaviour `terminate`, and tags on instance, root disk and spot request in the same call.
     pub async fn launch(&self, order: &LaunchOrder) -> Result<Instance, Error> {
-        const CALL: &str = "RunInstances";
         let request = self.launch_request(order);
         let with_shutdown = request
             .clone()
             .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate);
-        let mut answer = unless_throttled(CALL, || with_shutdown.clone().send()).await;
+        let mut answer = send_launch(&with_shutdown).await;
         // No page of AWS says that the shutdown behaviour goes with one-time spot. Without it a
         // power-off inside stops the instance, which for one-time spot terminates it as well.
         if matches!(&answer, Err(error) if error.code == "InvalidParameterCombination") {
             // Another request needs another token, the same one at every repetition.
             let request = request.client_token(format!("{}-2", order.client_token));
-            answer = unless_throttled(CALL, || request.clone().send()).await;
+            answer = send_launch(&request).await;
         }
-        let answer = answer.map_err(|error| match error.kind {
+        let answer = answer.map_err(|error| match (error.kind, error.code.as_str()) {
             // What is not there is an image or a subnet that the order names: no new id that lags.
-            Kind::NotFound => Error {
+            (Kind::NotFound, _) => Error {
                 kind: Kind::Invalid,
+                ..error
+            },
+            // "No default subnet for availability zone": nothing else is missing in any order.
+            (_, "MissingInput") => Error {
+                kind: Kind::Capacity,
                 ..error
             },
             _ => error,
@@ -89,8 +108,8 @@ impl Ec2 {
         let launched = answer
             .instances()
             .first()
-            .ok_or_else(|| Error::unreadable(CALL, "no instance is in it"))?;
-        convert::instance(launched).map_err(|doubt| Error::unreadable(CALL, doubt))
+            .ok_or_else(|| Error::unreadable(LAUNCH, "no instance is in it"))?;
+        convert::instance(launched).map_err(|doubt| Error::unreadable(LAUNCH, doubt))
     }
 
     fn launch_request(&self, order: &LaunchOrder) -> RunInstancesFluentBuilder {
@@ -278,6 +297,21 @@ impl Ec2 {
     }
 }
 
+/// `RunInstances`, again while a security group made a moment ago is not seen yet: it is then
+/// turned away unread, like a throttled call.
+async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstancesOutput, Error> {
+    let mut pauses = UNSEEN.into_iter();
+    loop {
+        let answer = unless_throttled(LAUNCH, || request.clone().send()).await;
+        match (&answer, pauses.next()) {
+            (Err(error), Some(pause)) if error.code == "InvalidGroup.NotFound" => {
+                tokio::time::sleep(pause).await;
+            }
+            _ => return answer,
+        }
+    }
+}
+
 /// What is not there needs no destroying. No repetition, not even after throttling: the proof
 /// that allowed the call is good for seconds only, so the caller must look again.
 fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
@@ -298,7 +332,7 @@ fn profile(named: &str) -> IamInstanceProfileSpecification {
     }
 }
 
-fn tagged(resource: ResourceType, tags: &Tags) -> TagSpecification {
+pub(super) fn tagged(resource: ResourceType, tags: &Tags) -> TagSpecification {
     TagSpecification::builder()
         .resource_type(resource)
         .set_tags(Some(tag_list(tags)))

@@ -21,6 +21,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::Error;
 use super::account::{Account, AccountError};
+use super::https::Https;
 use super::trace::Trace;
 use crate::clock::Clock;
 use crate::local::Local;
@@ -47,6 +48,7 @@ pub struct Ec2 {
     pub(super) ebs: aws_sdk_ebs::Client,
     pub(super) connect: aws_sdk_ec2instanceconnect::Client,
     pub(super) clock: Clock,
+    pub(super) https: Https,
     sts: aws_sdk_sts::Client,
     region: String,
     is_aws: bool,
@@ -95,14 +97,16 @@ impl Ec2 {
         Self::configured(&config, local.clock().clone())
     }
 
-    fn configured(config: &SdkConfig, clock: Clock) -> Self {
+    pub(super) fn configured(config: &SdkConfig, clock: Clock) -> Self {
         // Budgets of their own: by default all clients of a process that speak to the same region
         // share one, and one that fails much would leave the others without retries.
+        let https = Https::default();
         let partition = |name| RetryPartition::custom(name).build();
         let patient = aws_sdk_ec2::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive"))
             .interceptor(Trace)
+            .interceptor(https.clone())
             .build();
         let ebs = aws_sdk_ebs::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
@@ -131,6 +135,7 @@ impl Ec2 {
             clock,
             region: config.region().map_or_else(String::new, Region::to_string),
             is_aws: config.endpoint_url().is_none(),
+            https,
         }
     }
 

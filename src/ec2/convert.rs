@@ -5,7 +5,6 @@
 //! never planned on half a picture. Nothing here makes a call.
 
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use aws_sdk_ec2::operation::create_snapshot::CreateSnapshotOutput;
@@ -16,7 +15,7 @@ use jiff::Timestamp;
 
 use super::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
-    Snapshot, SnapshotState, SpotStatus, Tags, Volume, VolumeState, Zone,
+    Snapshot, SnapshotState, SpotStatus, Subnet, Tags, Volume, VolumeState, Zone,
 };
 
 /// What is wrong with an answer.
@@ -51,7 +50,12 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             Some(sdk::InstanceLifecycleType::Spot) => Market::Spot,
             _ => Market::OnDemand,
         },
-        address: address(&about("address"), answer)?,
+        address: address(
+            &about("address"),
+            [answer.public_ip_address(), answer.private_ip_address()],
+        )?,
+        private: address(&about("private address"), [answer.private_ip_address()])?,
+        ipv6: address(&about("IPv6 address"), [answer.ipv6_address()])?,
         launched: time(&about("launch time"), answer.launch_time())?,
         image: answer.image_id().unwrap_or_default().to_owned(),
         mappings: mappings(&about("disks"), answer.block_device_mappings())?,
@@ -65,9 +69,13 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
     })
 }
 
-fn address(what: &str, answer: &sdk::Instance) -> Result<Option<IpAddr>, Doubt> {
-    // A terminated instance has neither; one in a private subnet has no public one.
-    [answer.public_ip_address(), answer.private_ip_address()]
+/// The first of `given` that there is. A terminated instance has none; one in a private subnet has
+/// no public one.
+fn address<T: FromStr, const N: usize>(
+    what: &str,
+    given: [Option<&str>; N],
+) -> Result<Option<T>, Doubt> {
+    given
         .into_iter()
         .flatten()
         .find(|address| !address.is_empty())
@@ -173,6 +181,16 @@ pub(super) fn snapshot(answer: &sdk::Snapshot) -> Result<Snapshot, Doubt> {
     })
 }
 
+pub(super) fn subnet(answer: &sdk::Subnet) -> Result<Subnet, Doubt> {
+    let id = id("a subnet's id", answer.subnet_id())?;
+    let about = |what: &str| format!("{id}'s {what}");
+    Ok(Subnet {
+        vpc: self::id(&about("VPC"), answer.vpc_id())?,
+        zone: zone(&about("zone"), answer.availability_zone())?,
+        id,
+    })
+}
+
 /// `CreateSnapshot` answers with a snapshot under another name.
 pub(super) fn created_snapshot(answer: CreateSnapshotOutput) -> Result<Snapshot, Doubt> {
     snapshot(
@@ -202,7 +220,7 @@ pub(super) fn spot_status(
     })
 }
 
-fn tags(answer: &[sdk::Tag]) -> Tags {
+pub(super) fn tags(answer: &[sdk::Tag]) -> Tags {
     answer
         .iter()
         .filter_map(|tag| {
@@ -214,7 +232,7 @@ fn tags(answer: &[sdk::Tag]) -> Tags {
         .collect()
 }
 
-fn id<T: FromStr<Err: Display>>(what: &str, given: Option<&str>) -> Result<T, Doubt> {
+pub(super) fn id<T: FromStr<Err: Display>>(what: &str, given: Option<&str>) -> Result<T, Doubt> {
     given
         .ok_or_else(|| absent(what))?
         .parse()

@@ -18,7 +18,7 @@ const PRODUCT: &str = "Linux/UNIX";
 
 /// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
 /// number EC2 may throttle or time out on large accounts.
-const PAGE: i32 = 500;
+pub(super) const PAGE: i32 = 500;
 
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
@@ -221,7 +221,7 @@ fn of_any_drive() -> Filter {
 
 /// Filter values are patterns: `*`, `?` and their escape `\` stand for themselves only when
 /// escaped (EC2 user guide, *Filtering*).
-fn literally(value: &str) -> String {
+pub(super) fn literally(value: &str) -> String {
     let mut pattern = String::with_capacity(value.len());
     for character in value.chars() {
         if matches!(character, '*' | '?' | '\\') {

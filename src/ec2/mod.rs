@@ -10,23 +10,30 @@
 mod account;
 mod blocks;
 mod change;
+mod cidr;
 mod client;
 mod connect;
 mod convert;
 mod describe;
 mod error;
+mod group;
+mod https;
 mod model;
+mod network;
 mod spot;
 mod trace;
 
 pub use account::{Account, AccountError};
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
+pub use cidr::{Cidr, InvalidCidr};
 pub use client::Ec2;
 pub use error::{Error, Kind};
+pub use group::{Group, Rule};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, GroupId, Instance, InstanceId, InstanceState, Mapping,
     Market, Snapshot, SnapshotId, SnapshotState, SubnetId, Tags, Volume, VolumeId, VolumeState,
-    Zone,
+    VpcId, Zone,
 };
+pub use network::Subnet;
 pub use spot::SpotStatus;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -91,6 +91,10 @@ id!(
     SubnetId, "subnet-", "a subnet"
 );
 id!(
+    /// `vpc-…`, a network of the account's own.
+    VpcId, "vpc-", "a VPC"
+);
+id!(
     /// `sg-…`, a security group.
     GroupId, "sg-", "a security group"
 );
@@ -146,6 +150,10 @@ pub struct Instance {
     pub market: Market,
     /// Where SSH reaches it: the public address, else the private one.
     pub address: Option<IpAddr>,
+    /// Its address within its VPC.
+    pub private: Option<IpAddr>,
+    /// Its IPv6 address, which is the same from everywhere.
+    pub ipv6: Option<Ipv6Addr>,
     /// When `RunInstances` accepted it.
     pub launched: Timestamp,
     /// The image it runs.

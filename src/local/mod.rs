@@ -87,6 +87,7 @@ struct Inner {
     clock: Clock,
     delays: Delays,
     region: String,
+    default_vpc: bool,
     credentials: Credentials,
 }
 
@@ -143,6 +144,7 @@ impl Local {
             clock,
             delays,
             region,
+            default_vpc: settings.default_vpc.unwrap_or(true),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)
@@ -172,6 +174,11 @@ impl Local {
     #[must_use]
     pub fn region(&self) -> &str {
         &self.0.region
+    }
+
+    /// Whether it has a default VPC.
+    fn has_default_vpc(&self) -> bool {
+        self.0.default_vpc
     }
 
     /// Its time.

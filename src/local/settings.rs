@@ -6,6 +6,7 @@
 //! delays = "fast"         # or "aws"
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
+//! default-vpc = true      # whether launches that name no subnet have one
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub stale_lists_ms: Option<u64>,
     /// How old the world is that reads by id show, in milliseconds; the table's by default.
     pub stale_reads_ms: Option<u64>,
+    /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
+    pub default_vpc: Option<bool>,
 }
 
 impl Settings {
@@ -76,6 +79,7 @@ impl Settings {
             delays: self.delays.or(base.delays),
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
+            default_vpc: self.default_vpc.or(base.default_vpc),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod errors;
+mod groups;
 mod life;
 mod lists;
 mod spot;
@@ -31,8 +32,22 @@ const DEVICE: &str = "/dev/sdf";
 
 impl Scene {
     fn new(delays: Preset) -> Self {
+        Self::with(Settings {
+            delays: Some(delays),
+            ..Settings::default()
+        })
+    }
+
+    fn without_default_vpc() -> Self {
+        Self::with(Settings {
+            default_vpc: Some(false),
+            ..Settings::default()
+        })
+    }
+
+    fn with(settings: Settings) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let local = open(&dir, delays);
+        let local = open(&dir, settings);
         let line = Line::new(local.clone());
         let ec2 = Ec2::local_through(&local, line.client());
         Self {
@@ -55,13 +70,10 @@ async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
     panic!("never: {what}");
 }
 
-fn open(dir: &TempDir, delays: Preset) -> Local {
+fn open(dir: &TempDir, settings: Settings) -> Local {
     let epoch = "2026-11-21T12:00:00Z".parse().unwrap();
     let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::tokio(epoch));
-    options.settings = Settings {
-        delays: Some(delays),
-        ..Settings::default()
-    };
+    options.settings = settings;
     Local::open(options).unwrap()
 }
 

@@ -1,8 +1,11 @@
 //! Security groups: records only. Here no packet is dropped for them.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 
 use super::filter::{Field, Filters};
+use super::network::no_default_vpc;
 use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such};
 use super::{Answer, Reading, tags};
@@ -16,6 +19,9 @@ use crate::local::world::World;
 pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let name = request.required("GroupName")?;
     let description = request.required("GroupDescription")?;
+    if request.text("VpcId").is_none() && !change.local.has_default_vpc() {
+        return Err(no_default_vpc());
+    }
     if let Some(vpc) = request.text("VpcId").filter(|vpc| *vpc != catalog::VPC) {
         return Err(no_such("vpc-", vpc));
     }
@@ -116,14 +122,16 @@ fn rules(request: Request<'_>) -> Result<Vec<Rule>, ApiError> {
         permissions.clear();
     }
     for permission in permissions {
-        let ranges = permission.structs("IpRanges");
-        if ranges.is_empty() {
-            return Err(missing("IpPermissions.IpRanges"));
+        let before = rules.len();
+        for (ranges, name) in [("IpRanges", "CidrIp"), ("Ipv6Ranges", "CidrIpv6")] {
+            for range in permission.structs(ranges) {
+                let cidr = range.get(name).ok_or_else(|| missing(name))?;
+                let description = range.get("Description").map(str::to_owned);
+                rules.push(rule(&permission, cidr, description)?);
+            }
         }
-        for range in ranges {
-            let cidr = range.get("CidrIp").ok_or_else(|| missing("CidrIp"))?;
-            let description = range.get("Description").map(str::to_owned);
-            rules.push(rule(&permission, cidr, description)?);
+        if rules.len() == before {
+            return Err(missing("IpPermissions.IpRanges"));
         }
     }
     Ok(rules)
@@ -166,9 +174,26 @@ fn rule(params: &Params, cidr: &str, description: Option<String>) -> Result<Rule
         }
     };
     let well_formed = cidr.split_once('/').is_some_and(|(address, bits)| {
-        address.parse::<std::net::Ipv4Addr>().is_ok()
-            && bits.parse::<u8>().is_ok_and(|bits| bits <= 32)
+        let widest = match address.parse() {
+            Ok(IpAddr::V4(_)) => 32,
+            Ok(IpAddr::V6(_)) => 128,
+            Err(_) => return false,
+        };
+        bits.parse::<u8>().is_ok_and(|bits| bits <= widest)
     });
+    let says = |text: &String| {
+        text.len() <= 255
+            && text.chars().all(|letter| {
+                letter.is_ascii_alphanumeric() || " ._-:/()#,@[]+=&;{}!$*".contains(letter)
+            })
+    };
+    if description.as_ref().is_some_and(|text| !says(text)) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "Invalid rule description. Valid descriptions are strings less than 256 characters \
+             from the following set:  a-zA-Z0-9. _-:/()#,@[]+=&;{}!$*",
+        ));
+    }
     if !well_formed {
         return Err(ApiError::client(
             "InvalidParameterValue",
@@ -183,6 +208,10 @@ fn rule(params: &Params, cidr: &str, description: Option<String>) -> Result<Rule
         cidr: cidr.to_owned(),
         description,
     })
+}
+
+fn is_ipv6(rule: &Rule) -> bool {
+    rule.cidr.contains(':')
 }
 
 fn same(one: &Rule, other: &Rule) -> bool {
@@ -268,7 +297,14 @@ fn rule_item(group: &str, rule: &Rule) -> Vec<Xml> {
         Xml::text("ipProtocol", &rule.protocol),
         Xml::text("fromPort", rule.from.unwrap_or(-1)),
         Xml::text("toPort", rule.to.unwrap_or(-1)),
-        Xml::text("cidrIpv4", &rule.cidr),
+        Xml::text(
+            if is_ipv6(rule) {
+                "cidrIpv6"
+            } else {
+                "cidrIpv4"
+            },
+            &rule.cidr,
+        ),
     ];
     item.extend(
         rule.description
@@ -292,19 +328,23 @@ fn permissions(name: &'static str, rules: &[Rule]) -> Xml {
         }
     }
     let items = grouped.into_iter().map(|(first, ranges)| {
-        let ranges = ranges.into_iter().map(|rule| {
-            let mut range = vec![Xml::text("cidrIp", &rule.cidr)];
+        let range = |rule: &Rule| {
+            let name = if is_ipv6(rule) { "cidrIpv6" } else { "cidrIp" };
+            let mut range = vec![Xml::text(name, &rule.cidr)];
             range.extend(
                 rule.description
                     .as_ref()
                     .map(|text| Xml::text("description", text)),
             );
             range
-        });
+        };
+        let (ipv6, ipv4): (Vec<&Rule>, Vec<&Rule>) =
+            ranges.into_iter().partition(|rule| is_ipv6(rule));
         let mut item = vec![Xml::text("ipProtocol", &first.protocol)];
         item.extend(first.from.map(|port| Xml::text("fromPort", port)));
         item.extend(first.to.map(|port| Xml::text("toPort", port)));
-        item.push(Xml::list("ipRanges", ranges));
+        item.push(Xml::list("ipRanges", ipv4.into_iter().map(range)));
+        item.push(Xml::list("ipv6Ranges", ipv6.into_iter().map(range)));
         item
     });
     Xml::list(name, items)
@@ -349,6 +389,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             "group-name",
             "ip-permission.cidr",
             "ip-permission.from-port",
+            "ip-permission.ipv6-cidr",
             "ip-permission.protocol",
             "ip-permission.to-port",
             "owner-id",
@@ -377,7 +418,16 @@ fn field(id: &str, group: &Group, name: &str) -> Field {
         "description" => Field::one(&group.description),
         "group-id" => Field::one(id),
         "group-name" => Field::one(&group.name),
-        "ip-permission.cidr" => Field::many(ingress().map(|rule| &rule.cidr)),
+        "ip-permission.cidr" => Field::many(
+            ingress()
+                .filter(|rule| !is_ipv6(rule))
+                .map(|rule| &rule.cidr),
+        ),
+        "ip-permission.ipv6-cidr" => Field::many(
+            ingress()
+                .filter(|rule| is_ipv6(rule))
+                .map(|rule| &rule.cidr),
+        ),
         "ip-permission.from-port" => Field::many(ingress().filter_map(|rule| rule.from)),
         "ip-permission.protocol" => Field::many(ingress().map(|rule| &rule.protocol)),
         "ip-permission.to-port" => Field::many(ingress().filter_map(|rule| rule.to)),

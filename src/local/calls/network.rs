@@ -1,4 +1,5 @@
-//! Regions, zones, and the one default VPC with a subnet in each zone.
+//! Regions, zones, and the one VPC with a subnet in each zone: the default VPC, unless it is set
+//! that there is none.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,11 @@ use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::catalog;
 use crate::local::wire::{ApiError, Xml};
+
+/// The error for a request that leaves the VPC to EC2, where none is the default one.
+pub(super) fn no_default_vpc() -> ApiError {
+    ApiError::client("VPCIdNotSpecified", "No default VPC for this user.")
+}
 
 /// `DescribeRegions`.
 pub(super) fn regions(reading: &Reading<'_>) -> Answer {
@@ -140,7 +146,8 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
             "availability-zone" | "availabilityZone" => Field::one(&zone.name),
             "availability-zone-id" => Field::one(&zone.id),
             "cidr-block" => Field::one(&zone.cidr),
-            "default-for-az" | "defaultForAz" | "map-public-ip-on-launch" => Field::one(true),
+            "default-for-az" | "defaultForAz" => Field::one(reading.inner.default_vpc),
+            "map-public-ip-on-launch" => Field::one(true),
             "owner-id" => Field::one(catalog::ACCOUNT),
             "state" => Field::one("available"),
             "subnet-id" => Field::one(&zone.subnet),
@@ -157,7 +164,7 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
                 Xml::text("availableIpAddressCount", 4091),
                 Xml::text("availabilityZone", &zone.name),
                 Xml::text("availabilityZoneId", &zone.id),
-                Xml::text("defaultForAz", true),
+                Xml::text("defaultForAz", reading.inner.default_vpc),
                 Xml::text("mapPublicIpOnLaunch", true),
                 Xml::text("ownerId", catalog::ACCOUNT),
                 Xml::node("tagSet", []),
@@ -194,7 +201,7 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
     let page = Page::new(request, "DescribeVpcs", 5, !ids.is_empty())?;
     let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
         "cidr" => Field::one(catalog::VPC_CIDR),
-        "is-default" | "isDefault" => Field::one(true),
+        "is-default" | "isDefault" => Field::one(reading.inner.default_vpc),
         "owner-id" => Field::one(catalog::ACCOUNT),
         "state" => Field::one("available"),
         "vpc-id" => Field::one(catalog::VPC),
@@ -205,7 +212,7 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
         Xml::text("state", "available"),
         Xml::text("cidrBlock", catalog::VPC_CIDR),
         Xml::text("instanceTenancy", "default"),
-        Xml::text("isDefault", true),
+        Xml::text("isDefault", reading.inner.default_vpc),
         Xml::text("ownerId", catalog::ACCOUNT),
         Xml::node("tagSet", []),
     ];

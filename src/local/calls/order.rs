@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::images;
+use super::network::no_default_vpc;
 use super::request::{Request, bad_value, flag, no_such, number, zone};
 use crate::local::catalog::{self, InstanceType, Zone};
 use crate::local::change::Change;
@@ -74,6 +75,13 @@ pub(super) fn order(
                 catalog::ARCHITECTURE
             ),
         ));
+    }
+    // There is no IAM here, and so no instance profile.
+    for name in ["Arn", "Name"] {
+        if let Some(profile) = request.text(&format!("IamInstanceProfile.{name}")) {
+            let name = format!("iamInstanceProfile.{}", name.to_lowercase());
+            return Err(bad_value(profile, &name));
+        }
     }
     let interface = interface(request)?;
     let terminates_itself = match request.text("InstanceInitiatedShutdownBehavior") {
@@ -221,6 +229,7 @@ fn pick_zone(
         return Err(bad_value(value, "tenancy"));
     }
     match (asked, subnet) {
+        (_, None) if !change.local.has_default_vpc() => Err(no_default_vpc()),
         (Some(name), None) => zone(region, name),
         (Some(name), Some(subnet)) if subnet.name != name => Err(ApiError::client(
             "InvalidParameterCombination",

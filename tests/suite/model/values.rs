@@ -115,6 +115,8 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         instance_type: "t3.medium".to_owned(),
         market: ec2::Market::Spot,
         address: Some([127, 0, 0, id].into()),
+        private: None,
+        ipv6: None,
         launched: stamp(id),
         image: "ami-1".to_owned(),
         mappings: record.disk.map(mapping).into_iter().collect(),

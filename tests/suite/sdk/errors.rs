@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use xdrive::ec2::{Ec2, InstanceId, Kind, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
-use xdrive::local::{Fault, Preset};
+use xdrive::local::{Fault, Preset, Settings};
 
 use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
 use crate::line::Trouble;
@@ -259,7 +259,7 @@ async fn a_launch_does_without_the_shutdown_behaviour_where_it_is_refused() {
 async fn a_key_of_another_folder_is_a_matter_of_credentials() {
     let scene = Scene::new(Preset::Fast);
     let dir = tempfile::tempdir().unwrap();
-    let other = InProcess::new(open(&dir, Preset::Fast));
+    let other = InProcess::new(open(&dir, Settings::default()));
     let stranger = Ec2::local_through(&scene.local, SharedHttpClient::new(other));
     let error = stranger.volumes(DRIVE).await.unwrap_err();
     assert_eq!(

@@ -1,0 +1,271 @@
+//! Security groups: who may reach an instance's port 22.
+//!
+//! Every effect may be repeated, so the patient client makes these calls: that a group or a rule is
+//! there already, or is gone already, is success. A group is told from others of its name by its
+//! tags, which travel in the create call. Rules are read from their group (`DescribeSecurityGroups`
+//! has them with their descriptions), and revoked by what they say.
+
+use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType, SecurityGroup};
+
+use super::change::tagged;
+use super::describe::{PAGE, literally};
+use super::{Cidr, Ec2, Error, GroupId, Kind, Tags, VpcId, convert};
+
+/// The port of every rule here.
+const PORT: i32 = 22;
+
+/// The tag that says whose a thing is.
+const OWNER: &str = "xdrive:owner";
+
+/// A security group with the rules that let somebody in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its id.
+    pub id: GroupId,
+    /// Its name: one of a kind in its VPC.
+    pub name: String,
+    /// Its VPC.
+    pub vpc: VpcId,
+    /// Who may reach port 22 by TCP.
+    pub rules: Vec<Rule>,
+    /// Whether it lets anything else in: a rule that this program did not make.
+    pub has_other_rules: bool,
+    /// Its tags.
+    pub tags: Tags,
+}
+
+/// A range of addresses that may reach port 22 by TCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// From where.
+    pub from: Cidr,
+    /// Why: what was said of it when it was made.
+    pub description: String,
+}
+
+impl Ec2 {
+    /// The group called `name` in `vpc`, whosever it is.
+    pub async fn group_named(&self, name: &str, vpc: &VpcId) -> Result<Option<Group>, Error> {
+        let filters = [
+            ("group-name", literally(name)),
+            ("vpc-id", vpc.as_str().to_owned()),
+        ];
+        let found = self.groups_where(&filters).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// All groups whose owner, by their tags, is `owner`.
+    pub async fn groups_of(&self, owner: &str) -> Result<Vec<Group>, Error> {
+        let name = format!("tag:{OWNER}");
+        self.groups_where(&[(&name, literally(owner))]).await
+    }
+
+    /// Those of the groups `ids` that some xdrive made.
+    pub async fn tagged_groups(&self, ids: &[GroupId]) -> Result<Vec<Group>, Error> {
+        // By filter: an id that is gone is then no error.
+        let mut found = Vec::new();
+        for id in ids {
+            let filters = [
+                ("group-id", id.as_str().to_owned()),
+                ("tag-key", OWNER.to_owned()),
+            ];
+            found.extend(self.groups_where(&filters).await?);
+        }
+        Ok(found)
+    }
+
+    async fn groups_where(&self, filters: &[(&str, String)]) -> Result<Vec<Group>, Error> {
+        const CALL: &str = "DescribeSecurityGroups";
+        let filters = filters
+            .iter()
+            .map(|(name, value)| Filter::builder().name(*name).values(value).build())
+            .collect();
+        let mut pages = self
+            .patient
+            .describe_security_groups()
+            .set_filters(Some(filters))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            for answer in page.security_groups() {
+                found.push(group(answer).map_err(|doubt| Error::unreadable(CALL, doubt))?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether any instance uses a group, whosever it is; one that is terminated does not.
+    pub async fn is_group_used(&self, group: &GroupId) -> Result<bool, Error> {
+        const CALL: &str = "DescribeInstances";
+        let states = ["pending", "running", "shutting-down", "stopping", "stopped"];
+        let filter = |name: &str| Filter::builder().name(name);
+        let mut pages = self
+            .patient
+            .describe_instances()
+            .filters(filter("instance.group-id").values(group.as_str()).build())
+            .filters(
+                filter("instance-state-name")
+                    .set_values(Some(states.map(str::to_owned).into()))
+                    .build(),
+            )
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            // A page may be empty although more follow.
+            if page
+                .reservations()
+                .iter()
+                .any(|it| !it.instances().is_empty())
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the group `name` in `vpc`, with its tags, letting nobody in; its id. `None` if there
+    /// is one of that name already.
+    pub async fn create_group(
+        &self,
+        name: &str,
+        description: &str,
+        vpc: &VpcId,
+        tags: &Tags,
+    ) -> Result<Option<GroupId>, Error> {
+        const CALL: &str = "CreateSecurityGroup";
+        let answer = self
+            .patient
+            .create_security_group()
+            .group_name(name)
+            .description(description)
+            .vpc_id(vpc.as_str())
+            .tag_specifications(tagged(ResourceType::SecurityGroup, tags))
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error));
+        match unless(answer, "InvalidGroup.Duplicate")? {
+            None => Ok(None),
+            Some(made) => convert::id("the group's id", made.group_id())
+                .map(Some)
+                .map_err(|doubt| Error::unreadable(CALL, doubt)),
+        }
+    }
+
+    /// Lets one range in, unless it is let in already. A group made a moment ago may be
+    /// [`Kind::NotFound`] yet.
+    pub async fn let_in(&self, group: &GroupId, rule: &Rule) -> Result<(), Error> {
+        let answer = self
+            .patient
+            .authorize_security_group_ingress()
+            .group_id(group.as_str())
+            .ip_permissions(permission(rule.from, Some(&rule.description)))
+            .send()
+            .await
+            .map_err(|error| Error::of("AuthorizeSecurityGroupIngress", &error));
+        unless(answer, "InvalidPermission.Duplicate").map(drop)
+    }
+
+    /// Lets one range in no longer. That there is no such rule, or no such group, is success.
+    pub async fn shut_out(&self, group: &GroupId, from: Cidr) -> Result<(), Error> {
+        let answer = self
+            .patient
+            .revoke_security_group_ingress()
+            .group_id(group.as_str())
+            .ip_permissions(permission(from, None))
+            .send()
+            .await
+            .map_err(|error| Error::of("RevokeSecurityGroupIngress", &error));
+        gone(answer)
+    }
+
+    /// Deletes a group; gone already is success. [`Kind::State`] while anything uses it.
+    pub async fn delete_group(&self, group: &GroupId) -> Result<(), Error> {
+        let answer = self
+            .patient
+            .delete_security_group()
+            .group_id(group.as_str())
+            .send()
+            .await
+            .map_err(|error| Error::of("DeleteSecurityGroup", &error));
+        gone(answer)
+    }
+}
+
+/// The answer, or none if it is `code`, which says that there was nothing to do.
+fn unless<T>(answer: Result<T, Error>, code: &str) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.code == code => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
+    match answer {
+        Err(error) if error.kind != Kind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Port 22 from one range. Rules are told apart without their descriptions.
+fn permission(from: Cidr, description: Option<&str>) -> IpPermission {
+    let permission = IpPermission::builder()
+        .ip_protocol("tcp")
+        .from_port(PORT)
+        .to_port(PORT);
+    let description = description.map(str::to_owned);
+    if from.is_ipv6() {
+        let range = Ipv6Range::builder()
+            .cidr_ipv6(from.to_string())
+            .set_description(description);
+        permission.ipv6_ranges(range.build()).build()
+    } else {
+        let range = IpRange::builder()
+            .cidr_ip(from.to_string())
+            .set_description(description);
+        permission.ip_ranges(range.build()).build()
+    }
+}
+
+fn group(answer: &SecurityGroup) -> Result<Group, String> {
+    let id = convert::id("a security group's id", answer.group_id())?;
+    let mut rules = Vec::new();
+    let mut has_other_rules = false;
+    for permission in answer.ip_permissions() {
+        let is_ssh = permission.ip_protocol() == Some("tcp")
+            && permission.from_port() == Some(PORT)
+            && permission.to_port() == Some(PORT);
+        let only_ranges =
+            permission.user_id_group_pairs().is_empty() && permission.prefix_list_ids().is_empty();
+        has_other_rules |= !is_ssh || !only_ranges;
+        if !is_ssh {
+            continue;
+        }
+        let ipv4 = permission.ip_ranges().iter();
+        let ipv4 = ipv4.map(|range| (range.cidr_ip(), range.description()));
+        let ipv6 = permission.ipv6_ranges().iter();
+        let ipv6 = ipv6.map(|range| (range.cidr_ipv6(), range.description()));
+        for (from, description) in ipv4.chain(ipv6) {
+            let from = from.unwrap_or_default();
+            rules.push(Rule {
+                from: from
+                    .parse()
+                    .map_err(|error| format!("{id}'s rule: {error}"))?,
+                description: description.unwrap_or_default().to_owned(),
+            });
+        }
+    }
+    Ok(Group {
+        name: answer.group_name().unwrap_or_default().to_owned(),
+        vpc: convert::id(&format!("{id}'s VPC"), answer.vpc_id())?,
+        rules,
+        has_other_rules,
+        tags: convert::tags(answer.tags()),
+        id,
+    })
+}

@@ -1,0 +1,232 @@
+//! Plain HTTPS, through the very client that the calls to AWS go through: the same proxy, the same
+//! certificates.
+//!
+//! The SDK makes that client for itself and hands it to whoever looks on at a call. So it is known
+//! once a call was made, and with it whether that call went to AWS at all. What is got here carries
+//! no credentials and nothing of the account.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use aws_sdk_ec2::config::Intercept;
+use aws_sdk_ec2::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::http::{HttpClient, HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
+use http_body_util::{BodyExt as _, Limited};
+
+use super::Ec2;
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long an answer may be, in bytes.
+const LONGEST: usize = 4096;
+
+/// What the host names of AWS's own endpoints end with, by partition (AWS general reference, *AWS
+/// service endpoints*).
+const AWS: [&str; 6] = [
+    ".amazonaws.com",
+    ".amazonaws.com.cn",
+    ".amazonaws.eu",
+    ".api.aws",
+    ".api.amazonwebservices.com.cn",
+    ".api.amazonwebservices.eu",
+];
+
+/// What was seen of the first call.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Https(Arc<OnceLock<Seen>>);
+
+#[derive(Debug)]
+struct Seen {
+    components: RuntimeComponents,
+    /// Whether it went to an endpoint that everybody has.
+    is_public: bool,
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for Https {
+    fn name(&self) -> &'static str {
+        "xdrive's look at the HTTP client"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        self.0.get_or_init(|| Seen {
+            components: components.clone(),
+            is_public: is_public(context.request().uri()),
+        });
+        Ok(())
+    }
+}
+
+/// Whether this is an endpoint that a region's EC2 has for everybody: another address, and be it
+/// one of AWS's within a VPC, was set by somebody who wants calls to go there and nowhere else.
+fn is_public(uri: &str) -> bool {
+    let uri: Option<http::Uri> = uri.parse().ok();
+    let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default();
+    (host.starts_with("ec2.") || host.starts_with("ec2-fips."))
+        && AWS.iter().any(|end| host.ends_with(end))
+}
+
+impl Ec2 {
+    /// Whether the first call went where everybody's go, and not to an endpoint that was set for
+    /// this service alone. Not before it was made.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.https.0.get().is_some_and(|seen| seen.is_public)
+    }
+
+    /// What `url` answers to a plain GET: text of at most 4 KiB, within 5 s. A call must have been
+    /// made before.
+    pub async fn get(&self, url: &str) -> Result<String, String> {
+        tokio::time::timeout(ANSWER, self.got(url))
+            .await
+            .unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs())))
+    }
+
+    async fn got(&self, url: &str) -> Result<String, String> {
+        let seen = self.https.0.get().ok_or("no call was made yet")?;
+        let client = seen.components.http_client();
+        let client = client.ok_or("there is no HTTP client")?;
+        let settings = HttpConnectorSettings::builder()
+            .connect_timeout(ANSWER)
+            .read_timeout(ANSWER)
+            .build();
+        let request = HttpRequest::get(url).map_err(|error| error.to_string())?;
+        let answer = client
+            .http_connector(&settings, &seen.components)
+            .call(request)
+            .await
+            .map_err(|error| super::error::causes(&error))?;
+        let status = answer.status().as_u16();
+        if status != 200 {
+            return Err(format!("HTTP {status}"));
+        }
+        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        String::from_utf8(body.into()).map_err(|_| "the answer is no text".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    use aws_config::{BehaviorVersion, Region, SdkConfig};
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use aws_smithy_async::rt::sleep::TokioSleep;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    /// A server that gives each of `answers` once; what it was asked.
+    fn answering(answers: &'static [&'static [u8]]) -> (String, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let serve = move || {
+            let mut asked = Vec::new();
+            for answer in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 4096];
+                let length = stream.read(&mut request).unwrap();
+                asked.push(String::from_utf8_lossy(&request[..length]).to_lowercase());
+                stream.write_all(answer).unwrap();
+            }
+            asked
+        };
+        (url, std::thread::spawn(serve))
+    }
+
+    /// A client whose EC2 is nowhere.
+    fn lost() -> Ec2 {
+        let credentials = Credentials::from_keys("id", "secret", None);
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .endpoint_url("http://127.0.0.1:9")
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .sleep_impl(TokioSleep::new())
+            .build();
+        Ec2::configured(&config, Clock::system())
+    }
+
+    #[tokio::test]
+    async fn a_page_is_got_without_credentials_and_errors_are_told() {
+        let ec2 = lost();
+        let (url, server) = answering(&[
+            b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\nconnection: close\r\n\r\n203.0.113.7\n",
+            b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff",
+        ]);
+        assert_eq!(ec2.get(&url).await.unwrap_err(), "no call was made yet");
+        assert!(ec2.once.describe_vpcs().send().await.is_err());
+        assert!(!ec2.is_public());
+
+        assert_eq!(ec2.get(&url).await.unwrap(), "203.0.113.7\n");
+        assert_eq!(ec2.get(&url).await.unwrap_err(), "HTTP 502");
+        assert_eq!(ec2.get(&url).await.unwrap_err(), "the answer is no text");
+        for asked in server.join().unwrap() {
+            assert!(asked.starts_with("get / http/1.1\r\n"), "{asked}");
+            assert!(!asked.contains("authorization"), "{asked}");
+            assert!(!asked.contains("amz"), "{asked}");
+        }
+        // Nobody is there any more.
+        let error = ec2.get(&url).await.unwrap_err();
+        assert!(error.contains("refused"), "{error}");
+        assert!(ec2.get("no URL").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_is_none() {
+        static LONG: [u8; 5000] = [b'1'; 5000];
+        let ec2 = lost();
+        assert!(ec2.once.describe_vpcs().send().await.is_err());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n";
+            stream.write_all(head).unwrap();
+            // Whoever has read enough has gone.
+            let _ = stream.write_all(&LONG);
+        });
+        let error = ec2.get(&url).await.unwrap_err();
+        assert!(error.contains("limit"), "{error}");
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn only_what_everybody_has_is_a_public_endpoint() {
+        for host in [
+            "ec2.us-east-1.amazonaws.com",
+            "ec2-fips.us-east-1.amazonaws.com",
+            "ec2.eu-central-1.api.aws",
+            "ec2.cn-north-1.amazonaws.com.cn",
+        ] {
+            assert!(is_public(&format!("https://{host}/")), "{host}");
+        }
+        for url in [
+            "http://localhost/",
+            "http://127.0.0.1:5000/",
+            "https://vpce-0a-b.ec2.us-east-1.vpce.amazonaws.com/",
+            "https://ec2.example.com/",
+            "https://ec2.amazonaws.com.example.com/",
+            "not a URL",
+        ] {
+            assert!(!is_public(url), "{url}");
+        }
+    }
+}
