@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    SessionId, Uuid, superblock, tags,
+    RECORD_LIFE, SessionId, Uuid, superblock, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -379,7 +379,13 @@ impl Hosts for SshHosts {
         owner: &str,
         lease: Duration,
     ) -> Result<(), HostError> {
+        let began = self.terms.clock.boot();
         self.host(host).await?;
+        if self.terms.clock.boot().since(began) > RECORD_LIFE {
+            return Err(HostError::Failed(
+                "the host's lease was recorded too long ago".to_owned(),
+            ));
+        }
         let client = self.attachment(Role::Lead, session, owner, lease);
         let link = self.links.get_mut(&host.id);
         let Some(link) = link.filter(|link| !link.is_held()) else {

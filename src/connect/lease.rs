@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-use crate::drive::tags;
+use crate::drive::{lease_left, tags};
 use crate::ec2::{self, Ec2, InstanceId};
 use crate::host::scripts::{Hold, HostEvent};
 
@@ -100,8 +100,12 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                 let now = (clock.boot(), clock.now());
                 match extend(&terms, &instance, length).await {
                     Ok(()) => {
-                        // One that is gone is heard of above.
-                        let _ = hold.refresh(length);
+                        // One that is gone is heard of above; one whose lease was over before it
+                        // was told, after a sleep, is told at the next look.
+                        let spent = clock.boot().since(now.0);
+                        if let Some(left) = lease_left(length, spent) {
+                            let _ = hold.refresh(left);
+                        }
                         renewed = Some(now);
                         if std::mem::take(&mut has_failed) {
                             let _ = news.send(News::Renewed);

@@ -136,6 +136,20 @@ pub enum HostError {
     Failed(String),
 }
 
+/// How long after it was recorded a lease may begin on its host. Who slept in between, records it
+/// anew: a host must not live longer than the record says by more than a small part of
+/// [`super::Limits::lease_margin`].
+pub const RECORD_LIFE: Duration = Duration::from_secs(20);
+
+/// What a host is told of a lease whose end was recorded `spent` ago, in whole seconds: never a
+/// longer life than the record says, however long this computer slept between the two. None if it
+/// is over.
+#[must_use]
+pub fn lease_left(lease: Duration, spent: Duration) -> Option<Duration> {
+    let left = lease.saturating_sub(Duration::from_secs(spent.as_secs()));
+    (!left.is_zero()).then_some(left)
+}
+
 /// The host side of a session. All calls are idempotent: they are repeated after a lost answer.
 pub trait Hosts {
     /// Makes a key pair for a host about to be launched, and its user data.
@@ -149,7 +163,8 @@ pub trait Hosts {
     /// Takes the host's client lock for this process and keeps it until [`Hosts::release`], the
     /// connection's end or the process's. Succeeds at once if this process has it already.
     /// [`HostError::Busy`] if another has it. A closing host can still be claimed. The host closes
-    /// and powers off when no client has renewed its lease for as long as `lease`.
+    /// and powers off when no client has renewed its lease for as long as `lease`. The
+    /// end of that is recorded no longer than [`RECORD_LIFE`] ago.
     fn claim(
         &mut self,
         host: &Instance,
@@ -175,4 +190,19 @@ pub trait Hosts {
 
     /// Lets go of a host that is being terminated, or was lost to another.
     fn release(&mut self, host: &Instance);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_never_lives_longer_than_the_record_says() {
+        let lease = Duration::from_mins(15);
+        let left = |spent| lease_left(lease, spent);
+        assert_eq!(left(Duration::from_millis(900)), Some(lease));
+        assert_eq!(left(Duration::from_mins(10)), Some(Duration::from_mins(5)));
+        assert_eq!(left(lease), None);
+        assert_eq!(left(Duration::from_hours(8)), None);
+    }
 }

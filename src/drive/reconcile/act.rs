@@ -7,7 +7,7 @@ use crate::ec2::{
 };
 
 use super::super::event::Event;
-use super::super::hosts::{HostError, Hosts, MountOrder, Mounted};
+use super::super::hosts::{HostError, Hosts, MountOrder, Mounted, RECORD_LIFE};
 use super::super::name::{Generation, random_id};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
@@ -118,10 +118,17 @@ impl<H: Hosts> Reconciler<H> {
         let host = self.host(id)?;
         let who = self.memory.who.clone();
         let lease = self.wanted.lease;
-        // First the record, then the host: it never lives longer than the record says.
+        // First the record, then the host: it never lives longer than the record says. Who slept
+        // between the two begins anew.
+        let began = self.clock.boot();
         let until = self.clock.now() + lease;
         if tags::until(&host.tags).is_none_or(|there| there < until) {
             self.ec2.tag(id.as_str(), &tags::lease(until)).await?;
+        }
+        if self.clock.boot().since(began) > RECORD_LIFE {
+            return Err(RunError::Changed(format!(
+                "the lease of {id} was recorded too long ago"
+            )));
         }
         self.hosts
             .claim(&host, &who.session, &who.owner, lease)

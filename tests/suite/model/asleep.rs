@@ -3,7 +3,8 @@
 
 use xdrive::drive::plan::Step;
 
-use super::check::{Action, Setup, State};
+use super::actions::Action;
+use super::check::{Asleep, Setup, State};
 use super::client::{At, Rules};
 use super::steps::{Fate, Stage};
 
@@ -11,12 +12,26 @@ use super::steps::{Fate, Stage};
 const PATIENCE: usize = 400;
 
 impl State {
-    /// The first client stops right before the call of a step for which `before` is true.
-    pub(super) fn fall_asleep(&mut self, before: fn(&Step) -> bool, setup: &Setup, rules: &Rules) {
+    /// The first client gets that far and stops.
+    pub(super) fn fall_asleep(&mut self, asleep: Asleep, setup: &Setup, rules: &Rules) {
+        let before = |step: &Step| matches!(asleep, Asleep::Before(before) if before(step));
         for _ in 0..PATIENCE {
             let now = self.world.now;
             let slot = 0;
             let action = match &self.clients[0].at {
+                _ if self.clients[0].has_to_renew(&self.world) => {
+                    let late = matches!(asleep, Asleep::Renewing(_))
+                        && matches!(self.clients[0].at, At::Inside { .. })
+                        && self.clients[0]
+                            .keep
+                            .is_some_and(|keep| keep.renewed.is_some());
+                    self.take(Action::Renew(slot), setup, rules);
+                    if late {
+                        self.clients[0].suspended = true;
+                        return;
+                    }
+                    continue;
+                }
                 At::Off => Action::Start(slot),
                 At::Rest { until } if *until > now => Action::Tick { idle: false },
                 At::Rest { .. } | At::Instances { .. } | At::Volumes { .. } => {
@@ -36,6 +51,16 @@ impl State {
                     Stage::Answer(_) => Action::Answer(slot),
                 },
                 At::Inside { wrote: false } => Action::Write(slot),
+                At::Inside { .. } if matches!(asleep, Asleep::Inside) => {
+                    self.clients[0].suspended = true;
+                    return;
+                }
+                At::Inside { .. } if let Asleep::Renewing(late) = asleep => {
+                    for _ in 0..late {
+                        self.world.tick(false);
+                    }
+                    continue;
+                }
                 At::Inside { wrote: true } => Action::Leave(slot),
                 At::Over(_) => break,
             };

@@ -7,6 +7,7 @@ use xdrive::drive::observed::{Observed, SeenVolume};
 use xdrive::drive::{Client, Contact, HostView, Limits, Mounted};
 use xdrive::ec2::{Snapshot, SnapshotState};
 
+use super::lease::First;
 use super::values;
 
 /// In which way.
@@ -24,6 +25,10 @@ pub(super) enum Broken {
     ShortSettle,
     /// A host that does not answer is taken for gone.
     SilenceIsProof,
+    /// It takes the end of a lease for the end of its host.
+    NoMargin,
+    /// It tells a host of its new lease before that is recorded.
+    HostFirst,
 }
 
 impl Broken {
@@ -34,7 +39,19 @@ impl Broken {
                 settle: values::ticks(0),
                 ..limits
             },
+            Self::NoMargin => Limits {
+                lease_margin: values::ticks(0),
+                ..limits
+            },
             _ => limits,
+        }
+    }
+
+    /// Which half of a renewal, or of a claim, comes first.
+    pub(super) fn first_renewed(self) -> First {
+        match self {
+            Self::HostFirst => First::Host,
+            _ => First::Record,
         }
     }
 

@@ -9,16 +9,18 @@ use xdrive::ec2::{AttachmentState, InstanceId, SnapshotId, VolumeId};
 
 use super::client::{At, Client};
 use super::effects::{No, Order};
+use super::lease::Keep;
 use super::steps::{Failure, Made, Read, Stage};
 use super::values;
-use super::world::World;
+use super::world::{Due, Tick, World};
 
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) enum Call {
     Launch(u8, u8, u8),
     CreateVolume(u8, u8, u8, Option<(u8, u8)>),
-    Lock(u8, u8),
+    Record(u8, Due),
+    Lock(u8, u8, Tick),
     Claim(u8, u8, Vec<u8>),
     Raise(u8, u8, u8),
     Attach(u8, u8),
@@ -62,7 +64,11 @@ impl Call {
                 let (id, snapshot) = world.create_snapshot(*of, *generation, *kind, *op)?;
                 return Ok(Made::Snapshot(id, snapshot));
             }
-            Self::Lock(id, client) => world.lock(*id, *client)?,
+            Self::Record(id, until) => {
+                world.record_lease(*id, *until);
+                return Ok(Made::Recorded(Due(world.now)));
+            }
+            Self::Lock(id, client, lease) => world.lock(*id, *client, *lease)?,
             Self::Claim(session, id, volumes) => {
                 world.change_instance(*id, |instance| instance.session = *session);
                 for volume in volumes {
@@ -186,7 +192,7 @@ impl Client {
                 self.know().snapshots.insert(value.id.clone(), (value, now));
             }
             (Step::Claim(id), made) => {
-                return self.claimed(id, matches!(made, Made::Tagged), world);
+                return self.claimed(id, &made, world);
             }
             (Step::Raise { volume, to }, _) => {
                 let memory = self.know();
@@ -267,18 +273,29 @@ impl Client {
         self.know().gone.insert(id.to_string());
     }
 
-    /// The lock first, then the tags, unless they say so already.
-    fn claimed(&mut self, id: &InstanceId, is_tagged: bool, world: &World) -> Went {
+    /// The end of the lease is recorded, then the lock is taken, then the tags are written, unless
+    /// they say so already.
+    fn claimed(&mut self, id: &InstanceId, made: &Made, world: &World) -> Went {
         let At::Acting { seen, .. } = &self.at else {
             return Went::On;
         };
         let mine = seen
             .instance(id)
             .is_some_and(|instance| instance.session == values::session(self.session));
+        if let Made::Recorded(at) = made {
+            return Went::Again(Stage::Call(Read::Recorded(*at)));
+        }
+        if !matches!(made, Made::Tagged) {
+            self.keep = world.lease.map(|_| Keep {
+                instance: values::number(id.as_str()),
+                renewed: None,
+                recorded: None,
+            });
+        }
         if mine {
             return Went::On;
         }
-        if !is_tagged {
+        if !matches!(made, Made::Tagged) {
             return Went::Again(Stage::Call(Read::Locked));
         }
         let held: Vec<String> = seen

@@ -8,13 +8,14 @@ use stateright::{Model, Property};
 use xdrive::drive::Limits;
 use xdrive::drive::plan::Step;
 
+use super::actions::Action;
 use super::broken::Broken;
 use super::client::{At, Client, End, Rules, Run};
 use super::digest;
 use super::events::{Event, Fault};
 use super::past::Past;
-use super::recover;
-use super::steps::{Fate, Stage};
+use super::recover::Known;
+use super::steps::Stage;
 use super::values;
 use super::world::{Promise, Tick, World};
 
@@ -22,6 +23,8 @@ pub(super) const P1: &str = "P1: nothing acknowledged is ever lost";
 pub(super) const P2: &str = "P2: no instance is terminated while the drive is written to there";
 pub(super) const P3_WRITERS: &str = "P3: the drive is never mounted twice";
 pub(super) const P3_OLDER: &str = "P3: no older state than the newest is mounted";
+pub(super) const P7: &str =
+    "P7: an instance that nobody keeps ends by itself, and the drive survives";
 pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says what is left";
 
 /// What is checked: where it begins, who runs, and how much may go wrong.
@@ -29,8 +32,8 @@ pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says w
 pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) past: Past,
-    /// Before which of its steps the first client was suspended when the check begins.
-    pub(super) asleep: Option<fn(&Step) -> bool>,
+    /// Where the first client was suspended when the check begins.
+    pub(super) asleep: Option<Asleep>,
     /// The runs of each client, one after the other.
     pub(super) clients: &'static [&'static [Run]],
     /// What may happen…
@@ -40,6 +43,8 @@ pub(super) struct Setup {
     /// How old a list or a read may be.
     pub(super) lag: Tick,
     pub(super) old: Old,
+    /// How long a lease is; none: hosts live as long as they are let.
+    pub(super) lease: Option<Tick>,
     /// How many zones EC2 chooses from.
     pub(super) zones: u8,
     /// Whether what a next run comes to is checked, in every single world.
@@ -49,6 +54,17 @@ pub(super) struct Setup {
     /// After how many actions nothing is looked at any more; none: everything is.
     pub(super) depth: Option<usize>,
     pub(super) broken: Option<Broken>,
+}
+
+/// Where a client is suspended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asleep {
+    /// Right before the call of a step of that sort.
+    Before(fn(&Step) -> bool),
+    /// While its user works.
+    Inside,
+    /// The same, for so many ticks; and again in the middle of the renewal that comes next.
+    Renewing(Tick),
 }
 
 /// What may be old at all.
@@ -78,46 +94,16 @@ pub(super) struct State {
     pub(super) budget: Budget,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Action {
-    Tick {
-        idle: bool,
-    },
-    Start(u8),
-    /// One read of a look: the truth is mix 0.
-    Look {
-        slot: u8,
-        mix: u16,
-    },
-    /// The read by id of a step.
-    Read {
-        slot: u8,
-        mix: u8,
-    },
-    Call {
-        slot: u8,
-        fate: Fate,
-        zone: u8,
-    },
-    Answer(u8),
-    Write(u8),
-    Leave(u8),
-    Kill(u8),
-    /// The laptop sleeps, or somebody stops the process; and goes on.
-    Suspend(u8),
-    Resume(u8),
-    /// No host answers this client; and they do again.
-    Cut(u8),
-    Mend(u8),
-    Happen(Event),
-}
-
 /// A setup, and what is known of it already.
 pub(super) struct Checked {
     pub(super) setup: Setup,
     pub(super) rules: Rules,
     /// Whether a next run makes everything good, by the digest of the world that it finds.
     recovers: Mutex<HashMap<u64, bool>>,
+    /// What is known of such runs.
+    runs: Known,
+    /// Whether every instance would end by itself, by the same.
+    ends: Mutex<HashMap<u64, bool>>,
 }
 
 impl Checked {
@@ -148,117 +134,62 @@ impl Checked {
             },
             setup,
             recovers: Mutex::default(),
+            runs: Known::default(),
+            ends: Mutex::default(),
         }
     }
 
-    fn allows(&self, fault: Fault) -> bool {
+    pub(super) fn allows(&self, fault: Fault) -> bool {
         self.setup.faults.contains(&fault)
     }
 
     fn recovers(&self, state: &State) -> bool {
-        let mut hasher = DefaultHasher::new();
-        digest::hash_world(&state.world, &mut hasher);
-        let digest = hasher.finish();
-        if let Some(known) = self.recovers.lock().unwrap().get(&digest) {
-            return *known;
-        }
-        let well = recover::next_run(&state.world, &self.rules);
-        let well = match well {
-            End::Stuck(_) => self.setup.may_be_stuck,
-            End::Saved => true,
-            _ => false,
-        };
-        self.recovers.lock().unwrap().insert(digest, well);
-        well
+        remembered(&self.recovers, &state.world, |world| {
+            let well = |end: &End| match end {
+                End::Stuck(_) => self.setup.may_be_stuck,
+                End::Saved => true,
+                End::Busy | End::Killed => false,
+            };
+            let far = self.setup.lease.map(|_| Run::StopFromAfar);
+            let mut runs = [Run::Stop, Run::Connect].into_iter().chain(far);
+            runs.all(|run| self.runs.next_run(world, &self.rules, run, &well))
+        })
     }
 
-    fn client_actions(&self, state: &State, client: &Client, actions: &mut Vec<Action>) {
-        let (slot, now) = (client.slot, state.world.now);
-        if client.suspended {
-            actions.push(Action::Resume(slot));
-            return;
-        }
-        let is_last = matches!(client.at, At::Volumes { .. });
-        let may_be_old = self.setup.old == Old::Any || is_last;
-        let mixes = |count: u16| {
-            if state.budget.stale > 0 && may_be_old {
-                count
-            } else {
-                count.min(1)
-            }
+    /// A client that hears an answer, while nothing can go wrong any more: nobody else notices when,
+    /// so it is heard at once.
+    fn alone<'a>(&self, state: &'a State) -> Option<&'a Client> {
+        let hears = |client: &&Client| {
+            let At::Acting { stage, .. } = &client.at else {
+                return false;
+            };
+            matches!(stage, Stage::Answer(_)) && !client.suspended
         };
-        match &client.at {
-            At::Off => actions.push(Action::Start(slot)),
-            At::Over(_) => {
-                let runs = self.setup.clients[usize::from(slot)].len();
-                if usize::from(client.began) < runs {
-                    actions.push(Action::Start(slot));
-                }
-                return;
-            }
-            At::Rest { until } if *until > now => {}
-            At::Rest { .. } | At::Instances { .. } | At::Volumes { .. } => {
-                let reads = client.reads(&state.world, &self.rules);
-                actions.extend((0..mixes(reads)).map(|mix| Action::Look { slot, mix }));
-            }
-            At::Acting { stage, .. } => match stage {
-                Stage::Read => {
-                    let count = client.reads_by_id(&state.world).len();
-                    let count = u8::try_from(mixes(u16::try_from(count).unwrap())).unwrap();
-                    actions.extend((0..count).map(|mix| Action::Read { slot, mix }));
-                }
-                Stage::Call(_) => self.calls(state, client, actions),
-                Stage::Answer(_) => actions.push(Action::Answer(slot)),
-            },
-            At::Inside { wrote } => {
-                if !wrote && state.world.written < 12 {
-                    actions.push(Action::Write(slot));
-                }
-                actions.push(Action::Leave(slot));
-            }
-        }
-        let runs = !matches!(client.at, At::Off);
-        if runs && state.budget.faults > 0 && self.allows(Fault::Crash) {
-            actions.push(Action::Kill(slot));
-        }
-        if runs && state.budget.faults > 0 && self.allows(Fault::Suspend) {
-            actions.push(Action::Suspend(slot));
-        }
-        if client.cut {
-            actions.push(Action::Mend(slot));
-        } else if runs && state.budget.faults > 0 && self.allows(Fault::Cut) {
-            actions.push(Action::Cut(slot));
-        }
+        let budget = state.budget;
+        let is_calm = budget.faults == 0 && budget.slow == 0 && self.setup.lease.is_none();
+        state.clients.iter().find(hears).filter(|_| is_calm)
     }
 
-    fn calls(&self, state: &State, client: &Client, actions: &mut Vec<Action>) {
-        let zones = if client.is_zone_open() {
-            self.setup.zones
-        } else {
-            1
-        };
-        let mut fates = vec![Fate::Done];
-        if state.budget.faults > 0 {
-            for (fault, bad) in [
-                (Fault::Lost, Fate::Lost),
-                (Fault::Refused, Fate::Refused),
-                (Fault::Refused, Fate::Unclear),
-                (Fault::Twice, Fate::Twice),
-                (Fault::Freeze, Fate::Freeze),
-            ] {
-                if self.allows(fault) && client.can_meet(bad) {
-                    fates.push(bad);
-                }
-            }
-        }
-        for fate in fates {
-            actions.extend((0..zones).map(|zone| Action::Call {
-                slot: client.slot,
-                fate,
-                zone,
-            }));
-        }
+    fn ends_by_itself(&self, state: &State) -> bool {
+        remembered(&self.ends, &state.world, World::ends_by_itself)
     }
+}
+
+/// What `of` says of that world, asked once.
+fn remembered(
+    known: &Mutex<HashMap<u64, bool>>,
+    world: &World,
+    of: impl FnOnce(&World) -> bool,
+) -> bool {
+    let mut hasher = DefaultHasher::new();
+    digest::hash_world(world, &mut hasher);
+    let digest = hasher.finish();
+    if let Some(known) = known.lock().unwrap().get(&digest) {
+        return *known;
+    }
+    let said = of(world);
+    known.lock().unwrap().insert(digest, said);
+    said
 }
 
 impl Model for Checked {
@@ -267,18 +198,26 @@ impl Model for Checked {
 
     fn init_states(&self) -> Vec<State> {
         let slots = 0..u8::try_from(self.setup.clients.len()).unwrap();
+        let mut world = self.setup.past.world(self.setup.lag);
+        if let Some(length) = self.setup.lease {
+            world.begin_leases(length);
+        }
         let mut state = State {
-            world: self.setup.past.world(self.setup.lag),
+            world,
             clients: slots.map(Client::new).collect(),
             budget: self.setup.budget,
         };
-        if let Some(before) = self.setup.asleep {
-            state.fall_asleep(before, &self.setup, &self.rules);
+        if let Some(asleep) = self.setup.asleep {
+            state.fall_asleep(asleep, &self.setup, &self.rules);
         }
         vec![state]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if let Some(client) = self.alone(state) {
+            actions.push(Action::Answer(client.slot));
+            return;
+        }
         for client in &state.clients {
             self.client_actions(state, client, actions);
         }
@@ -326,6 +265,9 @@ impl Model for Checked {
             Property::always(P3_OLDER, |_, state: &State| {
                 !state.world.broken.contains(&Promise::OlderMounted)
             }),
+            Property::always(P7, |model: &Self, state: &State| {
+                model.setup.lease.is_none() || model.ends_by_itself(state)
+            }),
             Property::always(P4, |model: &Self, state: &State| {
                 !model.setup.checks_next_run || model.recovers(state)
             }),
@@ -335,86 +277,5 @@ impl Model for Checked {
     fn within_boundary(&self, state: &State) -> bool {
         // What is broken stays broken: there is nothing more to be found behind it.
         state.world.broken.len() <= 1
-    }
-}
-
-impl State {
-    /// Whether nothing is left to do but wait, and somebody waits.
-    fn is_idle(&self) -> bool {
-        let now = self.world.now;
-        let rests = |client: &Client| matches!(client.at, At::Rest { until } if until > now);
-        let sleeps = |client: &Client| client.suspended;
-        let all_wait = self.clients.iter().all(|client| client.waits(now));
-        all_wait
-            && self
-                .clients
-                .iter()
-                .any(|client| rests(client) || sleeps(client))
-    }
-
-    pub(super) fn take(&mut self, action: Action, setup: &Setup, rules: &Rules) {
-        let now = self.world.now;
-        match action {
-            Action::Tick { idle } => {
-                if !self.is_idle() {
-                    self.budget.slow -= 1;
-                }
-                self.budget.faults -= u8::from(idle);
-                self.world.tick(idle);
-            }
-            Action::Start(slot) => {
-                let client = &mut self.clients[usize::from(slot)];
-                let run = setup.clients[usize::from(slot)][usize::from(client.began)];
-                client.start(run, now);
-            }
-            Action::Look { slot, mix } => {
-                self.budget.stale -= u8::from(mix > 0);
-                self.clients[usize::from(slot)].look(&self.world, rules, mix);
-            }
-            Action::Read { slot, mix } => {
-                self.budget.stale -= u8::from(mix > 0);
-                let client = &mut self.clients[usize::from(slot)];
-                let read = client.reads_by_id(&self.world).swap_remove(mix.into());
-                client.read(read);
-            }
-            Action::Call { slot, fate, zone } => {
-                self.budget.faults -= u8::from(fate != Fate::Done);
-                self.clients[usize::from(slot)].call(&mut self.world, rules, fate, zone);
-            }
-            Action::Answer(slot) => self.clients[usize::from(slot)].hear(&self.world),
-            Action::Write(slot) => {
-                self.world.write(slot);
-                self.clients[usize::from(slot)].at = At::Inside { wrote: true };
-            }
-            Action::Leave(slot) => self.clients[usize::from(slot)].leave(now),
-            Action::Kill(slot) => {
-                self.budget.faults -= 1;
-                self.clients[usize::from(slot)].over(End::Killed);
-            }
-            Action::Suspend(slot) => {
-                self.budget.faults -= 1;
-                self.clients[usize::from(slot)].suspended = true;
-            }
-            Action::Resume(slot) => self.clients[usize::from(slot)].suspended = false,
-            Action::Cut(slot) => {
-                self.budget.faults -= 1;
-                self.clients[usize::from(slot)].cut = true;
-            }
-            Action::Mend(slot) => self.clients[usize::from(slot)].cut = false,
-            Action::Happen(event) => {
-                self.budget.faults -= 1;
-                self.world.happen(event);
-            }
-        }
-        // A process that is over holds no lock.
-        for host in &mut self.world.hosts {
-            let over = |slot: u8| {
-                let client = self.clients.iter().find(|client| client.slot == slot);
-                client.is_none_or(|client| matches!(client.at, At::Over(_)))
-            };
-            if host.client.is_some_and(over) {
-                host.client = None;
-            }
-        }
     }
 }

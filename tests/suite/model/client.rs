@@ -16,6 +16,7 @@ use xdrive::ec2::InstanceState;
 
 use super::broken::Broken;
 use super::digest;
+use super::lease::Keep;
 use super::steps::Stage;
 use super::values;
 use super::world::{Instance, Mount, Snapshot, Thing, Tick, Volume, World};
@@ -27,6 +28,8 @@ pub(super) enum Run {
     Connect,
     /// `xdrive stop`.
     Stop,
+    /// `xdrive stop` from where no host can be reached: leases have to run out.
+    StopFromAfar,
 }
 
 /// How a run ended.
@@ -59,6 +62,8 @@ pub(super) struct Client {
     pub(super) launch: Option<(Option<u8>, u8)>,
     pub(super) order: Option<(u8, Option<u8>, u8)>,
     pub(super) orders: u8,
+    /// The lease that it keeps.
+    pub(super) keep: Option<Keep>,
     pub(super) suspended: bool,
     /// No host answers it.
     pub(super) cut: bool,
@@ -181,6 +186,7 @@ impl Client {
             launch: None,
             order: None,
             orders: 0,
+            keep: None,
             suspended: false,
             cut: false,
             at: At::Off,
@@ -192,8 +198,9 @@ impl Client {
         self.began += 1;
         self.goal = match run {
             Run::Connect => Goal::Ready { from: None },
-            Run::Stop => Goal::Saved { even_if_used: true },
+            Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
         };
+        self.cut = run == Run::StopFromAfar;
         self.forget();
         self.at = At::Rest { until: now };
     }
@@ -205,6 +212,7 @@ impl Client {
         self.launch = None;
         self.order = None;
         self.orders = 0;
+        self.keep = None;
     }
 
     pub(super) fn over(&mut self, end: End) {

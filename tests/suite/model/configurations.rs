@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
+use super::actions::Action;
 use super::broken::Broken;
-use super::check::{Action, Budget, Checked, Old, P1, P2, P3_OLDER, P4, Setup, State};
+use super::check::{Budget, Checked, Old, P1, P2, P3_OLDER, P4, Setup, State};
 use super::client::{At, Run};
 use super::events::Fault;
 use super::past::Past;
@@ -24,6 +25,7 @@ pub(super) const CALM: Setup = Setup {
     },
     lag: 1,
     old: Old::Any,
+    lease: None,
     zones: 1,
     checks_next_run: true,
     may_be_stuck: false,

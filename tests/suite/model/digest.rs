@@ -9,12 +9,14 @@ use xdrive::drive::observed::{Observed, Verdict};
 use xdrive::drive::plan::Step;
 
 use super::check::State;
-use super::client::{At, Client};
+use super::client::{At, Client, Seen};
+use super::steps::{Made, Read, Stage};
 use super::values;
-use super::world::{Thing, Tick, World};
+use super::world::{Due, Instance, Thing, Tick, World};
 
 /// More ticks than any limit of the model has: older is old.
 const OLD: u64 = 5;
+const PAST: i32 = 5;
 
 /// What tells one plan from another. Proofs carry a moment that nothing outside can read: it is
 /// left out here, and hashed as the age of the look it was made from.
@@ -44,6 +46,12 @@ fn ticks(moment: Tick, now: Tick) -> u64 {
     u64::from(now.saturating_sub(moment)).min(OLD)
 }
 
+/// How far off a moment is that is written somewhere, as far as a rule can tell.
+fn due(moment: Due, now: Tick) -> Option<i32> {
+    let ahead = i32::from(moment.0) - i32::from(now);
+    (moment != Due::NEVER).then_some(ahead.max(-PAST))
+}
+
 fn hash_things<T: Hash + Clone + PartialEq, H: Hasher>(things: &[Thing<T>], now: Tick, to: &mut H) {
     things.len().hash(to);
     for thing in things {
@@ -58,6 +66,15 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     hash_things(&world.instances, world.now, to);
     hash_things(&world.volumes, world.now, to);
     hash_things(&world.snapshots, world.now, to);
+    for thing in &world.instances {
+        let versions = thing.past().iter().map(|(version, _)| version);
+        for record in versions.chain([&thing.now]).flatten() {
+            due(record.until, world.now).hash(to);
+        }
+    }
+    for host in &world.hosts {
+        due(host.ends, world.now).hash(to);
+    }
     (&world.hosts, &world.bytes, world.next_id).hash(to);
     (world.acknowledged, world.written, &world.broken).hash(to);
 }
@@ -104,17 +121,31 @@ fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
     }
 }
 
+fn hash_records<C, H: Hasher>(seen: &[(Seen<Instance>, C)], now: Tick, to: &mut H) {
+    for (seen, _) in seen {
+        let until = seen.record.as_ref().map(|record| due(record.until, now));
+        until.hash(to);
+    }
+}
+
 fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
     (client.slot, client.session, client.began).hash(to);
     (&client.goal, &client.verdict).hash(to);
     (client.launch, client.order, client.orders).hash(to);
     (client.suspended, client.cut).hash(to);
+    if let Some(keep) = &client.keep {
+        let moment = |moment: Option<Tick>| moment.map(|moment| ticks(moment, now));
+        (keep.instance, moment(keep.renewed), moment(keep.recorded)).hash(to);
+    }
     std::mem::discriminant(&client.at).hash(to);
     match &client.at {
         At::Off => return,
         At::Over(end) => return end.hash(to),
         At::Rest { until } => (*until > now).hash(to),
-        At::Instances { began, instances } => (ticks(*began, now), instances).hash(to),
+        At::Instances { began, instances } => {
+            hash_records(instances, now, to);
+            (ticks(*began, now), instances).hash(to);
+        }
         At::Volumes {
             began,
             proven,
@@ -122,6 +153,7 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
             volumes,
         } => {
             let began = ticks(*began, now);
+            hash_records(instances, now, to);
             (began, ticks(*proven, now), instances, volumes).hash(to);
         }
         At::Acting {
@@ -129,10 +161,32 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
             steps,
             label,
             stage,
-        } => (age(seen.proven, now), steps.len(), label, stage).hash(to),
+        } => {
+            for instance in &seen.instances {
+                // Its end, as a proof or a claim goes by it.
+                let until = instance.lease.map(|lease| values::tick(lease.until));
+                until.map(|until| due(until, now)).hash(to);
+            }
+            match stage {
+                Stage::Call(Read::Instance(Some(record))) => due(record.until, now).hash(to),
+                Stage::Answer(Ok(Made::Recorded(at))) | Stage::Call(Read::Recorded(at)) => {
+                    due(*at, now).hash(to);
+                }
+                _ => {}
+            }
+            (age(seen.proven, now), steps.len(), label, stage).hash(to);
+        }
         At::Inside { wrote } => wrote.hash(to),
     }
     hash_memory(&client.memory, now, to);
+}
+
+/// A run and the world around it.
+pub(super) fn of_run(world: &World, client: &Client) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_world(world, &mut hasher);
+    hash_client(client, world.now, &mut hasher);
+    hasher.finish()
 }
 
 impl Hash for State {

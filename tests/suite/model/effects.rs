@@ -4,7 +4,7 @@
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
-use super::world::{Attachment, Due, Host, Instance, Mount, Promise, Snapshot, Volume, World};
+use super::world::{Attachment, Host, Instance, Mount, Promise, Snapshot, Tick, Volume, World};
 
 /// EC2, or a host, says no: nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ impl World {
                 zone,
                 session,
                 token,
-                until: Due::NEVER,
+                until: self.until_of_a_launch(),
                 disk: None,
             };
             (self.add_instance(instance.clone()), instance)
@@ -187,7 +187,8 @@ impl World {
         self.host_mut(instance).ok_or(No::Unreachable)
     }
 
-    pub(super) fn lock(&mut self, instance: u8, client: u8) -> Result<(), No> {
+    /// A client comes in, and with it the host's lease is that much longer.
+    pub(super) fn lock(&mut self, instance: u8, client: u8, lease: Tick) -> Result<(), No> {
         let host = self.reach(instance)?;
         match host.client {
             Some(other) if other != client => Err(No::Busy),
@@ -195,6 +196,7 @@ impl World {
             _ if host.closing => Ok(()),
             _ => {
                 host.client = Some(client);
+                self.refresh(instance, lease);
                 Ok(())
             }
         }

@@ -3,7 +3,7 @@
 
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
-use super::world::{Host, Mount, Snapshot, World};
+use super::world::{Due, Host, Mount, Snapshot, World};
 
 /// Something that happens by itself, or by somebody else's hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,6 +12,8 @@ pub(super) enum Event {
     Death(u8),
     /// The two minutes: the host begins to close, and is off soon after.
     Notice(u8),
+    /// Its system hangs: nothing is written any more, and nothing switches it off.
+    Hang(u8),
     /// The system restarts: nothing is mounted, nobody holds it.
     Reboot(u8),
     /// The client's connection breaks: the host gives its lock back.
@@ -35,6 +37,7 @@ pub(super) enum Event {
 pub(super) enum Fault {
     Death,
     Notice,
+    Hang,
     Reboot,
     Disconnect,
     Console,
@@ -72,6 +75,7 @@ impl World {
                         .filter(|host| host.off_in.is_none())
                         .map(|host| Event::Notice(host.instance)),
                 ),
+                Fault::Hang => events.extend(hosts.map(Event::Hang)),
                 Fault::Reboot => events.extend(hosts.map(Event::Reboot)),
                 Fault::Disconnect => events.extend(
                     self.hosts
@@ -132,12 +136,16 @@ impl World {
                 }
             }
             Event::Reboot(id) => {
-                // What was being closed stays closed: the latch is on the disk.
+                // What was being closed stays closed: the latch is on the disk. So is the end of
+                // the lease, and whoever comes back gets a moment.
+                let (now, boot) = (self.now, self.end_of_a_boot());
                 if let Some(host) = self.host_mut(id) {
                     host.client = None;
                     host.mounted = Mount::Nothing;
+                    host.ends = Due(host.ends.0.max(now + 1).min(boot.0));
                 }
             }
+            Event::Hang(id) => self.lose_host(id),
             Event::Disconnect(id) => {
                 if let Some(host) = self.host_mut(id) {
                     host.client = None;
@@ -175,6 +183,7 @@ impl World {
     /// A tick passes. What takes time in EC2 takes one tick, or longer where `idle`.
     pub(super) fn tick(&mut self, idle: bool) {
         self.now += 1;
+        self.leases_run_out();
         if !idle {
             self.hosts_go_on();
             self.instances_go_on();
@@ -210,12 +219,14 @@ impl World {
             match instance.state {
                 InstanceState::Pending => {
                     self.change_instance(id, |host| host.state = InstanceState::Running);
+                    let ends = self.end_of_a_boot();
                     self.hosts.push(Host {
                         instance: id,
                         client: None,
                         closing: false,
                         mounted: Mount::Nothing,
                         off_in: None,
+                        ends,
                     });
                 }
                 InstanceState::ShuttingDown => {

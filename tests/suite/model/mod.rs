@@ -11,6 +11,8 @@
 //! [`asleep`]) and end after so many actions, more of them with `XDRIVE_LONG` set. [`broken`] has plans with one fault each; every one of them
 //! must be found out, and the true plan must pass the same check.
 
+mod abandoned;
+mod actions;
 mod asleep;
 mod broken;
 mod calls;
@@ -20,6 +22,7 @@ mod configurations;
 mod digest;
 mod effects;
 mod events;
+mod lease;
 mod past;
 mod races;
 mod recover;

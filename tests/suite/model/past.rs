@@ -123,6 +123,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
         closing: false,
         mounted: volume.map_or(Mount::Nothing, Mount::Writable),
         off_in: None,
+        ends: Due::NEVER,
     });
 }
 

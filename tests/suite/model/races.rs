@@ -4,7 +4,7 @@
 use xdrive::drive::plan::Step;
 
 use super::broken::Broken;
-use super::check::{Budget, Old, P1, P3_OLDER, Setup};
+use super::check::{Asleep, Budget, Old, P1, P3_OLDER, Setup};
 use super::client::Run;
 use super::configurations::{CALM, holds, is_caught};
 use super::events::Fault;
@@ -47,7 +47,7 @@ fn a_proof_that_never_dies_is_caught() {
     let setup = Setup {
         name: "lasting proof",
         past: Past::Crashed,
-        asleep: Some(|step| matches!(step, Step::DeleteVolume(_))),
+        asleep: Some(Asleep::Before(|step| matches!(step, Step::DeleteVolume(_)))),
         clients: &[&[Run::Stop], &[Run::Connect]],
         faults: &[Fault::Death],
         budget: Budget {
@@ -66,7 +66,7 @@ fn another_comes(before: fn(&Step) -> bool, depth: usize) {
     holds(&Setup {
         name: "another comes",
         past: Past::Saved,
-        asleep: Some(before),
+        asleep: Some(Asleep::Before(before)),
         clients: &[&[Run::Connect], &[Run::Connect]],
         depth: Some(depth),
         ..CALM

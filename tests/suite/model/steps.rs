@@ -9,11 +9,13 @@ use xdrive::drive::observed::{Attempt, SeenInstance};
 use xdrive::drive::plan::{Source, Step};
 use xdrive::ec2::{InstanceState, VolumeId};
 
+use super::broken::Broken;
 use super::calls::Call;
 use super::client::{At, Client, Rules};
 use super::effects::{No, Order};
+use super::lease::First;
 use super::values::{self, generation_number, number};
-use super::world::{Instance, Snapshot, Volume, World};
+use super::world::{Due, Instance, Snapshot, Volume, World};
 
 /// How far a step is.
 #[derive(Debug, Clone, Hash)]
@@ -30,6 +32,8 @@ pub(super) enum Stage {
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Read {
     Nothing,
+    /// The end of the lease is recorded at that moment; the lock is next.
+    Recorded(Due),
     /// The lock is taken; the tags are next.
     Locked,
     Instance(Option<Instance>),
@@ -46,7 +50,9 @@ pub(super) enum Made {
     Closed(bool),
     /// What is in a snapshot: nothing to be said, or whether it is the drive.
     Content(Option<bool>),
-    /// The second call of a claim.
+    /// The end of the lease is recorded: at that moment.
+    Recorded(Due),
+    /// The last call of a claim.
     Tagged,
     /// There was nothing to be done, or it was refused by what was read.
     Unneeded,
@@ -334,9 +340,17 @@ impl Client {
             }
             Step::Claim(id) => {
                 let id = number(id.as_str());
-                match read {
-                    Read::Locked => Call::Claim(session, id, self.held(step)),
-                    _ => Call::Lock(id, slot),
+                let first = rules.broken.map_or(First::Record, Broken::first_renewed);
+                match (read, world.lease) {
+                    (Read::Locked, _) => Call::Claim(session, id, self.held(step)),
+                    // What was recorded in another tick was so too long ago.
+                    (Read::Recorded(at), Some(_)) if *at != Due(now) => {
+                        return Err(Err(Failure::Changed));
+                    }
+                    (Read::Nothing, Some(length)) if first == First::Record => {
+                        Call::Record(id, Due(now + length))
+                    }
+                    (_, length) => Call::Lock(id, slot, length.unwrap_or_default()),
                 }
             }
             Step::Raise { volume, to } => {

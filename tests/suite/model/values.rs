@@ -9,7 +9,7 @@ use xdrive::drive::tags::{self, Identity, Settings, SnapshotTags};
 use xdrive::drive::{DriveName, Generation, SessionId};
 use xdrive::ec2;
 
-use super::world::{Instance, Snapshot, Tick, Volume};
+use super::world::{Due, Instance, Snapshot, Tick, Volume};
 
 /// How long a tick is. A proof lives 5 s: it is good in the tick after its look, and not in the
 /// one after that.
@@ -36,6 +36,10 @@ pub(super) fn age(moment: BootTime, now: Tick) -> u64 {
 
 pub(super) fn ticks(count: u32) -> Duration {
     TICK * count
+}
+
+pub(super) fn whole_ticks(span: Duration) -> Tick {
+    Tick::try_from(span.as_secs() / TICK.as_secs()).unwrap()
 }
 
 pub(super) fn drive() -> &'static DriveName {
@@ -95,6 +99,12 @@ pub(super) fn generation_number(generation: Generation) -> u8 {
 /// The wall clock of every laptop at that tick.
 pub(super) fn wall(tick: Tick) -> Timestamp {
     Timestamp::UNIX_EPOCH + TICK * u32::from(tick)
+}
+
+/// The tick of that moment of the wall clock.
+pub(super) fn tick(wall: Timestamp) -> Due {
+    let seconds = u64::try_from(wall.as_second()).unwrap();
+    Due(Tick::try_from(seconds / TICK.as_secs()).unwrap())
 }
 
 /// When a thing was made, by AWS's clock: nothing but their order is ever looked at.

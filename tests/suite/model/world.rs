@@ -113,6 +113,8 @@ pub(super) struct Host {
     pub(super) mounted: Mount,
     /// After so many ticks it switches itself off.
     pub(super) off_in: Option<u8>,
+    /// The end of its lease, by its own clock.
+    pub(super) ends: Due,
 }
 
 /// The bytes of a volume or a snapshot.
@@ -130,6 +132,8 @@ pub(super) struct World {
     pub(super) now: Tick,
     /// How old a list or a read may be.
     pub(super) lag: Tick,
+    /// How long a lease is; none: hosts live as long as they are let.
+    pub(super) lease: Option<Tick>,
     pub(super) next_id: u8,
     pub(super) instances: Vec<Thing<Instance>>,
     pub(super) volumes: Vec<Thing<Volume>>,
@@ -214,6 +218,7 @@ impl World {
         Self {
             now: 100,
             lag,
+            lease: None,
             next_id: 1,
             instances: Vec::new(),
             volumes: Vec::new(),

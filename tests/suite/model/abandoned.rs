@@ -1,0 +1,111 @@
+//! Leases that run out: under a client that sleeps, is cut off or was killed, on a host that hangs
+//! or restarted, with another client that comes meanwhile.
+
+use xdrive::drive::plan::Step;
+
+use super::broken::Broken;
+use super::check::{Asleep, Budget, P2, Setup};
+use super::client::Run;
+use super::configurations::{CALM, holds, is_caught};
+use super::events::Fault;
+use super::past::Past;
+
+/// Hosts live under leases: two renewals fit into one.
+const LEASED: Setup = Setup {
+    name: "lease",
+    lease: Some(6),
+    ..CALM
+};
+
+#[test]
+fn a_lease_may_run_out_under_one_client_at_any_moment() {
+    for past in [Past::New, Past::Saved, Past::Alive, Past::Crashed] {
+        holds(&Setup {
+            name: "one lease",
+            past,
+            faults: &[
+                Fault::Crash,
+                Fault::Suspend,
+                Fault::Cut,
+                Fault::Disconnect,
+                Fault::Reboot,
+                Fault::Hang,
+            ],
+            budget: Budget {
+                faults: 1,
+                ..CALM.budget
+            },
+            ..LEASED
+        });
+    }
+}
+
+/// The first client sleeps while its user works, and wakes at any moment; the second one comes, and
+/// can reach no host.
+const SLEEPER: Setup = Setup {
+    name: "sleeper",
+    past: Past::Alive,
+    asleep: Some(Asleep::Inside),
+    clients: &[&[Run::Connect], &[Run::StopFromAfar]],
+    depth: Some(44),
+    ..LEASED
+};
+
+#[test]
+fn a_lease_without_a_margin_is_caught() {
+    is_caught(Broken::NoMargin, P2, &SLEEPER);
+}
+
+#[test]
+fn telling_the_host_before_the_record_is_caught() {
+    let setup = Setup {
+        name: "host first",
+        asleep: Some(Asleep::Renewing(3)),
+        ..SLEEPER
+    };
+    is_caught(Broken::HostFirst, P2, &setup);
+}
+
+#[test]
+fn a_lease_may_run_out_under_a_sleeper_while_another_comes() {
+    holds(&Setup {
+        name: "sleeper, connect",
+        clients: &[&[Run::Connect], &[Run::Connect]],
+        ..SLEEPER
+    });
+    for (name, faults) in [
+        ("sleeper, reboot", &[Fault::Reboot][..]),
+        ("sleeper, hang", &[Fault::Hang]),
+    ] {
+        holds(&Setup {
+            name,
+            faults,
+            budget: Budget {
+                faults: 1,
+                ..CALM.budget
+            },
+            depth: Some(36),
+            ..SLEEPER
+        });
+    }
+}
+
+/// The first client sleeps before a step for so long that its lease may run out, while another one
+/// gets to the drive.
+fn sleeps_before(before: fn(&Step) -> bool) {
+    holds(&Setup {
+        name: "sleeper on its way",
+        past: Past::Saved,
+        asleep: Some(Asleep::Before(before)),
+        clients: &[&[Run::Connect], &[Run::Connect]],
+        ..SLEEPER
+    });
+}
+
+#[test]
+fn a_lease_may_run_out_on_the_way_in_and_out() {
+    sleeps_before(|step| matches!(step, Step::Raise { .. }));
+    sleeps_before(|step| matches!(step, Step::Attach { .. }));
+    sleeps_before(|step| matches!(step, Step::Mount { .. }));
+    sleeps_before(|step| matches!(step, Step::Close { .. }));
+}

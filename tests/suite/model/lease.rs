@@ -1,0 +1,180 @@
+//! Leases: how long a host lives without a sign of life, who keeps it alive, and what the record
+//! says of it.
+//!
+//! A lease ends on the host's own clock, which no trouble in EC2 holds up. Then the host latches,
+//! unmounts a tick later, and is off after another. Its clients renew it once a third of it has
+//! passed: the record first, then the host, each in a call of its own; a client may be suspended,
+//! cut off or killed between the two. That goes on beside whatever else the client does, so a
+//! renewal that is due comes before everything else it could do in that tick.
+
+use xdrive::drive::lease_left;
+use xdrive::ec2::InstanceState;
+
+use super::client::{At, Client};
+use super::values;
+use super::world::{Due, Mount, Tick, World};
+
+/// How long after its boot a host waits for its first client.
+const FIRST_SIGN: Tick = 4;
+
+/// Longer than any host takes to switch itself off: its boot, its first sign or its lease, a close,
+/// and the end.
+const PATIENCE: Tick = 24;
+
+/// What a client knows of the lease that it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Keep {
+    pub(super) instance: u8,
+    /// When it was renewed last; not since the lock was taken.
+    pub(super) renewed: Option<Tick>,
+    /// Half done: the record was written then, and the host is not told yet.
+    pub(super) recorded: Option<Tick>,
+}
+
+/// Which half of a renewal comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    Record,
+    Host,
+}
+
+impl World {
+    /// Every host lives under a lease of that length from now on.
+    pub(super) fn begin_leases(&mut self, length: Tick) {
+        self.lease = Some(length);
+        let end = Due(self.now + length);
+        for host in &mut self.hosts {
+            host.ends = end;
+        }
+        for thing in &mut self.instances {
+            if let Some(instance) = &mut thing.now {
+                instance.until = end;
+            }
+        }
+    }
+
+    /// The end of the lease that a launch records: the first one begins before the first sign of
+    /// life is overdue.
+    pub(super) fn until_of_a_launch(&self) -> Due {
+        self.lease
+            .map_or(Due::NEVER, |length| Due(self.now + FIRST_SIGN + length))
+    }
+
+    /// When a host that boots now switches itself off if nobody takes it.
+    pub(super) fn end_of_a_boot(&self) -> Due {
+        self.lease
+            .map_or(Due::NEVER, |_| Due(self.now + FIRST_SIGN))
+    }
+
+    /// Writes down that the lease ends then, unless it ends later.
+    pub(super) fn record_lease(&mut self, instance: u8, until: Due) {
+        self.change_instance(instance, |record| {
+            if record.until.0 < until.0 {
+                record.until = until;
+            }
+        });
+    }
+
+    /// A host that does not close lives that much longer.
+    pub(super) fn refresh(&mut self, instance: u8, length: Tick) {
+        let end = self.now + length;
+        if let Some(host) = self.host_mut(instance).filter(|host| !host.closing)
+            && host.ends.0 < end
+        {
+            host.ends = Due(end);
+        }
+    }
+
+    /// Hosts whose time is over close, unmount, and are off.
+    pub(super) fn leases_run_out(&mut self) {
+        let over = |host: &super::world::Host| (host.instance, self.now.checked_sub(host.ends.0));
+        let over: Vec<(u8, Option<Tick>)> = self.hosts.iter().map(over).collect();
+        for (id, since) in over {
+            match since {
+                None => {}
+                Some(0) => {
+                    if let Some(host) = self.host_mut(id) {
+                        host.closing = true;
+                    }
+                }
+                Some(1) => self.unmount(id),
+                Some(_) => self.end(id),
+            }
+        }
+    }
+
+    /// Whether, when nobody gives a sign of life any more, every instance ends by itself and takes
+    /// nothing with it. (One that hangs cannot, and one that somebody stopped runs no clock.)
+    pub(super) fn ends_by_itself(&self) -> bool {
+        let mut world = self.clone();
+        for _ in 0..PATIENCE {
+            world.tick(false);
+        }
+        let runs = world.instances.iter().any(|thing| {
+            let state = thing.now.as_ref().map(|instance| instance.state);
+            let is_live = matches!(state, Some(InstanceState::Pending | InstanceState::Running));
+            is_live && world.host(thing.id).is_some()
+        });
+        let written = |host: &super::world::Host| matches!(host.mounted, Mount::Writable(_));
+        let is_written = world.hosts.iter().any(written);
+        !runs && !is_written && world.acknowledged & !world.kept() == 0
+    }
+}
+
+impl Client {
+    /// Whether a renewal is due, or half done.
+    pub(super) fn has_to_renew(&self, world: &World) -> bool {
+        let (Some(keep), Some(length)) = (self.keep, world.lease) else {
+            return false;
+        };
+        let third = (length / 3).max(1);
+        let is_young = |at: Tick| world.now - at < third;
+        !matches!(self.at, At::Off | At::Over(_))
+            && !self.suspended
+            && (keep.recorded.is_some() || !keep.renewed.is_some_and(is_young))
+    }
+
+    /// The next half of a renewal.
+    pub(super) fn renew(&mut self, world: &mut World, first: First) {
+        let (Some(mut keep), Some(length)) = (self.keep, world.lease) else {
+            return;
+        };
+        let now = world.now;
+        let began = keep.recorded.unwrap_or(now);
+        let is_first = keep.recorded.is_none();
+        if is_first == (first == First::Record) {
+            world.record_lease(keep.instance, Due(now + length));
+        } else {
+            let spent = values::ticks(u32::from(now - began));
+            let left = lease_left(values::ticks(u32::from(length)), spent);
+            let left = left.map_or(0, values::whole_ticks);
+            self.tell_host(world, keep.instance, left);
+        }
+        if is_first {
+            keep.recorded = Some(now);
+        } else {
+            keep.recorded = None;
+            keep.renewed = Some(began);
+        }
+        self.keep = Some(keep);
+        let is_there = world.instance(keep.instance).is_some();
+        if !is_there
+            || self
+                .memory
+                .gone
+                .contains(values::instance_id(keep.instance).as_str())
+        {
+            self.keep = None;
+        }
+    }
+
+    /// The hold's own line: it arrives if the hold is still there.
+    fn tell_host(&self, world: &mut World, instance: u8, length: Tick) {
+        let holds = world
+            .host(instance)
+            .is_some_and(|host| host.client == Some(self.slot));
+        if holds && !self.cut {
+            world.refresh(instance, length);
+        }
+    }
+}
