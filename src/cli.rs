@@ -3,6 +3,8 @@
 //! Only shapes are checked here (a name is a name, a size a number); what they mean is `config`'s.
 //! `--help`, the man page and the shell completions are all made from this file.
 
+mod reach;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +13,9 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
-use crate::ec2::InstanceId;
+use crate::ec2::{InstanceId, SubnetId};
+
+pub use reach::Reach;
 
 /// What `--help` and the manual page say about exit codes: as the README's table has it.
 const EXIT_CODES: &str = "\
@@ -128,6 +132,19 @@ pub struct Connect {
     #[arg(long)]
     pub resume: bool,
 
+    /// The subnet to launch in; its zone and its VPC are the drive's then [default: the default VPC,
+    /// any zone].
+    #[arg(long, value_name = "SUBNET")]
+    pub subnet: Option<SubnetId>,
+
+    /// The IAM role that the instance gets, by its instance profile's name or ARN [default: none].
+    #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
+    pub instance_profile: Option<String>,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+
     /// Go on from this volume or snapshot (`empty`: begin anew); whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]
     pub from: Option<Head>,
@@ -167,6 +184,10 @@ pub struct Stop {
     /// Save it although another caller (IAM user or role) used it last, or uses it now.
     #[arg(long)]
     pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 /// `xdrive gc`.
@@ -187,6 +208,10 @@ pub struct Gc {
     /// One JSON document instead of text.
     #[arg(long)]
     pub json: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 /// `xdrive local …`.

@@ -4,6 +4,8 @@
 //! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
 //! can be made again, and the EC2 in a folder is another computer's stand-in.
 
+mod reach;
+
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -16,7 +18,13 @@ use jiff::SignedDuration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::ec2::{Cidr, SubnetId};
 use crate::failure::{Exit, Failure};
+use crate::host::ProxyCommand;
+
+use reach::Several;
+
+pub use reach::Reach;
 
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
@@ -62,6 +70,17 @@ pub struct Config {
     /// Whether a session goes on on another instance by itself when EC2 takes its own.
     #[serde(default)]
     pub resume: bool,
+    /// The subnet to launch in.
+    pub subnet: Option<SubnetId>,
+    /// The instance profile that instances get, by name or ARN.
+    #[serde(default, deserialize_with = "instance_profile_of")]
+    pub instance_profile: Option<String>,
+    /// Who is let in: one range of addresses, or several.
+    cidr: Option<Several<Cidr>>,
+    /// What is asked for this computer's address.
+    address_service: Option<String>,
+    /// What connections go through.
+    proxy_command: Option<ProxyCommand>,
 }
 
 /// A time such as `8h`, `90m` or `1h 30m` (jiff's friendly format), as long as a lease can be.
@@ -94,6 +113,30 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "it is not a time such as 30m or 8h".to_owned())?;
     Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
+}
+
+/// An instance profile, by its name or its ARN (IAM API reference, *InstanceProfile*).
+pub fn instance_profile(text: &str) -> Result<String, String> {
+    let name = match text.strip_prefix("arn:") {
+        Some(arn) => arn
+            .split_once(":instance-profile/")
+            .map_or("", |(_, path)| path.rsplit('/').next().unwrap_or(path)),
+        None => text,
+    };
+    let is_name = (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte));
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("it is neither an instance profile's name nor its ARN".to_owned())
+    }
+}
+
+fn instance_profile_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    instance_profile(&text).map(Some).map_err(D::Error::custom)
 }
 
 fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -137,7 +180,8 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint("its keys are type, size, image, port, keep, checkpoint and resume")
+                .hint("its keys are type, size, image, port, keep, checkpoint, resume, subnet, instance_profile, cidr, \
+                     address_service and proxy_command")
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -149,6 +193,15 @@ impl Config {
 }
 
 impl Config {
+    /// Takes out what it says of how hosts are reached.
+    pub fn reach(&mut self) -> Reach {
+        Reach {
+            cidrs: self.cidr.take().map(Vec::from).unwrap_or_default(),
+            address_service: self.address_service.take(),
+            proxy: self.proxy_command.take(),
+        }
+    }
+
     /// The ranges are those of the flags.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let config: Self = toml::from_str(text)?;
@@ -163,6 +216,11 @@ impl Config {
         }
         if config.port == Some(0) {
             bail!("port = 0 is not a port");
+        }
+        if let Some(url) = &config.address_service
+            && let Err(why) = reach::check_service(url)
+        {
+            bail!("address_service = {url:?}: {why}");
         }
         Ok(config)
     }
@@ -186,12 +244,19 @@ pub struct Options {
     pub checkpoint: Option<Duration>,
     /// Whether the session goes on on another instance by itself when EC2 takes its own.
     pub resume: bool,
+    /// The subnet to launch in; the default one of each zone if nobody says.
+    pub subnet: Option<SubnetId>,
+    /// The instance profile that instances get; none if nobody says.
+    pub instance_profile: Option<String>,
+    /// How hosts are reached.
+    pub reach: Reach,
 }
 
 impl Options {
     /// Flags first, then the configuration file.
     #[must_use]
-    pub fn choose(flags: Self, config: Config) -> Self {
+    pub fn choose(flags: Self, mut config: Config) -> Self {
+        let reach = flags.reach.or(config.reach());
         Self {
             instance_type: flags.instance_type.or(config.instance_type),
             size: flags.size.or(config.size),
@@ -200,6 +265,9 @@ impl Options {
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
+            subnet: flags.subnet.or(config.subnet),
+            instance_profile: flags.instance_profile.or(config.instance_profile),
+            reach,
         }
     }
 }

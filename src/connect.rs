@@ -13,6 +13,7 @@
 mod check;
 mod container;
 mod cost;
+mod door;
 mod ending;
 mod hosts;
 mod inside;
@@ -36,13 +37,13 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
-use crate::config::Options;
+use crate::config::{Options, Reach};
 use crate::drive::event::Event;
 use crate::drive::reconcile::{Placement, Pool};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{GibiBytes, Instance, Market, VolumeId};
+use crate::ec2::{GibiBytes, Instance, Kind, Market, Subnet, SubnetId, VolumeId};
 use crate::failure::{Exit, Failure};
 use crate::host::escape::Question;
 use crate::host::{Line, UserKey};
@@ -51,6 +52,7 @@ use crate::signals::{Signal, Signals};
 
 use container::Inside;
 use cost::Cost;
+use door::Door;
 use ending::code_of;
 use hosts::SshHosts;
 use inside::{in_a_command, in_a_shell};
@@ -148,6 +150,7 @@ struct Session {
 pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
     let mut session = Session::begin(request.drive.clone(), &request.options, &cloud, key).await?;
+    session.reconciler.hosts().look_ahead();
     session
         .check(&cloud, Some(&request.options), request.shared)
         .await?;
@@ -205,15 +208,33 @@ pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result
 pub async fn stop(
     drive: DriveName,
     shared: bool,
+    reach: Reach,
     cloud: Cloud,
     key: UserKey,
 ) -> Result<u8, Failure> {
-    let mut session = Session::begin(drive, &Options::default(), &cloud, key).await?;
+    let options = Options {
+        reach,
+        ..Options::default()
+    };
+    let mut session = Session::begin(drive, &options, &cloud, key).await?;
     session.check(&cloud, None, shared).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.tell_of_the_commit();
     session.finish(ending, outcome)
+}
+
+/// A subnet that was named: its zone and VPC are the session's.
+async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failure> {
+    cloud.ec2.subnet(id).await.map_err(|error| {
+        if error.kind != Kind::NotFound {
+            return error.into();
+        }
+        let region = cloud.ec2.region();
+        Failure::new(Exit::Usage, anyhow!("there is no {id} in {region}")).hint(
+            "`aws ec2 describe-subnets` shows the subnets of a region; --region names another one",
+        )
+    })
 }
 
 impl Session {
@@ -228,6 +249,10 @@ impl Session {
         let mut teller = Teller::new(report.clone());
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
+        let subnet = match &options.subnet {
+            Some(id) => Some(subnet(id, cloud).await?),
+            None => None,
+        };
         let wanted = Wanted {
             image: MACHINE.to_owned(),
             pools: vec![Pool {
@@ -245,7 +270,11 @@ impl Session {
                 options.instance_type.as_deref(),
                 options.size,
             ),
-            placement: Placement::default(),
+            placement: Placement {
+                zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
+                subnet: options.subnet.clone(),
+                instance_profile: options.instance_profile.clone(),
+            },
         };
         let (tell, news) = mpsc::unbounded_channel();
         let terms = Terms {
@@ -255,11 +284,18 @@ impl Session {
         };
         let identity = cloud.identity().await?;
         let owner = identity.owner.clone();
+        let door = Door::new(
+            (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),
+            &owner,
+            &key,
+            subnet.map(|subnet| subnet.vpc),
+            options.reach.clone(),
+        );
         let reconciler = Reconciler::new(
             drive.clone(),
             identity,
             cloud.ec2.clone(),
-            SshHosts::new(key, terms),
+            SshHosts::new(key, door, terms),
             cloud.clock.clone(),
             cloud.limits.clone(),
             wanted,

@@ -13,6 +13,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use crate::cloud::Cloud;
+use crate::config::Reach;
 use crate::connect::tidy::{self, Tidied};
 use crate::drive::{DriveName, tags};
 use crate::ec2::{Instance, InstanceState, Tags};
@@ -32,6 +33,8 @@ pub struct Order {
     pub snapshots: Option<usize>,
     /// One JSON document instead of text.
     pub json: bool,
+    /// How hosts are reached.
+    pub reach: Reach,
 }
 
 /// What became of one drive, and what is left of it.
@@ -68,7 +71,8 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
-                tidy::tidy(drive, cloud, key.clone(), order.snapshots, order.dry_run).await?
+                let way = (key.clone(), order.reach.clone());
+                tidy::tidy(drive, cloud, way, order.snapshots, order.dry_run).await?
             }
         };
         if let Some(failure) = &tidied.failure {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cli::{Cli, Command, Connect, Local};
+use crate::cli::{self, Cli, Command, Connect, Local};
 use crate::cloud::{self, Cloud, Which};
-use crate::config::{Config, Options, Paths};
+use crate::config::{Config, Options, Paths, Reach};
 use crate::connect::{self, Request};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
@@ -31,9 +31,11 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         }
         Command::Stop(typed) => {
             let paths = Paths::find(cli.local_dir)?;
+            let reach = reach(typed.reach, &paths)?;
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;
-                connect::stop(typed.drive, typed.shared, cloud, key(&paths)?).await
+                let key = key(&paths)?;
+                connect::stop(typed.drive, typed.shared, reach, cloud, key).await
             })
         }
         Command::List(typed) => {
@@ -51,6 +53,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
                 dry_run: typed.dry_run,
                 snapshots: typed.snapshots.map(usize::from),
                 json: typed.json,
+                reach: reach(typed.reach, &paths)?,
             };
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;
@@ -199,6 +202,9 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         keep: typed.keep,
         checkpoint: typed.checkpoint,
         resume: typed.resume,
+        subnet: typed.subnet,
+        instance_profile: typed.instance_profile,
+        reach: typed.reach.into(),
     };
     Ok(Request {
         drive: typed.drive,
@@ -208,6 +214,11 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         shared: typed.shared,
         command: typed.command,
     })
+}
+
+/// How hosts are reached: the flags, and the configuration behind them.
+fn reach(typed: cli::Reach, paths: &Paths) -> Result<Reach, Failure> {
+    Ok(Reach::from(typed).or(Config::read(paths)?.reach()))
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 
 use crate::cloud::Cloud;
 use crate::drive::reconcile::{Failure as RunFailure, Holder, RunError};
-use crate::drive::{Left, Outcome, Stuck};
+use crate::drive::{HostError, Left, Outcome, Stuck};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Committed;
@@ -228,6 +228,9 @@ impl Session {
 pub(super) fn of_run(error: RunError) -> Failure {
     let exit = match error {
         RunError::Ec2(error) => return error.into(),
+        RunError::Host(HostError::NoWay { why, hint }) => {
+            return Failure::new(Exit::Unavailable, anyhow!(why)).hint(hint);
+        }
         RunError::NoCapacity { .. } | RunError::Busy(_) => Exit::TryAgain,
         RunError::Stuck(_) => Exit::Stuck,
         RunError::Invalid(_) => Exit::Usage,

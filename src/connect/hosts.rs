@@ -20,6 +20,7 @@ use crate::host::facts::{self, Oddity};
 use crate::host::scripts::{self, HoldOrder, Host, Role};
 use crate::host::{HostKey, Ssh, UserKey};
 
+use super::door::Door;
 use super::lease::{Lease, Terms, extend};
 use super::login::{ANSWER, Login, Refusal};
 
@@ -92,9 +93,9 @@ impl Link {
 }
 
 impl SshHosts {
-    pub(super) fn new(key: UserKey, terms: Terms) -> Self {
+    pub(super) fn new(key: UserKey, door: Door, terms: Terms) -> Self {
         Self {
-            login: Login::new(key, terms.ec2.clone(), terms.clock.clone()),
+            login: Login::new(key, door, terms.ec2.clone(), terms.clock.clone()),
             terms,
             client: None,
             other: None,
@@ -103,6 +104,11 @@ impl SshHosts {
             terminal: None,
             closed: None,
         }
+    }
+
+    /// Begins to find out what a launch will need, beside other work.
+    pub(super) fn look_ahead(&mut self) {
+        self.login.door().look_ahead();
     }
 
     /// The connection to a host that answered, and its scripts.
@@ -329,6 +335,7 @@ impl SshHosts {
 impl Hosts for SshHosts {
     async fn prepare(&mut self, _session: &SessionId) -> Result<Prepared, HostError> {
         let failed = |error: &dyn std::fmt::Display| HostError::Failed(error.to_string());
+        let groups = self.login.door().for_launch().await?;
         let host_key = HostKey::generate().map_err(|error| failed(&error))?;
         let user_data = boot::user_data(&BootOrder {
             host_private_key: host_key.private,
@@ -342,7 +349,7 @@ impl Hosts for SshHosts {
             user_data,
             host_key: host_key.public,
             first_sign: FIRST_SIGN,
-            groups: Vec::new(),
+            groups,
         })
     }
 

@@ -6,20 +6,26 @@
 //! is not asked for more than once a minute. The host's own key is verified before any of this.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
 use crate::clock::{BootTime, Clock};
+use crate::config::Reach;
 use crate::drive::{self, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
 use crate::host::facts::HostError;
 use crate::host::scripts::{Contact, Host};
-use crate::host::{Ssh, SshError, Target, UserKey};
+use crate::host::{Proxy, Ssh, SshError, Target, UserKey};
+
+use super::door::{Door, source};
 
 /// A host that has not answered by then does not answer now.
 pub(super) const ANSWER: Duration = Duration::from_secs(3);
+
+/// The same through a command, which may have to log in somewhere itself.
+const PROXIED: Duration = Duration::from_secs(20);
 
 /// How long EC2 Instance Connect may take to answer.
 const SEND: Duration = Duration::from_secs(10);
@@ -38,6 +44,7 @@ const USER: &str = "root";
 /// This laptop's way in to its hosts.
 pub(super) struct Login {
     key: UserKey,
+    door: Door,
     ec2: Ec2,
     clock: Clock,
     /// When each host's door was last asked for, and why it stayed shut.
@@ -70,13 +77,19 @@ enum Attempt {
 }
 
 impl Login {
-    pub(super) fn new(key: UserKey, ec2: Ec2, clock: Clock) -> Self {
+    pub(super) fn new(key: UserKey, door: Door, ec2: Ec2, clock: Clock) -> Self {
         Self {
             key,
+            door,
             ec2,
             clock,
             asked: BTreeMap::new(),
         }
+    }
+
+    /// What lets this laptop in.
+    pub(super) fn door(&mut self) -> &mut Door {
+        &mut self.door
     }
 
     /// The key that a new host is to let in.
@@ -89,10 +102,18 @@ impl Login {
         self.asked.get(host).map(|(_, why)| why.as_str())
     }
 
-    /// Logs in and makes contact. Answers within about three seconds, if the host knows the key.
+    /// Logs in and makes contact, after making sure that the host lets this laptop in. Answers
+    /// within about three seconds, if the host knows the key and the way there is straight.
     pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
-        let target = target(host)?;
-        if let Attempt::In(made) = self.attempt(&target).await? {
+        let target = target(host, self.door.reach())?;
+        self.door.open(host, target.address.ip()).await;
+        let attempt = self.attempt(&target).await;
+        // A command that fails is more likely wrong than early: nobody wants to wait for that.
+        if let (Some(_), Err(Refusal::Unreachable(why))) = (&target.proxy, &attempt) {
+            self.door
+                .say_once(format!("no way in to {} yet: {why}", host.id));
+        }
+        if let Attempt::In(made) = attempt? {
             self.asked.remove(&host.id);
             return Ok(*made);
         }
@@ -122,7 +143,11 @@ impl Login {
                 .map_err(|error| unreachable(&error))?;
             Ok(Attempt::In(Box::new((ssh, host, contact))))
         };
-        timeout(ANSWER, attempt)
+        let answer = match &target.proxy {
+            None => ANSWER,
+            Some(_) => PROXIED,
+        };
+        timeout(answer, attempt)
             .await
             .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
     }
@@ -170,14 +195,29 @@ fn unreachable(error: &HostError) -> Refusal {
     Refusal::Unreachable(error.to_string())
 }
 
-fn target(host: &Instance) -> Result<Target, Refusal> {
+/// Where to log in to a host: through a command at its private address; else at its public one, at
+/// its IPv6 one if this computer has a way there, or at the private one.
+fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
     let missing = |what: &str| Refusal::Unreachable(what.to_owned());
-    let address = host.address.ok_or_else(|| missing("it has no address"))?;
+    let six = host.ipv6.map(IpAddr::from);
+    let proxy = reach.proxy.as_ref().map(|command| Proxy {
+        command: command.clone(),
+        instance: host.id.to_string(),
+    });
+    let address = if proxy.is_some() {
+        host.private.or(host.address).or(six)
+    } else {
+        let public = host.address.filter(|it| Some(*it) != host.private);
+        let six = six.filter(|six| host.address.is_none() || source(*six).is_some());
+        public.or(six).or(host.address)
+    };
+    let address = address.ok_or_else(|| missing("it has no address"))?;
     let host_key =
         tags::host_key(&host.tags).ok_or_else(|| missing("it has no recorded host key"))?;
     Ok(Target {
         address: SocketAddr::new(address, PORT),
         user: USER.to_owned(),
         host_key: host_key.to_owned(),
+        proxy,
     })
 }

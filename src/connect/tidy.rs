@@ -2,7 +2,7 @@
 //! need. With a rehearsal only said, and nothing changed.
 
 use crate::cloud::Cloud;
-use crate::config::Options;
+use crate::config::{Options, Reach};
 use crate::drive::plan::{Goal, Next};
 use crate::drive::{DriveName, Outcome};
 use crate::failure::Failure;
@@ -35,11 +35,15 @@ pub struct Tidied {
 pub async fn tidy(
     drive: DriveName,
     cloud: &Cloud,
-    key: UserKey,
+    (key, reach): (UserKey, Reach),
     keep: Option<usize>,
     rehearse: bool,
 ) -> Result<Tidied, Failure> {
-    let mut session = Session::begin(drive, &Options::default(), cloud, key).await?;
+    let options = Options {
+        reach,
+        ..Options::default()
+    };
+    let mut session = Session::begin(drive, &options, cloud, key).await?;
     if rehearse {
         return session.rehearse(keep).await;
     }

@@ -9,7 +9,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{GroupId, Instance, VolumeId};
+use crate::ec2::{self, GroupId, Instance, VolumeId};
 
 use super::name::{Generation, SessionId};
 use super::superblock::Uuid;
@@ -131,6 +131,17 @@ pub enum HostError {
     /// The volume's file system cannot be mounted, and may hold data.
     #[error("the drive's file system cannot be mounted: {0}")]
     Damaged(String),
+    /// There is no way to it for this laptop, and trying again makes none.
+    #[error("{why}")]
+    NoWay {
+        /// Why.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// EC2 said no on the way to it, or did not answer.
+    #[error(transparent)]
+    Ec2(#[from] ec2::Error),
     /// It failed otherwise.
     #[error("{0}")]
     Failed(String),
@@ -152,7 +163,8 @@ pub fn lease_left(lease: Duration, spent: Duration) -> Option<Duration> {
 
 /// The host side of a session. All calls are idempotent: they are repeated after a lost answer.
 pub trait Hosts {
-    /// Makes a key pair for a host about to be launched, and its user data.
+    /// Makes a key pair for a host about to be launched, and its user data; and the way in.
+    /// [`HostError::NoWay`] if there is none: a host that nobody reaches is not launched.
     fn prepare(&mut self, session: &SessionId)
     -> impl Future<Output = Result<Prepared, HostError>>;
 

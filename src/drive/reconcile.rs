@@ -140,7 +140,7 @@ pub enum RunError {
     Ec2(#[from] ec2::Error),
     /// The host said no.
     #[error(transparent)]
-    Host(#[from] HostError),
+    Host(HostError),
     /// Every pool that can be used has no capacity.
     #[error("no capacity{}: {last}", zone.as_ref().map_or(String::new(), |zone| format!(" in {zone}, where the drive's volume is")))]
     NoCapacity {
@@ -164,6 +164,15 @@ pub enum RunError {
     /// The system has no randomness.
     #[error("no random numbers: {0}")]
     Random(#[from] getrandom::Error),
+}
+
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Ec2(error) => Self::Ec2(error),
+            error => Self::Host(error),
+        }
+    }
 }
 
 /// One session's way with one drive.

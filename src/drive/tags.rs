@@ -217,6 +217,12 @@ pub fn lease(until: Timestamp) -> Tags {
     Tags::from([(UNTIL.to_owned(), format!("{until:.0}"))])
 }
 
+/// A security group's tags: it is no drive's, but its owner's.
+#[must_use]
+pub fn group(owner: &str) -> Tags {
+    [(OWNER.to_owned(), owner.to_owned())].into()
+}
+
 /// A root disk's tags.
 #[must_use]
 pub fn root(drive: &DriveName, who: &Identity) -> Tags {

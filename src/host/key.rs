@@ -9,9 +9,9 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use russh::keys::PrivateKey;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
+use russh::keys::{HashAlg, PrivateKey};
 
 /// Why the laptop's key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,7 @@ pub enum KeyError {
 pub struct UserKey {
     private: String,
     public: String,
+    fingerprint: String,
 }
 
 impl std::fmt::Debug for UserKey {
@@ -97,7 +98,12 @@ impl UserKey {
             return Err(broken());
         }
         let public = key.public_key().to_openssh().map_err(|_| broken())?;
-        Ok(Self { private, public })
+        let fingerprint = key.public_key().fingerprint(HashAlg::Sha256).to_string();
+        Ok(Self {
+            private,
+            public,
+            fingerprint,
+        })
     }
 
     /// The private half, as OpenSSH writes it: what [`super::Ssh::connect`] takes.
@@ -110,6 +116,12 @@ impl UserKey {
     #[must_use]
     pub fn public(&self) -> &str {
         &self.public
+    }
+
+    /// What tells it from other keys, as `ssh-keygen -l` shows it: `SHA256:` and 43 characters.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 }
 

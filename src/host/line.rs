@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::ssh::{Ssh, SshError};
 
@@ -88,19 +87,19 @@ impl Gate {
     }
 }
 
-/// The socket behind its gate, if it has one.
-pub(super) struct Gated {
-    stream: TcpStream,
+/// What a connection goes over, behind its gate, if it has one.
+pub(super) struct Gated<S> {
+    stream: S,
     gate: Option<Arc<Gate>>,
 }
 
-impl Gated {
-    pub(super) fn new(stream: TcpStream, gate: Option<Arc<Gate>>) -> Self {
+impl<S> Gated<S> {
+    pub(super) fn new(stream: S, gate: Option<Arc<Gate>>) -> Self {
         Self { stream, gate }
     }
 }
 
-impl AsyncRead for Gated {
+impl<S: AsyncRead + Unpin> AsyncRead for Gated<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -115,7 +114,7 @@ impl AsyncRead for Gated {
     }
 }
 
-impl AsyncWrite for Gated {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

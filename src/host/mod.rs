@@ -16,6 +16,7 @@ pub mod key;
 pub mod line;
 mod modes;
 mod peer;
+mod proxy;
 pub mod quote;
 pub mod scripts;
 pub mod shell;
@@ -25,6 +26,7 @@ pub mod terminal;
 
 pub use key::{HostKey, UserKey};
 pub use line::Line;
+pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand};
 pub use shell::{Exit, Shell};
 pub use ssh::{Output, Ssh, SshError, Target};
 pub use terminal::Terminal;

@@ -15,12 +15,13 @@ use bytes::BytesMut;
 use russh::client::{self, Handle, Msg};
 use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
 use russh::{Channel, ChannelMsg};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
 use super::line::{Gate, Gated};
 use super::peer::{End, Peer, config, handshake_error};
+use super::proxy::{Leash, Proxy};
 
 /// A SYN to a host that is still booting is dropped without a word; whoever waits asks again.
 const REACH: Duration = Duration::from_secs(4);
@@ -38,6 +39,8 @@ pub struct Target {
     pub user: String,
     /// The host's public key, in OpenSSH's form (`ssh-ed25519 AAAA…`), from the instance's tag.
     pub host_key: String,
+    /// The command that leads there, if the way is not straight.
+    pub proxy: Option<Proxy>,
 }
 
 /// Why a connection or a command failed.
@@ -88,6 +91,8 @@ struct Connection {
     target: Target,
     key: Arc<PrivateKey>,
     end: End,
+    /// The command that it goes through ends with it.
+    _proxy: Option<Leash>,
 }
 
 impl std::fmt::Debug for Ssh {
@@ -128,6 +133,21 @@ impl Ssh {
         let timed_out = |_| SshError::Unreachable(address, std::io::ErrorKind::TimedOut.into());
         let unreachable = |error| SshError::Unreachable(address, error);
 
+        let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
+        if let Some(proxy) = &target.proxy {
+            let (through, process) = proxy.start(address).map_err(unreachable)?;
+            // However this ends, also by nobody waiting any more.
+            let leash = Leash(Arc::clone(&process));
+            let stream = Gated::new(through, gate);
+            let login = Self::login(target, key, config, stream, host_key, Some(leash));
+            let answer = tokio::time::timeout(LOGIN, login).await;
+            let why = match answer.unwrap_or_else(|late| Err(timed_out(late))) {
+                Err(SshError::Unreachable(_, why)) => why,
+                answer => return answer,
+            };
+            let why = process.failure(&why.to_string()).await;
+            return Err(unreachable(std::io::Error::other(why)));
+        }
         let stream = tokio::time::timeout(REACH, TcpStream::connect(address))
             .await
             .map_err(timed_out)?
@@ -138,8 +158,8 @@ impl Ssh {
             rustix::net::sockopt::set_tcp_user_timeout(&stream, limit)
                 .map_err(|error| unreachable(error.into()))?;
         }
-        let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
-        let login = Self::login(target, key, config, Gated::new(stream, gate), host_key);
+        let stream = Gated::new(stream, gate);
+        let login = Self::login(target, key, config, stream, host_key, None);
         tokio::time::timeout(LOGIN, login)
             .await
             .map_err(timed_out)?
@@ -149,8 +169,9 @@ impl Ssh {
         target: &Target,
         key: Arc<PrivateKey>,
         config: Arc<client::Config>,
-        stream: Gated,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         host_key: PublicKey,
+        proxy: Option<Leash>,
     ) -> Result<Self, SshError> {
         let address = target.address;
         let (peer, end) = Peer::new(host_key);
@@ -177,6 +198,7 @@ impl Ssh {
                     target: target.clone(),
                     key,
                     end,
+                    _proxy: proxy,
                 }),
             }),
             // A connection that ends during authentication looks like a refusal of every method.

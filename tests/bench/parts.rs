@@ -229,6 +229,7 @@ impl Parts {
             address: SocketAddr::new(address, 22),
             user: "root".to_owned(),
             host_key: host_key.to_owned(),
+            proxy: None,
         };
         loop {
             // Refused and denied are what a machine that boots answers.

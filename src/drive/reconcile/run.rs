@@ -10,7 +10,7 @@ use crate::clock::BootTime;
 use crate::ec2::{InstanceId, Kind};
 
 use super::super::event::Event;
-use super::super::hosts::{Client, Hosts};
+use super::super::hosts::{Client, HostError, Hosts};
 use super::super::observed::Observed;
 use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
 use super::super::stuck::{Left, Stuck};
@@ -353,7 +353,8 @@ fn is_final(error: &RunError) -> bool {
             error.kind,
             Kind::Denied | Kind::Credentials | Kind::Invalid | Kind::Quota | Kind::DryRun
         ),
-        RunError::Host(_) | RunError::Changed(_) => false,
+        RunError::Host(error) => matches!(error, HostError::NoWay { .. }),
+        RunError::Changed(_) => false,
         RunError::NoCapacity { .. }
         | RunError::Invalid(_)
         | RunError::Random(_)

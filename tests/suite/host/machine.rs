@@ -104,6 +104,7 @@ impl Machine {
             address: SocketAddr::new(up.address.into(), 22),
             user: "root".into(),
             host_key: host_key.public,
+            proxy: None,
         };
         let clear = Clear {
             plane: &plane,

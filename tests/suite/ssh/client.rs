@@ -109,6 +109,7 @@ async fn attach(task: Task) {
         address: task.address,
         user: task.user,
         host_key: task.host_key,
+        proxy: None,
     };
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let line = Line::open(&ssh).await.unwrap();

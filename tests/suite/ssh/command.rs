@@ -184,6 +184,7 @@ async fn keys_that_are_no_keys_are_told_apart_from_wrong_ones() {
         address: SocketAddr::from(([127, 0, 0, 1], 1)),
         user: "root".to_owned(),
         host_key: "nonsense".to_owned(),
+        proxy: None,
     };
     let key = HostKey::generate().unwrap();
     let error = Ssh::connect(&target, &key.private).await.unwrap_err();
@@ -198,6 +199,7 @@ async fn connect_to(address: SocketAddr) -> SshError {
         address,
         user: "root".to_owned(),
         host_key: key.public,
+        proxy: None,
     };
     Ssh::connect(&target, &key.private).await.unwrap_err()
 }

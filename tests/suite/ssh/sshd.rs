@@ -104,6 +104,7 @@ impl Sshd {
             address: self.address,
             user: user.to_owned(),
             host_key: self.host_key.public.clone(),
+            proxy: None,
         }
     }
 

@@ -1,0 +1,365 @@
+//! Doors of several laptops on an EC2 on paper.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::ec2::{LaunchOrder, Market, Tags};
+use crate::host::ProxyCommand;
+use crate::local::plane::Plane;
+use crate::local::{Fault, Local, OpenOptions, Settings};
+
+const ADA: &str = "arn:aws:iam::000000000000:user/ada";
+const BOB: &str = "arn:aws:iam::000000000000:user/bob";
+
+/// A paper EC2, and the keys of its laptops.
+struct Town {
+    dir: TempDir,
+    local: Local,
+    ec2: Ec2,
+}
+
+impl Town {
+    fn new(settings: Settings) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::tokio("2026-11-21T12:00:00Z".parse().unwrap());
+        let mut options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, clock);
+        options.settings = settings;
+        let local = Local::open(options).unwrap();
+        let ec2 = Ec2::local(&local);
+        Self { dir, local, ec2 }
+    }
+
+    /// The door of `owner`'s `laptop`, let in `from` there.
+    fn door(&self, owner: &str, laptop: &str, from: &[&str]) -> Door {
+        let reach = Reach {
+            cidrs: from.iter().map(|cidr| cidr.parse().unwrap()).collect(),
+            ..Reach::default()
+        };
+        self.door_with(owner, laptop, reach)
+    }
+
+    fn door_with(&self, owner: &str, laptop: &str, reach: Reach) -> Door {
+        let key = UserKey::open_or_create(&self.dir.path().join(laptop)).unwrap();
+        let clock = self.local.clock().clone();
+        let with = (self.ec2.clone(), clock, Report::stderr());
+        Door::new(with, owner, &key, None, reach)
+    }
+
+    async fn launch(&self, groups: Vec<GroupId>) -> Instance {
+        let tags: Tags = [("xdrive:drive".to_owned(), "demo".to_owned())].into();
+        let order = LaunchOrder {
+            client_token: format!("{:?}", self.ec2.everything().await.unwrap().0.len()),
+            image: crate::cloud::MACHINE.to_owned(),
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            subnet: None,
+            groups,
+            instance_profile: None,
+            market: Market::OnDemand,
+            user_data: Vec::new(),
+            tags: tags.clone(),
+            root_tags: tags,
+        };
+        self.ec2.launch(&order).await.unwrap()
+    }
+
+    async fn group(&self, owner: &str) -> Option<Group> {
+        let groups = self.ec2.groups_of(owner).await.unwrap();
+        assert!(groups.len() < 2, "{groups:?}");
+        groups.into_iter().next()
+    }
+
+    /// Who is let in to `owner`'s hosts.
+    async fn let_in(&self, owner: &str) -> Vec<String> {
+        let rules = self.group(owner).await.map(|group| group.rules);
+        let rules = rules.unwrap_or_default();
+        rules.iter().map(|rule| rule.from.to_string()).collect()
+    }
+}
+
+fn paper() -> Settings {
+    Settings::default()
+}
+
+/// Some address of a paper instance.
+const AT: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1));
+
+#[tokio::test(start_paused = true)]
+async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
+    let town = Town::new(paper());
+    let mut door = town.door(ADA, "laptop", &["203.0.113.7"]);
+    door.look_ahead();
+    let groups = door.for_launch().await.unwrap();
+    let group = town.group(ADA).await.unwrap();
+    assert_eq!(groups, [group.id.clone()]);
+    assert_eq!(group.name, group_name(ADA));
+    let rule = &group.rules[0];
+    assert_eq!(rule.from.to_string(), "203.0.113.7/32");
+    assert_eq!(laptop(&rule.description), Some(door.laptop.as_str()));
+    assert!(
+        rule.description.ends_with(" 2026-11-21T12:00:00Z"),
+        "{rule:?}"
+    );
+
+    let mut again = town.door(ADA, "laptop", &["203.0.113.7"]);
+    assert_eq!(again.for_launch().await.unwrap(), groups);
+    assert_eq!(town.group(ADA).await.unwrap(), group);
+    // Another owner's is another group.
+    let other = town
+        .door(BOB, "laptop", &["203.0.113.7"])
+        .for_launch()
+        .await;
+    assert_ne!(other.unwrap(), groups);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_laptop_leaves_the_first_ones_rule_and_a_moved_one_replaces_its_own() {
+    let town = Town::new(paper());
+    let launch = async |laptop: &str, from: &[&str]| {
+        town.door(ADA, laptop, from).for_launch().await.unwrap();
+    };
+    launch("one", &["203.0.113.7"]).await;
+    launch("two", &["198.51.100.0/24", "2001:db8::7"]).await;
+    let all = ["203.0.113.7/32", "198.51.100.0/24", "2001:db8::7/128"];
+    assert_eq!(town.let_in(ADA).await, all);
+    launch("one", &["192.0.2.1"]).await;
+    let all = ["198.51.100.0/24", "192.0.2.1/32", "2001:db8::7/128"];
+    assert_eq!(town.let_in(ADA).await, all);
+    // Where both are behind one address there is one rule, whosever it is.
+    launch("two", &["192.0.2.1"]).await;
+    assert_eq!(town.let_in(ADA).await, ["192.0.2.1/32"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_elses_rule_in_the_group_is_left_alone() {
+    let town = Town::new(paper());
+    town.door(ADA, "one", &["203.0.113.7"])
+        .for_launch()
+        .await
+        .unwrap();
+    let group = town.group(ADA).await.unwrap().id;
+    let office = Rule {
+        from: "192.0.2.0/24".parse().unwrap(),
+        description: "the office".to_owned(),
+    };
+    town.ec2.let_in(&group, &office).await.unwrap();
+    town.door(ADA, "one", &["198.51.100.1"])
+        .for_launch()
+        .await
+        .unwrap();
+    assert_eq!(town.let_in(ADA).await, ["192.0.2.0/24", "198.51.100.1/32"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_another_laptop_makes_at_the_same_moment_is_used() {
+    let town = Town::new(paper());
+    let (mut one, mut two) = (
+        town.door(ADA, "one", &["203.0.113.7"]),
+        town.door(ADA, "two", &["198.51.100.1"]),
+    );
+    // Both look while there is none; then both make it.
+    one.look_ahead();
+    two.look_ahead();
+    while !two.ahead.as_ref().unwrap().is_finished() || !one.ahead.as_ref().unwrap().is_finished() {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let (made, found) = (
+        one.for_launch().await.unwrap(),
+        two.for_launch().await.unwrap(),
+    );
+    assert_eq!(made, found);
+    assert_eq!(
+        town.let_in(ADA).await,
+        ["203.0.113.7/32", "198.51.100.1/32"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answers_and_lists_that_lag_leave_one_group_and_one_rule() {
+    for call in ["CreateSecurityGroup", "AuthorizeSecurityGroupIngress"] {
+        let town = Town::new(Settings {
+            stale_lists_ms: Some(2000),
+            ..paper()
+        });
+        town.local.plant(Fault::answer_lost(call)).unwrap();
+        let mut unseen = Fault::new(
+            "AuthorizeSecurityGroupIngress",
+            400,
+            "InvalidGroup.NotFound",
+            "not yet",
+        );
+        unseen.times = 2;
+        town.local.plant(unseen).unwrap();
+        let mut door = town.door(ADA, "one", &["203.0.113.7"]);
+        door.for_launch().await.unwrap();
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"], "{call}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_of_that_name_that_is_not_this_owners_is_not_used() {
+    let town = Town::new(paper());
+    let vpc = town.ec2.default_vpc().await.unwrap().unwrap();
+    let tags = tags::group(BOB);
+    let name = group_name(ADA);
+    town.ec2
+        .create_group(&name, "a trap", &vpc, &tags)
+        .await
+        .unwrap();
+    let error = town.door(ADA, "one", &["203.0.113.7"]).for_launch().await;
+    let Err(HostError::NoWay { why, hint }) = error else {
+        panic!("{error:?}");
+    };
+    assert!(why.contains("is not this owner's"), "{why}");
+    assert!(
+        hint.contains("delete-security-group --group-id sg-"),
+        "{hint}"
+    );
+    assert_eq!(town.let_in(BOB).await, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_default_vpc_a_subnet_is_asked_for() {
+    let town = Town::new(Settings {
+        default_vpc: Some(false),
+        ..paper()
+    });
+    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
+    door.look_ahead();
+    let error = door.for_launch().await;
+    let Err(HostError::NoWay { why, hint }) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(why, "there is no default VPC in us-east-1");
+    assert!(hint.starts_with("--subnet"), "{hint}");
+    let subnet = "subnet-00000000000000002".parse().unwrap();
+    let vpc = town.ec2.subnet(&subnet).await.unwrap().vpc;
+    door.plan.vpc = Some(vpc);
+    assert_eq!(door.for_launch().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_missing_is_told_as_ec2_tells_it() {
+    let town = Town::new(paper());
+    let denied = Fault::new("CreateSecurityGroup", 403, "UnauthorizedOperation", "no");
+    town.local.plant(denied).unwrap();
+    let error = town.door(ADA, "one", &["203.0.113.7"]).for_launch().await;
+    let Err(HostError::Ec2(error)) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        (error.kind, error.call),
+        (Kind::Denied, "CreateSecurityGroup")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_there_is_opened_for_another_laptop_and_for_one_that_moved() {
+    let town = Town::new(paper());
+    let mut one = town.door(ADA, "one", &["203.0.113.7"]);
+    let groups = one.for_launch().await.unwrap();
+    let host = town.launch(groups).await;
+    let mut two = town.door(ADA, "two", &["198.51.100.1"]);
+    two.open(&host, AT).await;
+    assert_eq!(
+        town.let_in(ADA).await,
+        ["203.0.113.7/32", "198.51.100.1/32"]
+    );
+    // In another network; a minute later that is looked for.
+    two.plan.reach.cidrs = vec!["192.0.2.1".parse().unwrap()];
+    two.open(&host, AT).await;
+    assert_eq!(
+        town.let_in(ADA).await,
+        ["203.0.113.7/32", "198.51.100.1/32"]
+    );
+    sleep(GOOD).await;
+    two.open(&host, AT).await;
+    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32", "192.0.2.1/32"]);
+    // Another owner, on a drive that is shared: in the group that the host has.
+    town.door(BOB, "three", &["192.0.2.3"])
+        .open(&host, AT)
+        .await;
+    assert_eq!(town.group(BOB).await, None);
+    assert_eq!(town.let_in(ADA).await[2], "192.0.2.3/32");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
+    let town = Town::new(paper());
+    let host = town.launch(Vec::new()).await;
+    town.door(ADA, "one", &["203.0.113.7"])
+        .open(&host, AT)
+        .await;
+    let vpc = town.ec2.default_vpc().await.unwrap().unwrap();
+    let default = town.ec2.group_named("default", &vpc).await.unwrap();
+    assert_eq!(default.unwrap().rules, []);
+    assert_eq!(town.group(ADA).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_an_endpoint_stands_in_for_aws_the_way_there_tells_the_address() {
+    let town = Town::new(paper());
+    // Nothing is asked, and nothing is known before the host has an address.
+    let mut door = town.door(ADA, "one", &[]);
+    let groups = door.for_launch().await.unwrap();
+    assert_eq!(town.let_in(ADA).await, [""; 0]);
+    let host = town.launch(groups).await;
+    door.open(&host, Ipv4Addr::LOCALHOST.into()).await;
+    assert_eq!(town.let_in(ADA).await, ["127.0.0.1/32"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn through_a_command_nobody_is_let_in_but_who_is_named() {
+    let town = Town::new(paper());
+    let command: ProxyCommand = "nc %h %p".parse().unwrap();
+    let proxied = |from: &[&str]| Reach {
+        cidrs: from.iter().map(|cidr| cidr.parse().unwrap()).collect(),
+        proxy: Some(command.clone()),
+        ..Reach::default()
+    };
+    let mut door = town.door_with(ADA, "one", proxied(&[]));
+    door.look_ahead();
+    assert_eq!(door.for_launch().await.unwrap(), []);
+    assert_eq!(town.group(ADA).await, None);
+    let mut door = town.door_with(ADA, "one", proxied(&["10.0.0.0/8"]));
+    assert_eq!(door.for_launch().await.unwrap().len(), 1);
+    assert_eq!(town.let_in(ADA).await, ["10.0.0.0/8"]);
+}
+
+#[test]
+fn a_rule_tells_for_which_laptop_it_is_in_letters_that_ec2_allows() {
+    let now = "2026-11-21T12:00:00.123Z".parse().unwrap();
+    let text = describe("SHA256:AbC+/0123456789", now);
+    assert_eq!(text, "xdrive SHA256:AbC+/0123456789 2026-11-21T12:00:00Z");
+    assert!(text.chars().all(is_allowed), "{text}");
+    assert_eq!(laptop(&text), Some("SHA256:AbC+/0123456789"));
+    for other in ["", "office", "xdrive", "xdrive office", "SHA256:AbC"] {
+        assert_eq!(laptop(other), None, "{other}");
+    }
+}
+
+#[test]
+fn owners_of_one_name_have_groups_of_their_own() {
+    let ada = group_name("arn:aws:iam::111122223333:user/team/ada");
+    let other = group_name("arn:aws:iam::444455556666:user/team/ada");
+    assert!(ada.starts_with("xdrive-ada-") && ada.len() == 19, "{ada}");
+    assert_ne!(ada, other);
+    let role = group_name("arn:aws:sts::111122223333:assumed-role/dev team√");
+    assert!(role.starts_with("xdrive-dev team-"), "{role}");
+    assert!(group_name("arn:aws:iam::111122223333:root").starts_with("xdrive-root-"));
+}
+
+#[test]
+fn this_computer_reaches_itself_from_itself() {
+    let here: IpAddr = Ipv4Addr::LOCALHOST.into();
+    assert_eq!(source(here), Some(here));
+}
+
+#[test]
+fn only_towards_public_ipv4_addresses_may_an_address_be_translated() {
+    assert!(is_translated([203, 0, 113, 7].into()));
+    for at in ["10.1.2.3", "172.31.0.9", "192.168.1.1", "2001:db8::7"] {
+        assert!(!is_translated(at.parse().unwrap()), "{at}");
+    }
+}
