@@ -8,8 +8,9 @@ set -eu
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
   e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
 TEST='openssh-server openssh-client shellcheck curl tmux iptables'
-# boto3 is the independent client in tests/suite/boto.rs.
-BOTO='boto3==1.44.5'
+# boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
+# tests/suite/moto/ (its server needs flask).
+PYTHON='boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5'
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -55,14 +56,15 @@ install_packages() {
   trap - EXIT INT TERM HUP
 }
 
-# The Python with boto3 that the tests use, made once; its path on standard output.
+# The Python that the tests use, made once for these packages; its path on standard output.
 test_python() {
-  python=$1/test/$BOTO
+  python=$1/test/python-$(printf %s "$PYTHON" | cksum | cut -d ' ' -f 1)
   if [ ! -e "$python/ready" ]; then
-    say "installing $BOTO for the tests"
+    say "installing $PYTHON for the tests"
     as_root rm -rf "$python"
     as_root python3 -m venv "$python"
-    as_root "$python/bin/pip" install -q --disable-pip-version-check "$BOTO" >&2
+    # shellcheck disable=SC2086 # each is a word of its own
+    as_root "$python/bin/pip" install -q --disable-pip-version-check $PYTHON >&2
     as_root touch "$python/ready"
   fi
   printf '%s\n' "$python/bin/python"

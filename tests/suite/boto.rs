@@ -1,27 +1,12 @@
 //! boto3, a client that nobody here wrote, against `xdrive local serve`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::harness::leaks;
+use crate::harness::{leaks, python};
 use crate::serving::Serving;
-
-/// A Python with boto3: the one that `XDRIVE_TEST_PYTHON` names, else `python3`.
-fn python() -> PathBuf {
-    let python = std::env::var_os("XDRIVE_TEST_PYTHON").map_or("python3".into(), PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import boto3"]).output();
-    match found {
-        Ok(output) if output.status.success() => python,
-        Ok(output) => panic!(
-            "{} has no boto3 (pip install boto3, or name another in XDRIVE_TEST_PYTHON): {}",
-            python.display(),
-            String::from_utf8_lossy(&output.stderr)
-        ),
-        Err(error) => panic!("cannot run {}: {error}", python.display()),
-    }
-}
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and nothing
 /// else that could point elsewhere.
@@ -59,7 +44,7 @@ fn boto3_lives_it_with_real_machines_and_disks_and_leaves_none() {
 }
 
 fn live(serving: &mut Serving) {
-    let python = python();
+    let python = python("boto3");
     let environment = String::from_utf8(serving.environment().stdout).unwrap();
     let output = run(&python, "life.py", &environment);
     assert!(

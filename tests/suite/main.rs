@@ -13,6 +13,7 @@ mod house;
 mod line;
 mod loops;
 mod model;
+mod moto;
 mod paper;
 mod plane;
 mod sdk;

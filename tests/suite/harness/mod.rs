@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 mod image;
 mod leaks;
 mod pty;
+mod python;
 
 pub(crate) use image::small_image;
 pub(crate) use leaks::leaks;
 pub(crate) use pty::Pty;
+pub(crate) use python::python;
 
 /// How long anything that should happen at once may take on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);

@@ -18,16 +18,34 @@ pub(crate) struct PaperHosts {
     process: u32,
     hidden: Arc<Mutex<Hidden>>,
     truth: Ec2,
-    local: Local,
+    /// Where what is on a volume can be read back from its snapshots, if anywhere.
+    sheets: Option<Local>,
 }
 
 impl PaperHosts {
     pub(crate) fn new(world: &World, process: u32) -> Self {
+        let sheets = Some(world.local.clone());
+        Self::of(process, &world.hidden, &world.truth, sheets)
+    }
+
+    /// The hosts of another cloud.
+    pub(crate) fn of(
+        process: u32,
+        hidden: &Arc<Mutex<Hidden>>,
+        truth: &Ec2,
+        sheets: Option<Local>,
+    ) -> Self {
         Self {
             process,
-            hidden: Arc::clone(&world.hidden),
-            truth: world.truth.clone(),
-            local: world.local.clone(),
+            hidden: Arc::clone(hidden),
+            truth: truth.clone(),
+            sheets,
+        }
+    }
+
+    fn put(&self, volume: &str, sheet: Sheet) {
+        if let Some(sheets) = &self.sheets {
+            sheets.write(volume, sheet).unwrap();
         }
     }
 
@@ -128,6 +146,7 @@ impl Hosts for PaperHosts {
         self.reach(host).await?;
         self.held(host)?;
         let volume = self.truth.volume(&order.volume).await.unwrap();
+        let source = volume.as_ref().and_then(|volume| volume.snapshot.clone());
         let here = volume
             .and_then(|volume| volume.attachment)
             .is_some_and(|attachment| {
@@ -154,7 +173,11 @@ impl Hosts for PaperHosts {
                 order.volume
             )));
         }
-        let content = hidden.contents.entry(order.volume.to_string()).or_default();
+        let source = source.and_then(|source| hidden.contents.get(source.as_str()).cloned());
+        let content = hidden
+            .contents
+            .entry(order.volume.to_string())
+            .or_insert(source.unwrap_or_default());
         if !content.formatted {
             if !order.format {
                 return Err(HostError::Damaged("it is blank".into()));
@@ -193,8 +216,7 @@ impl Hosts for PaperHosts {
         }
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
         state.mounted = Some(order.volume.to_string());
-        let sheet = Sheet::mounted(uuid);
-        self.local.write(order.volume.as_str(), sheet).unwrap();
+        self.put(order.volume.as_str(), Sheet::mounted(uuid));
         Ok(Uuid(uuid))
     }
 
@@ -211,7 +233,7 @@ impl Hosts for PaperHosts {
         state.closed_by.get_or_insert(self.process);
         if let Some(volume) = state.mounted.take() {
             let uuid = hidden.contents.get(&volume).unwrap().uuid;
-            self.local.write(&volume, Sheet::clean(uuid)).unwrap();
+            self.put(&volume, Sheet::clean(uuid));
         }
         Ok(Closed::Unmounted)
     }

@@ -1,0 +1,20 @@
+//! The Python of independent clients and clouds.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A Python that has this module: the one that `XDRIVE_TEST_PYTHON` names, else `python3`.
+pub(crate) fn python(module: &str) -> PathBuf {
+    let python = std::env::var_os("XDRIVE_TEST_PYTHON").map_or("python3".into(), PathBuf::from);
+    let import = format!("import {module}");
+    let found = Command::new(&python).args(["-c", &import]).output();
+    match found {
+        Ok(output) if output.status.success() => python,
+        Ok(output) => panic!(
+            "{} has no {module} (shell/setup.sh test makes one; XDRIVE_TEST_PYTHON names it): {}",
+            python.display(),
+            String::from_utf8_lossy(&output.stderr)
+        ),
+        Err(error) => panic!("cannot run {}: {error}", python.display()),
+    }
+}

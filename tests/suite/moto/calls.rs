@@ -1,0 +1,1 @@
+//! Every call, asked of both.

@@ -1,0 +1,143 @@
+//! A drive's life, twice: made empty and saved, restored and saved again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use xdrive::clock::Clock;
+use xdrive::drive::reconcile::{Placement, Pool};
+use xdrive::drive::tags::{Identity, Settings};
+use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
+use xdrive::local::plane::Plane;
+use xdrive::local::{Local, OpenOptions};
+
+use super::server::against_moto;
+use crate::paper::host::PaperHosts;
+use crate::paper::{Hidden, drive};
+
+/// What moto knows of the images that it is shown: it only repeats a `resolve:ssm:` parameter.
+const IMAGE: &str =
+    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn a_drive_lives_twice_against_moto() {
+    against_moto(
+        "moto::life::a_drive_lives_twice_against_moto",
+        async |ec2| live_twice(&ec2, None).await,
+    );
+}
+
+#[tokio::test]
+async fn a_drive_lives_twice_in_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, Clock::system()));
+    let local = local.unwrap();
+    live_twice(&Ec2::local(&local), Some(local)).await;
+}
+
+async fn live_twice(ec2: &Ec2, local: Option<Local>) {
+    let hidden = Arc::new(Mutex::new(Hidden::default()));
+    let first = session(ec2, 1, &hidden, local.clone()).await;
+    assert_eq!(first.1, Generation(1));
+    let second = session(ec2, 2, &hidden, local).await;
+    assert_eq!(second.1, Generation(2));
+
+    assert_eq!(hidden.lock().unwrap().broken, [""; 0]);
+    let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
+    let left: Vec<_> = instances
+        .iter()
+        .filter(|instance| instance.state != InstanceState::Terminated)
+        .map(|instance| instance.id.to_string())
+        .chain(
+            volumes
+                .iter()
+                .filter(|volume| volume.state != VolumeState::Deleted)
+                .map(|volume| volume.id.to_string()),
+        )
+        .collect();
+    assert_eq!(left, [""; 0], "besides snapshots");
+    let mut saved: Vec<_> = snapshots
+        .iter()
+        .map(|snapshot| {
+            assert_eq!(snapshot.state, SnapshotState::Completed, "{snapshot:?}");
+            (
+                snapshot.tags["xdrive:generation"].as_str(),
+                snapshot.tags["xdrive:kind"].as_str(),
+                snapshot.tags["Name"].as_str(),
+            )
+        })
+        .collect();
+    saved.sort_unstable();
+    assert_eq!(saved, [("1", "clean", "demo"), ("2", "clean", "demo")]);
+}
+
+/// One session of one process: up, a note, saved.
+async fn session(
+    ec2: &Ec2,
+    process: u32,
+    hidden: &Arc<Mutex<Hidden>>,
+    local: Option<Local>,
+) -> (SnapshotId, Generation) {
+    let limits = Limits {
+        poll: Duration::from_millis(100),
+        ..Limits::local(Duration::from_millis(100))
+    };
+    let who = Identity {
+        session: SessionId(format!("session-{process}")),
+        owner: ec2.owner().await.unwrap(),
+    };
+    let wanted = Wanted {
+        image: IMAGE.to_owned(),
+        pools: vec![Pool {
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            market: Market::Spot,
+        }],
+        size: 2,
+        lease: Duration::from_mins(15),
+        settings: Settings::default(),
+        placement: Placement::default(),
+    };
+    let mut reconciler = Reconciler::new(
+        drive(),
+        who,
+        ec2.clone(),
+        PaperHosts::of(process, hidden, ec2, local),
+        Clock::system(),
+        limits,
+        wanted,
+        |_| {},
+    );
+    let (_nobody, mut heard) = watch::channel(0);
+    let goal = Goal::Ready { from: None };
+    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let Outcome::Ready { volume, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    let content = {
+        let mut hidden = hidden.lock().unwrap();
+        hidden.acknowledged.insert(process);
+        let content = hidden.contents.get_mut(volume.as_str()).unwrap();
+        content.notes.insert(process);
+        content.clone()
+    };
+    let goal = Goal::Saved {
+        even_if_used: false,
+    };
+    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let Outcome::Saved {
+        snapshot: Some(saved),
+        ..
+    } = outcome
+    else {
+        panic!("{outcome:?}");
+    };
+    hidden
+        .lock()
+        .unwrap()
+        .contents
+        .insert(saved.0.to_string(), content);
+    saved
+}

@@ -1,0 +1,109 @@
+//! A moto of one's own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+
+use tempfile::TempDir;
+use xdrive::clock::Clock;
+use xdrive::ec2::{Account, Ec2};
+
+use crate::harness::{DEADLINE, python};
+
+/// Set in the process that runs a test against moto.
+const INSIDE: &str = "XDRIVE_TEST_INSIDE";
+
+/// What a server says before its address.
+const RUNNING: &str = "Running on ";
+
+/// A server; killed when dropped.
+pub(crate) struct Moto {
+    child: Child,
+    home: TempDir,
+    url: String,
+}
+
+impl Moto {
+    /// One on a free port that checks machine images and instance types.
+    pub(crate) fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut child = Command::new(python("moto.server"))
+            .args(["-u", "-m", "moto.server", "-p", "0"])
+            .env("HOME", home.path())
+            .env("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "true")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Read to its end, so that the server never waits to be heard.
+            for line in said.lines().map_while(Result::ok) {
+                if let Some((_, url)) = line.split_once(RUNNING) {
+                    let _nobody_waits_any_more = tell.send(url.trim().to_owned());
+                }
+            }
+        });
+        match told.recv_timeout(DEADLINE) {
+            Ok(url) => Self { child, home, url },
+            Err(error) => {
+                child.kill().unwrap();
+                panic!("moto does not come up: {error}");
+            }
+        }
+    }
+
+    /// A program that finds this server, and nothing else of the tester's, as its AWS.
+    pub(crate) fn command(&self, program: &std::path::Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LC_ALL", "C.UTF-8")
+            .env("HOME", self.home.path())
+            .env("AWS_ENDPOINT_URL", &self.url)
+            .env("AWS_REGION", "us-east-1")
+            .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+            .env("AWS_SECRET_ACCESS_KEY", "example")
+            .env("AWS_EC2_METADATA_DISABLED", "true");
+        command
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        // Both fail only if it is over, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the test called `name` against a moto: again, in a process of its own, where `test` gets
+/// the EC2 that its environment names.
+pub(crate) fn against_moto<T: Future<Output = ()>>(name: &str, test: impl FnOnce(Ec2) -> T) {
+    if std::env::var_os(INSIDE).is_none() {
+        let moto = Moto::start();
+        let output = moto
+            .command(&std::env::current_exe().unwrap())
+            .env(INSIDE, "moto")
+            .args([name, "--exact", "--include-ignored", "--nocapture"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && told.contains("1 passed"),
+            "{told}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let ec2 = Ec2::of_account(&Account::default(), Clock::system()).await;
+        test(ec2.unwrap()).await;
+    });
+}
