@@ -271,7 +271,8 @@ impl Ec2 {
             .instance_ids(instance.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("TerminateInstances", &error)))
+        let answer = answer.map_err(|error| Error::of("TerminateInstances", &error));
+        gone(answer, "InvalidInstanceID.NotFound")
     }
 
     /// `DeleteVolume`: one attempt; not found is success.
@@ -282,7 +283,8 @@ impl Ec2 {
             .volume_id(volume.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("DeleteVolume", &error)))
+        let answer = answer.map_err(|error| Error::of("DeleteVolume", &error));
+        gone(answer, "InvalidVolume.NotFound")
     }
 
     /// `DeleteSnapshot`: one attempt; not found is success.
@@ -293,7 +295,8 @@ impl Ec2 {
             .snapshot_id(snapshot.as_str())
             .send()
             .await;
-        gone(answer.map_err(|error| Error::of("DeleteSnapshot", &error)))
+        let answer = answer.map_err(|error| Error::of("DeleteSnapshot", &error));
+        gone(answer, "InvalidSnapshot.NotFound")
     }
 }
 
@@ -312,12 +315,13 @@ async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstances
     }
 }
 
-/// What is not there needs no destroying. No repetition, not even after throttling: the proof
+/// What is not there needs no destroying, and `code` says that it is not: that something else is
+/// missing says nothing of it. No repetition, not even after throttling: the proof
 /// that allowed the call is good for seconds only, so the caller must look again.
-fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
+fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
     match answer {
         Ok(_) => Ok(()),
-        Err(error) if error.kind == Kind::NotFound => Ok(()),
+        Err(error) if error.code == code => Ok(()),
         Err(error) => Err(error),
     }
 }
