@@ -76,6 +76,12 @@ pub enum Command {
     Stop(Stop),
     /// Finish what killed and forgotten sessions left, clear away what nobody needs, list the rest.
     Gc(Gc),
+    /// Write the IAM policy that allows what xdrive does, and no more, to standard output.
+    Policy {
+        /// Also allow to give this role to instances (`--instance-profile`).
+        #[arg(long, value_name = "ARN")]
+        role: Option<String>,
+    },
     /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]
     Local(Local),

@@ -64,6 +64,7 @@ pub mod gc;
 pub mod host;
 pub mod list;
 pub mod local;
+pub mod policy;
 pub mod report;
 pub mod run;
 pub mod signals;

@@ -14,7 +14,7 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
-use crate::{gc, list, report};
+use crate::{gc, list, policy, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
@@ -60,6 +60,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
                 gc::gc(&order, &cloud, &key(&paths)?).await
             })
         }
+        Command::Policy { role } => policy::print(role.as_deref()),
         Command::Local(local) => run_local(local, cli.local_dir),
         Command::Man => print(&manual().map_err(anyhow::Error::from)?),
         Command::Completions { shell } => {

@@ -9,6 +9,7 @@
 
 mod account;
 mod blocks;
+pub mod calls;
 mod change;
 mod cidr;
 mod client;

@@ -2,7 +2,7 @@
 //!
 //! One event when an attempt is about to be sent and one when it has ended, however it did, with
 //! the call's name: a call that the SDK repeats shows each time. Parameters and answers are never
-//! told: they hold user data and tags.
+//! told: they hold user data and tags. A call that is not in [`super::calls`] is a mistake.
 
 use aws_sdk_ec2::config::Intercept;
 use aws_sdk_ec2::config::interceptors::{
@@ -13,6 +13,8 @@ use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
+
+use super::calls;
 
 /// Tells of each attempt; changes nothing.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +32,9 @@ impl Intercept for Trace {
         _components: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        tracing::debug!(target: "xdrive::ec2", call = call(config), "sending");
+        let call = call(config);
+        debug_assert!(calls::named(call).is_some(), "{call} is not in the list");
+        tracing::debug!(target: "xdrive::ec2", call, "sending");
         Ok(())
     }
 

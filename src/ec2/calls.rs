@@ -1,0 +1,200 @@
+//! The one list of calls that xdrive makes, and the right that each of them needs.
+//!
+//! The policy and the doctor are made from it. What is sent and is not listed fails at once where
+//! debug assertions are on ([`super::trace`]), so in every test; what is listed and is not sent,
+//! in a test of its own. Resources and condition keys: Service authorization reference, *Actions,
+//! resources, and condition keys for Amazon EC2*, *… Amazon EBS*, *… EC2 Instance Connect*.
+
+/// The tag that everything of a drive carries.
+const DRIVE: &str = "xdrive:drive";
+
+/// The tag of what is an owner's, and no drive's: security groups.
+const OWNER: &str = "xdrive:owner";
+
+/// One call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Its name in the API, such as `RunInstances`.
+    pub name: &'static str,
+    /// The service's name in IAM, such as `ec2`.
+    pub service: &'static str,
+    /// What a caller must be allowed for it.
+    pub right: Right,
+}
+
+/// The right that a call needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// None: any credentials will do.
+    Free,
+    /// To read, which cannot be narrowed to single things.
+    Read,
+    /// To use, change or destroy things of these kinds that carry this tag.
+    Own {
+        /// Kinds of resources, as ARNs have them.
+        kinds: &'static [&'static str],
+        /// The tag.
+        tag: &'static str,
+    },
+    /// To make things of these kinds with this tag, in the presence of others.
+    Make {
+        /// What is made.
+        kinds: &'static [&'static str],
+        /// The tag that each of them gets in the same call.
+        tag: &'static str,
+        /// What else takes part: any of these kinds.
+        with: &'static [&'static str],
+    },
+}
+
+/// All of them, by name.
+pub const CALLS: &[Call] = &[
+    own("AttachVolume", &["instance", "volume"]),
+    group("AuthorizeSecurityGroupIngress"),
+    Call {
+        name: "CreateSecurityGroup",
+        service: "ec2",
+        right: Right::Make {
+            kinds: &["security-group"],
+            tag: OWNER,
+            with: &["vpc"],
+        },
+    },
+    make("CreateSnapshot", &["snapshot"], &["volume"]),
+    own("CreateTags", &["instance", "volume", "snapshot"]),
+    make("CreateVolume", &["volume"], &["snapshot"]),
+    group("DeleteSecurityGroup"),
+    own("DeleteSnapshot", &["snapshot"]),
+    own("DeleteVolume", &["volume"]),
+    read("DescribeInstances"),
+    read("DescribeSecurityGroups"),
+    read("DescribeSnapshots"),
+    read("DescribeSpotInstanceRequests"),
+    read("DescribeSpotPriceHistory"),
+    read("DescribeSubnets"),
+    read("DescribeVolumes"),
+    read("DescribeVpcs"),
+    own("DetachVolume", &["instance", "volume"]),
+    Call {
+        name: "GetCallerIdentity",
+        service: "sts",
+        right: Right::Free,
+    },
+    own("GetConsoleOutput", &["instance"]),
+    Call {
+        service: "ebs",
+        ..own("GetSnapshotBlock", &["snapshot"])
+    },
+    Call {
+        service: "ebs",
+        ..own("ListSnapshotBlocks", &["snapshot"])
+    },
+    own("ModifyInstanceAttribute", &["instance", "volume"]),
+    group("RevokeSecurityGroupIngress"),
+    make(
+        "RunInstances",
+        &["instance", "volume", "spot-instances-request"],
+        &["image", "network-interface", "security-group", "subnet"],
+    ),
+    Call {
+        service: "ec2-instance-connect",
+        ..own("SendSSHPublicKey", &["instance"])
+    },
+    own("TerminateInstances", &["instance"]),
+];
+
+const fn read(name: &'static str) -> Call {
+    Call {
+        name,
+        service: "ec2",
+        right: Right::Read,
+    }
+}
+
+const fn own(name: &'static str, kinds: &'static [&'static str]) -> Call {
+    Call {
+        name,
+        service: "ec2",
+        right: Right::Own { kinds, tag: DRIVE },
+    }
+}
+
+const fn group(name: &'static str) -> Call {
+    Call {
+        name,
+        service: "ec2",
+        right: Right::Own {
+            kinds: &["security-group"],
+            tag: OWNER,
+        },
+    }
+}
+
+const fn make(
+    name: &'static str,
+    kinds: &'static [&'static str],
+    with: &'static [&'static str],
+) -> Call {
+    Call {
+        name,
+        service: "ec2",
+        right: Right::Make {
+            kinds,
+            tag: DRIVE,
+            with,
+        },
+    }
+}
+
+/// The call of that name, if xdrive makes it.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Call> {
+    CALLS.iter().find(|call| call.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::CALLS;
+
+    /// Every name that this folder says a call has.
+    fn made() -> BTreeSet<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ec2");
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("calls.rs") {
+                continue;
+            }
+            let text = fs::read_to_string(path).unwrap();
+            for before in [": &str = \"", "Error::of(\"", "unless_throttled(\""] {
+                for rest in text.split(before).skip(1) {
+                    let (name, _) = rest.split_once('"').unwrap();
+                    let starts = ["Attach", "Authorize", "Create", "Delete", "Describe"];
+                    let more = [
+                        "Detach", "Get", "List", "Modify", "Revoke", "Run", "Send", "Term",
+                    ];
+                    if starts
+                        .iter()
+                        .chain(&more)
+                        .any(|verb| name.starts_with(verb))
+                    {
+                        names.insert(name.to_owned());
+                    }
+                }
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_list_has_the_calls_that_are_made_and_no_other() {
+        let listed: BTreeSet<String> = CALLS.iter().map(|call| call.name.to_owned()).collect();
+        assert_eq!(listed, made());
+        assert_eq!(listed.len(), CALLS.len(), "each once");
+        assert!(CALLS.is_sorted_by_key(|call| call.name));
+    }
+}
