@@ -168,6 +168,8 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
     let filters = Filters::new(
         request,
         &[
+            "bare-metal",
+            "current-generation",
             "instance-type",
             "memory-info.size-in-mib",
             "processor-info.supported-architecture",
@@ -176,12 +178,22 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
         ],
         false,
     )?;
+    if let Some(limit) = request.number("MaxResults")?.filter(|limit| *limit > 100) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Value ( {limit} ) for parameter maxResults is invalid. Expecting a value of at most 100."
+            ),
+        ));
+    }
     let page = Page::new(request, "DescribeInstanceTypes", 5, !names.is_empty())?;
     let mut found = Vec::new();
     for kind in &TYPES {
         let wanted = names.is_empty() || names.contains(&kind.name);
         let none = std::collections::BTreeMap::new();
         let passes = filters.pass(&none, |filter| match filter {
+            "bare-metal" => Field::one(false),
+            "current-generation" => Field::one(true),
             "instance-type" => Field::one(kind.name),
             "memory-info.size-in-mib" => Field::one(kind.memory),
             "processor-info.supported-architecture" => Field::one(kind.architecture),

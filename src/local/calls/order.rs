@@ -63,14 +63,14 @@ pub(super) fn order(
             format!("Invalid value '{name}' for InstanceType."),
         )
     })?;
-    let image = images::resolve(change.local, request.required("ImageId")?)?;
+    // Before the image: instances are namespaces of this computer and run its programs only, so a
+    // type of the other architecture is one that these zones do not have.
     if kind.architecture != catalog::ARCHITECTURE {
         return Err(ApiError::client(
-            "InvalidParameterValue",
+            "Unsupported",
             format!(
-                "The architecture '{}' of the specified instance type does not match the \
-                 architecture '{}' of the specified AMI. Specify an instance type and an AMI that \
-                 have matching architectures, and try again.",
+                "The requested configuration is currently not supported: {name} runs {} programs, \
+                 and the EC2 in a folder those of this computer, {}.",
                 kind.architecture,
                 catalog::ARCHITECTURE
             ),
@@ -83,6 +83,7 @@ pub(super) fn order(
             return Err(bad_value(profile, &name));
         }
     }
+    let image = images::resolve(change.local, request.required("ImageId")?)?;
     let interface = interface(request)?;
     let terminates_itself = match request.text("InstanceInitiatedShutdownBehavior") {
         None | Some("stop") => false,
@@ -103,15 +104,18 @@ pub(super) fn order(
         ));
     }
     let (tokens_required, hop_limit) = metadata(request)?;
+    let zone = pick_zone(request, change, interface.subnet)?;
+    let market = market(request)?;
+    afford(kind, &zone, &market, change)?;
     Ok(Order {
         token,
         image,
         kind,
         count: count(request)?,
-        zone: pick_zone(request, change, interface.subnet)?,
+        zone,
         groups: pick_groups(request, change, interface.groups)?,
         user_data,
-        market: market(request)?,
+        market,
         terminates_itself,
         tokens_required,
         hop_limit,
@@ -325,6 +329,36 @@ fn market(request: Request<'_>) -> Result<Market, ApiError> {
     Ok(Market::Spot {
         max_price: price.map(str::to_owned),
     })
+}
+
+/// Refuses spot whose price is above the most that is to be paid.
+fn afford(
+    kind: &InstanceType,
+    zone: &Zone,
+    market: &Market,
+    change: &Change<'_>,
+) -> Result<(), ApiError> {
+    let Market::Spot {
+        max_price: Some(most),
+    } = market
+    else {
+        return Ok(());
+    };
+    let zones = catalog::zones(change.local.region());
+    let index = zones.iter().position(|known| known == zone);
+    let price = kind.spot_price(index.unwrap_or_default());
+    let millionths = most.parse::<f64>().unwrap_or_default() * 1e6;
+    if millionths >= f64::from(price) {
+        return Ok(());
+    }
+    Err(ApiError::client(
+        "SpotMaxPriceTooLow",
+        format!(
+            "Your Spot request price of {most} is lower than the minimum required Spot request \
+             fulfillment price of {}.",
+            catalog::dollars(price)
+        ),
+    ))
 }
 
 /// The root disk: the image's, as the mapping of its device changes it.

@@ -250,7 +250,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t4g.micro",
-        "InvalidParameterValue",
+        "Unsupported",
     ),
     (
         "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 KeyName=mine",
