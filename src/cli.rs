@@ -3,6 +3,7 @@
 //! Only shapes are checked here (a name is a name, a size a number); what they mean is `config`'s.
 //! `--help`, the man page and the shell completions are all made from this file.
 
+mod launch;
 mod reach;
 
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ use crate::drive::stuck::Head;
 use crate::ec2::{InstanceId, SubnetId};
 
 pub use reach::Reach;
+
+pub use launch::Launch;
 
 /// What `--help` and the manual page say about exit codes: as the README's table has it.
 const EXIT_CODES: &str = "\
@@ -74,6 +77,8 @@ pub enum Command {
     List(List),
     /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.
     Stop(Stop),
+    /// Show what spot instances cost now, by zone.
+    Prices(Prices),
     /// Finish what killed and forgotten sessions left, clear away what nobody needs, list the rest.
     Gc(Gc),
     /// Write the IAM policy that allows what xdrive does, and no more, to standard output.
@@ -101,14 +106,14 @@ fn sizes() -> std::ops::RangeInclusive<i64> {
 
 /// `xdrive connect`.
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own, and any of them goes with any other"
+)]
 pub struct Connect {
     /// The drive: letters, digits, `.`, `_`, `-`; at most 64, the first a letter or a digit.
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
-
-    /// The instance type, such as t3.medium.
-    #[arg(long = "type", value_name = "TYPE")]
-    pub instance_type: Option<String>,
 
     /// The drive's size in GiB; an existing drive grows to it, never shrinks.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(sizes()))]
@@ -163,6 +168,14 @@ pub struct Connect {
     #[arg(long)]
     pub shared: bool,
 
+    /// What to launch.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// Print what would be done and launched, with prices, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+
     /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -194,6 +207,18 @@ pub struct Stop {
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: Reach,
+}
+
+/// `xdrive prices`.
+#[derive(Debug, Args)]
+pub struct Prices {
+    /// The instance types [default: those of the configuration and of your drives, else t3.medium].
+    #[arg(value_name = "TYPE", value_parser = config::launch::types)]
+    pub types: Vec<String>,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `xdrive gc`.

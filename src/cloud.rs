@@ -20,11 +20,6 @@ use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
-/// The public parameter of the machine image that instances run; EC2 resolves it at launch (AWS
-/// Systems Manager user guide, *Native parameter support for AMI IDs*).
-pub const MACHINE: &str =
-    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
-
 /// What is launched when nobody says otherwise.
 pub const INSTANCE_TYPE: &str = "t3.medium";
 

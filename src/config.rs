@@ -4,6 +4,7 @@
 //! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
 //! can be made again, and the EC2 in a folder is another computer's stand-in.
 
+pub mod launch;
 mod reach;
 
 use std::io::ErrorKind;
@@ -18,13 +19,16 @@ use jiff::SignedDuration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::ec2::{Cidr, SubnetId};
+use crate::drive::pools::{Need, Wish};
+use crate::ec2::{Cidr, Market, Price, SubnetId};
 use crate::failure::{Exit, Failure};
 use crate::host::ProxyCommand;
 
 use reach::Several;
 
 pub use reach::Reach;
+
+use launch::{Fallback, Types};
 
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
@@ -52,9 +56,29 @@ pub struct Paths {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The instance type.
+    /// The instance type, or several in order of liking.
     #[serde(rename = "type")]
-    pub instance_type: Option<String>,
+    types: Option<Types>,
+    /// In place of a type: how many CPUs it has at least.
+    cpus: Option<u32>,
+    /// How much memory, in GiB.
+    memory: Option<u32>,
+    /// How many GPUs of NVIDIA's.
+    gpu: Option<u32>,
+    /// `spot` or `on-demand`.
+    #[serde(default, deserialize_with = "launch::market_of")]
+    pub market: Option<Market>,
+    /// What is done where no spot is to be had.
+    pub fallback: Option<Fallback>,
+    /// The most that is paid for spot, in US dollars an hour.
+    #[serde(default, deserialize_with = "launch::max_price_of")]
+    pub max_price: Option<Price>,
+    /// The machine image.
+    #[serde(default, deserialize_with = "launch::ami_of")]
+    pub ami: Option<String>,
+    /// Whether a waiting volume's zone is left where it has no capacity.
+    #[serde(default)]
+    pub leave_zone: bool,
     /// The size of new drives, in GiB.
     pub size: Option<u32>,
     /// The image of new drives.
@@ -180,8 +204,11 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint("its keys are type, size, image, port, keep, checkpoint, resume, subnet, instance_profile, cidr, \
-                     address_service and proxy_command")
+                .hint(
+                    "its keys are type, cpus, memory, gpu, market, fallback, max_price, ami, \
+                     leave_zone, size, image, port, keep, checkpoint, resume, \
+                     subnet, instance_profile, cidr, address_service and proxy_command",
+                )
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -200,6 +227,21 @@ impl Config {
             address_service: self.address_service.take(),
             proxy: self.proxy_command.take(),
         }
+    }
+
+    /// What to launch, if it says so.
+    pub fn wish(&self) -> Result<Option<Wish>, String> {
+        let types = match &self.types {
+            None => &[],
+            Some(Types::One(one)) => std::slice::from_ref(one),
+            Some(Types::Several(several)) => several.as_slice(),
+        };
+        let need = Need {
+            cpus: self.cpus.unwrap_or(0),
+            memory: self.memory.unwrap_or(0),
+            gpus: self.gpu.unwrap_or(0),
+        };
+        launch::wish(types, need)
     }
 
     /// The ranges are those of the flags.
@@ -222,6 +264,7 @@ impl Config {
         {
             bail!("address_service = {url:?}: {why}");
         }
+        config.wish().map_err(anyhow::Error::msg)?;
         Ok(config)
     }
 }
@@ -230,8 +273,18 @@ impl Config {
 /// the drive's own tags, then to the cloud's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The instance type.
-    pub instance_type: Option<String>,
+    /// What to launch.
+    pub wish: Option<Wish>,
+    /// In which market.
+    pub market: Option<Market>,
+    /// What is done where no spot is to be had.
+    pub fallback: Option<Fallback>,
+    /// The most that is paid for spot, an hour.
+    pub max_price: Option<Price>,
+    /// The machine image, if not the public one of the type.
+    pub ami: Option<String>,
+    /// Whether a waiting volume's zone is left where it has no capacity.
+    pub leave_zone: bool,
     /// The size in GiB.
     pub size: Option<u32>,
     /// The image: a registry reference, or the path of an archive.
@@ -258,7 +311,13 @@ impl Options {
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
         Self {
-            instance_type: flags.instance_type.or(config.instance_type),
+            // Read as a whole: who names a type wants nothing of another's need.
+            wish: flags.wish.or(config.wish().unwrap_or_default()),
+            market: flags.market.or(config.market),
+            fallback: flags.fallback.or(config.fallback),
+            max_price: flags.max_price.or(config.max_price),
+            ami: flags.ami.or(config.ami),
+            leave_zone: flags.leave_zone || config.leave_zone,
             size: flags.size.or(config.size),
             image: flags.image.or(config.image),
             port: flags.port.or(config.port),

@@ -21,6 +21,9 @@ mod join;
 mod lease;
 mod leave;
 mod login;
+mod market;
+mod preview;
+mod request;
 mod resume;
 pub mod tidy;
 mod vigil;
@@ -36,19 +39,23 @@ use anyhow::{Context, anyhow};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
-use crate::cloud::{Cloud, INSTANCE_TYPE, MACHINE, SIZE};
+use crate::cloud::{Cloud, SIZE};
 use crate::config::{Options, Reach};
 use crate::drive::event::Event;
-use crate::drive::reconcile::{Placement, Pool};
-use crate::drive::stuck::Head;
+use crate::drive::pools;
+use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{GibiBytes, Instance, Kind, Market, Subnet, SubnetId, VolumeId};
+use crate::ec2::{GibiBytes, Instance, Kind, Subnet, SubnetId, VolumeId};
 use crate::failure::{Exit, Failure};
 use crate::host::escape::Question;
 use crate::host::{Line, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
+
+pub(crate) use market::refused;
+pub(crate) use preview::gib;
+pub use request::Request;
 
 use container::Inside;
 use cost::Cost;
@@ -69,44 +76,6 @@ const LEASE: Duration = Duration::from_mins(15);
 
 /// The same for an instance that is left running on purpose (`~d`): a night.
 const DETACHED: Duration = Duration::from_hours(8);
-
-/// What `connect` is asked for.
-#[derive(Debug)]
-pub struct Request {
-    /// Which drive.
-    pub drive: DriveName,
-    /// What is wanted of it.
-    pub options: Options,
-    /// The choice between two lines, if one was made.
-    pub from: Option<Head>,
-    /// Whether a session that another laptop has is left alone.
-    pub no_join: bool,
-    /// Whether the drive may be another caller's.
-    pub shared: bool,
-    /// The command to run, word by word; an interactive shell if it is empty.
-    pub command: Vec<String>,
-}
-
-impl Request {
-    /// Refuses what cannot work here: a shell without a terminal, an image file that is not there.
-    /// `xdrive` is what a command begins with.
-    pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
-        if self.command.is_empty() && !crate::terminal::is_interactive() {
-            return Err(Failure::new(
-                Exit::Usage,
-                anyhow!("there is no terminal here for a shell"),
-            )
-            .hint(format!(
-                "{xdrive} connect {} -- CMD… runs a command without one",
-                self.drive
-            )));
-        }
-        match &self.options.image {
-            Some(image) => container::check_image(image),
-            None => Ok(()),
-        }
-    }
-}
 
 /// How the middle of a session ended.
 enum Ending {
@@ -136,6 +105,8 @@ struct Session {
     owner: String,
     /// Whether somebody has said that this session shall wait for others to end.
     is_patient: bool,
+    /// What is launched, if anything may be.
+    terms: Option<pools::Terms>,
     clock: Clock,
     /// Jupyter's port on this computer, once there is one.
     port: Option<u16>,
@@ -147,21 +118,32 @@ struct Session {
 
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
 /// that of what ended it.
-pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
     let mut session = Session::begin(request.drive.clone(), &request.options, &cloud, key).await?;
-    session.reconciler.hosts().look_ahead();
-    session
-        .check(&cloud, Some(&request.options), request.shared)
+    if !request.dry_run {
+        session.reconciler.hosts().look_ahead();
+    }
+    let found = session
+        .check(&cloud, Some(&request), request.shared)
         .await?;
+    if request.dry_run {
+        return session.preview(&request, &found, &cloud).await;
+    }
+    session.settle_terms(&request, &found, &cloud)?;
+    // The drive's own image goes before the default, where its container is not made yet.
+    cloud.image = found.settings.image().map_or(cloud.image, str::to_owned);
     let is_shell = request.command.is_empty();
     let mut goes_on = false;
     let (host, ending) = loop {
         let (outcome, asked) = if goes_on {
-            session.run_elsewhere(&request.options, &cloud.ec2).await
+            session.run_elsewhere(&cloud.ec2).await
         } else {
             let from = request.from.clone();
-            session.run(Goal::Ready { from }).await
+            let (options, ec2) = (&request.options, &cloud.ec2);
+            session
+                .run_where_there_is_room(&Goal::Ready { from }, options, ec2)
+                .await
         };
         let (host, ending) = match (outcome, asked) {
             (
@@ -187,7 +169,7 @@ pub async fn connect(mut request: Request, cloud: Cloud, key: UserKey) -> Result
         };
         match ending {
             Ending::Taken(taken) => {
-                if let Some(end) = session.taken(taken, &host, &request).await {
+                if let Some(end) = session.taken(taken, &host, &request, &cloud.ec2).await {
                     return end;
                 }
                 goes_on = true;
@@ -254,20 +236,13 @@ impl Session {
             None => None,
         };
         let wanted = Wanted {
-            image: MACHINE.to_owned(),
-            pools: vec![Pool {
-                instance_type: options
-                    .instance_type
-                    .clone()
-                    .unwrap_or_else(|| INSTANCE_TYPE.to_owned()),
-                zone: None,
-                market: Market::Spot,
-            }],
+            // Whoever is to launch chooses them: see `settle_terms`.
+            pools: Vec::new(),
             size: options.size.unwrap_or(SIZE),
             lease: options.keep.unwrap_or(LEASE),
             settings: Settings::new(
                 options.image.as_deref(),
-                options.instance_type.as_deref(),
+                options.wish.as_ref(),
                 options.size,
             ),
             placement: Placement {
@@ -314,6 +289,7 @@ impl Session {
             reconciler,
             owner,
             is_patient: false,
+            terms: None,
             clock: cloud.clock.clone(),
             port: None,
             news,

@@ -5,6 +5,7 @@
 //! ```text
 //! main ─ cli ─ run ─┬─ connect ──── one session: ready ▸ container ▸ shell or command ▸ save
 //!                   ├─ list          what exists, from tags alone
+//!                   ├─ prices        what spot costs now
 //!                   ├─ gc            every drive that nobody uses: finished, or listed
 //!                   └─ local         the EC2 in a folder, for other tools
 //!
@@ -43,8 +44,8 @@
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
 //! | [`connect`] | one session, top to bottom; the only `select!` on endings |
-//! | [`list`], [`gc`] | `xdrive list`, `xdrive gc` |
-//! | [`drive`] | names, tags, generations, what was observed, the pure plan, proofs, the loop |
+//! | [`list`], [`gc`], [`prices`] | the commands of these names |
+//! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
 //! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
 //! | [`terminal`], [`signals`] | raw mode given back on every way out; signals as values |
@@ -65,6 +66,7 @@ pub mod host;
 pub mod list;
 pub mod local;
 pub mod policy;
+pub mod prices;
 pub mod report;
 pub mod run;
 pub mod signals;

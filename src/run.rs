@@ -14,7 +14,7 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
-use crate::{gc, list, policy, report};
+use crate::{gc, list, policy, prices, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
@@ -43,6 +43,15 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;
                 list::list(&cloud, typed.drive.as_ref(), typed.json).await
+            })?;
+            Ok(0)
+        }
+        Command::Prices(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            let config = Config::read(&paths)?;
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(&which, &paths).await?;
+                prices::prices(&cloud, &typed.types, &config, typed.json).await
             })?;
             Ok(0)
         }
@@ -195,8 +204,8 @@ fn manual() -> std::io::Result<String> {
 
 /// What `xdrive connect` was asked for: the flags, and the configuration behind them.
 pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
+    let launch = typed.launch.options();
     let flags = Options {
-        instance_type: typed.instance_type,
         size: typed.size,
         image: typed.image,
         port: typed.port,
@@ -206,6 +215,7 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         subnet: typed.subnet,
         instance_profile: typed.instance_profile,
         reach: typed.reach.into(),
+        ..launch.map_err(|error| Failure::new(Exit::Usage, error))?
     };
     Ok(Request {
         drive: typed.drive,
@@ -213,6 +223,7 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         from: typed.from,
         no_join: typed.no_join,
         shared: typed.shared,
+        dry_run: typed.dry_run,
         command: typed.command,
     })
 }

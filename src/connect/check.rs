@@ -6,23 +6,38 @@
 
 use anyhow::anyhow;
 
-use super::{Session, container};
+use super::{Request, Session, container};
 use crate::cloud::Cloud;
 use crate::config::Options;
-use crate::drive::tags::{self, VolumeTags};
-use crate::ec2::{GibiBytes, InstanceState, Tags};
+use crate::drive::stuck::Head;
+use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::ec2::{GibiBytes, InstanceState, Snapshot, Tags, Volume};
 use crate::failure::{Exit, Failure};
+
+/// What there is of a drive.
+pub(super) struct Found {
+    /// Its own settings: those of its newest part, or of the one that was chosen.
+    pub(super) settings: Settings,
+    /// Whether it has neither volume nor snapshot.
+    pub(super) is_new: bool,
+    /// Whether an instance of it runs.
+    pub(super) is_live: bool,
+    /// Its volumes, root disks among them.
+    pub(super) volumes: Vec<Volume>,
+    /// Its snapshots.
+    pub(super) snapshots: Vec<Snapshot>,
+}
 
 impl Session {
     /// Refuses a drive that is another caller's, unless that `may_be`; and, for those who want to
-    /// connect with `options`, a new drive without an image for its container and a drive that
-    /// would have to shrink.
+    /// connect with a `request`, a new drive without an image for its container and a drive that
+    /// would have to shrink. The answer is what was found of it.
     pub(super) async fn check(
         &self,
         cloud: &Cloud,
-        options: Option<&Options>,
+        request: Option<&Request>,
         may_be: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Found, Failure> {
         let (ec2, drive) = (&cloud.ec2, self.drive.as_str());
         let instances = ec2.instances(drive).await?;
         let volumes = ec2.volumes(drive).await?;
@@ -33,14 +48,13 @@ impl Session {
                 InstanceState::Pending | InstanceState::Running
             )
         });
-        let (mut live, parts) = (
-            live.map(|instance| &instance.tags),
-            volumes
-                .iter()
-                .map(|volume| &volume.tags)
-                .chain(snapshots.iter().map(|snapshot| &snapshot.tags)),
-        );
-        if let Some(tags) = live.next().or_else(|| newest(parts)) {
+        let mut live = live.map(|instance| &instance.tags).peekable();
+        let is_live = live.peek().is_some();
+        let parts = || {
+            let volumes = volumes.iter().map(|volume| &volume.tags);
+            volumes.chain(snapshots.iter().map(|snapshot| &snapshot.tags))
+        };
+        if let Some(tags) = live.next().or_else(|| newest(parts())) {
             self.check_owner(tags::owner(tags), may_be)?;
         }
         let drives = volumes.iter().filter(|volume| {
@@ -53,10 +67,27 @@ impl Session {
         let largest = sizes
             .chain(snapshots.iter().map(|snapshot| snapshot.size))
             .max();
-        match options {
-            Some(options) => check_size(drive, options, largest, cloud),
-            None => Ok(()),
+        if let Some(request) = request {
+            check_size(drive, &request.options, largest, cloud)?;
         }
+        let head = match request.and_then(|request| request.from.as_ref()) {
+            Some(Head::Volume(id)) => volumes
+                .iter()
+                .find(|volume| volume.id == *id)
+                .map(|volume| &volume.tags),
+            Some(Head::Snapshot(id)) => snapshots
+                .iter()
+                .find(|snapshot| snapshot.id == *id)
+                .map(|snapshot| &snapshot.tags),
+            Some(Head::Empty) | None => newest(parts()),
+        };
+        Ok(Found {
+            settings: head.map(Settings::read).unwrap_or_default(),
+            is_new: largest.is_none(),
+            is_live,
+            volumes,
+            snapshots,
+        })
     }
 
     /// The same of one thing, whose `owner` is known. What has none is anybody's.

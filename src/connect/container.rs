@@ -70,6 +70,11 @@ pub(super) fn check_default(image: &str) -> Result<(), Failure> {
     })
 }
 
+/// Whether an image is named that is a file on this computer.
+pub(super) fn is_archive(given: &str) -> bool {
+    matches!(Wish::parse(given), Wish::Archive(_))
+}
+
 /// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
 /// and the port are opened while the container starts.
 pub(super) async fn enter(

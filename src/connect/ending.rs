@@ -18,7 +18,7 @@ use crate::host::scripts::Committed;
 use crate::signals::Signal;
 
 use super::cost::Cost;
-use super::{Ending, Session};
+use super::{Ending, Session, market};
 
 impl Session {
     /// A commit that failed loses nothing, but the next session may want to know why a container
@@ -208,7 +208,12 @@ impl Session {
         {
             self.report.say(&also.to_string());
         }
-        let failure = of_run(error);
+        let connect = format!("{} connect {}", self.command, self.drive);
+        let failure = match error {
+            RunError::NoCapacity(lack) => market::no_capacity(lack, &connect),
+            RunError::Pools(refused) => market::refused(refused, &connect),
+            error => of_run(error),
+        };
         if left.0.is_empty() {
             return failure;
         }
@@ -231,7 +236,7 @@ pub(super) fn of_run(error: RunError) -> Failure {
         RunError::Host(HostError::NoWay { why, hint }) => {
             return Failure::new(Exit::Unavailable, anyhow!(why)).hint(hint);
         }
-        RunError::NoCapacity { .. } | RunError::Busy(_) => Exit::TryAgain,
+        RunError::NoCapacity(_) | RunError::Busy(_) => Exit::TryAgain,
         RunError::Stuck(_) => Exit::Stuck,
         RunError::Invalid(_) => Exit::Usage,
         _ => Exit::Failed,

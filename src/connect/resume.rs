@@ -12,9 +12,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cloud::INSTANCE_TYPE;
-use crate::config::Options;
-use crate::drive::reconcile::{Failure as RunFailure, Pool, RunError};
+use crate::drive::reconcile::{Failure as RunFailure, NoCapacity, RunError};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
@@ -27,6 +25,9 @@ use super::{Ending, Request, Session};
 /// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
 /// the computer finds it saved.
 const ANSWER: Duration = Duration::from_mins(5);
+
+/// The question, where nobody has answered it beforehand.
+const QUESTION: &str = "resume on another instance? [Y/n]";
 
 /// How EC2 took the instance away.
 pub(super) enum Taken {
@@ -50,6 +51,7 @@ impl Session {
         taken: Taken,
         instance: &Instance,
         request: &Request,
+        ec2: &Ec2,
     ) -> Option<Result<u8, Failure>> {
         let is_command = !request.command.is_empty();
         let is_guest = self.reconciler.hosts().is_guest();
@@ -64,16 +66,16 @@ impl Session {
             };
             self.tell_of_parking(&taken, instance, snapshot.map(|(snapshot, _)| snapshot));
         }
-        let goes_on =
-            !is_command && asked.is_none() && (request.options.resume || self.ask().await);
+        let goes_on = !is_command
+            && asked.is_none()
+            && (request.options.resume || self.ask(QUESTION, true).await);
         if goes_on {
             if is_guest {
                 self.reconciler.hosts().let_go(&instance.id);
             }
             // What the old host still had to say is of no interest any more.
             while self.news.try_recv().is_ok() {}
-            let pools = pools(&request.options, Market::OnDemand);
-            self.reconciler.set_pools(pools);
+            self.choose(&[Market::OnDemand, Market::Spot], ec2, false);
             return None;
         }
         let ending = self.ended(taken, instance, is_command);
@@ -103,12 +105,8 @@ impl Session {
 
     /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
     /// zone has no capacity, from its snapshot in any zone.
-    pub(super) async fn run_elsewhere(
-        &mut self,
-        options: &Options,
-        ec2: &Ec2,
-    ) -> (Outcome, Option<Signal>) {
-        let (outcome, asked) = self.try_elsewhere(options).await;
+    pub(super) async fn run_elsewhere(&mut self, ec2: &Ec2) -> (Outcome, Option<Signal>) {
+        let (outcome, asked) = self.try_elsewhere(ec2).await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = match instance.market {
                 Market::Spot => "spot",
@@ -123,7 +121,7 @@ impl Session {
         (outcome, asked)
     }
 
-    async fn try_elsewhere(&mut self, options: &Options) -> (Outcome, Option<Signal>) {
+    async fn try_elsewhere(&mut self, ec2: &Ec2) -> (Outcome, Option<Signal>) {
         let goal = Goal::Ready { from: None };
         let (outcome, asked) = self.run(goal.clone()).await;
         match (full_zone(&outcome), asked) {
@@ -132,7 +130,7 @@ impl Session {
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                     self.drive
                 ));
-                self.reconciler.set_pools(pools(options, Market::Spot));
+                self.choose(&[Market::Spot, Market::OnDemand], ec2, false);
                 self.run(goal).await
             }
             (_, asked) => (outcome, asked),
@@ -163,15 +161,15 @@ impl Session {
         })
     }
 
-    /// Asks whether to go on. No answer is none, and so is a signal.
-    async fn ask(&mut self) -> bool {
-        const QUESTION: &str = "resume on another instance? [Y/n]";
+    /// Asks a question that is answered by yes or no; an empty line is the `usual` answer. No
+    /// answer is no, and so is a signal.
+    pub(super) async fn ask(&mut self, question: &str, usual: bool) -> bool {
         if !crate::terminal::is_interactive() {
             return false;
         }
         let end = Instant::now() + ANSWER;
         loop {
-            self.report.ask(QUESTION);
+            self.report.ask(question);
             let mut answer = pin!(answer());
             let answer = loop {
                 tokio::select! {
@@ -181,14 +179,15 @@ impl Session {
                         Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => break None,
                         Signal::Suspend => {
                             self.report.suspend();
-                            self.report.ask(QUESTION);
+                            self.report.ask(question);
                         }
                         Signal::Resize | Signal::Continue => {}
                     },
                 }
             };
             match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
-                Some("" | "y" | "yes") => return true,
+                Some("") => return usual,
+                Some("y" | "yes") => return true,
                 Some("n" | "no") => return false,
                 Some(_) => {}
                 None => {
@@ -205,29 +204,13 @@ impl Session {
 fn full_zone(outcome: &Outcome) -> Option<Zone> {
     match outcome {
         Outcome::Failed(RunFailure {
-            error: RunError::NoCapacity {
-                zone: Some(zone), ..
-            },
+            error:
+                RunError::NoCapacity(NoCapacity {
+                    zone: Some(zone), ..
+                }),
             also: Some(also),
             ..
         }) if matches!(**also, Outcome::Saved { .. }) => Some(zone.clone()),
         _ => None,
     }
-}
-
-/// The wanted type, in the `first` market, then in the other one.
-fn pools(options: &Options, first: Market) -> Vec<Pool> {
-    let second = match first {
-        Market::Spot => Market::OnDemand,
-        Market::OnDemand => Market::Spot,
-    };
-    let of = |market| Pool {
-        instance_type: options
-            .instance_type
-            .clone()
-            .unwrap_or_else(|| INSTANCE_TYPE.to_owned()),
-        zone: None,
-        market,
-    };
-    vec![of(first), of(second)]
 }

@@ -61,12 +61,10 @@ impl Teller {
                     running.done(&line);
                 }
             }
-            Event::NoCapacity {
-                instance_type,
-                error,
-            } => self
-                .report
-                .say(&format!("no {instance_type} to be had: {error}")),
+            Event::NoCapacity { pool, error } => {
+                self.report.say(&format!("no {pool} to be had: {error}"));
+            }
+            Event::LeftOut(left_out) => self.report.say(&left_out.to_string()),
             Event::NewDrive { size, cents } => self.report.say(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
                 dollars(cents)

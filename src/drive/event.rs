@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
 
 use super::plan::{Skipped, Step, Waiting};
+use super::pools::{LeftOut, Pool};
 
 /// Something worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,11 +41,13 @@ pub enum Event {
     },
     /// A pool had nothing; the next one is tried.
     NoCapacity {
-        /// Its instance type.
-        instance_type: String,
+        /// Which.
+        pool: Pool,
         /// AWS's words.
         error: String,
     },
+    /// Something that was wanted is not among the pools that are tried.
+    LeftOut(LeftOut),
     /// A drive of this size is being made empty: there is none of this name.
     NewDrive {
         /// How large.

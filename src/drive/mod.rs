@@ -19,6 +19,7 @@ pub mod memory;
 pub mod name;
 pub mod observed;
 pub mod plan;
+pub mod pools;
 pub mod proof;
 pub mod reconcile;
 pub mod stuck;

@@ -14,6 +14,8 @@ mod sweep;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::ec2::{
-    self, Ec2, GibiBytes, Instance, InstanceId, Market, SnapshotId, SubnetId, VolumeId, Zone,
+    self, Ec2, GibiBytes, Instance, InstanceId, SnapshotId, SubnetId, VolumeId, Zone,
 };
 
 use super::event::Event;
@@ -30,6 +32,7 @@ use super::limits::Limits;
 use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
 use super::plan::Goal;
+use super::pools::{Chosen, Pool, Refused};
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
 
@@ -38,9 +41,8 @@ pub use checkpoint::Checkpoint;
 /// What new things shall be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// AMI id or `resolve:ssm:` parameter.
-    pub image: String,
-    /// What to launch, best first; the next is tried when one has no capacity.
+    /// What to launch, best first; the next is tried when one has no capacity. What is still being
+    /// chosen takes its place at the first launch ([`Reconciler::choose_pools`]).
     pub pools: Vec<Pool>,
     /// How large a new drive is; also what a restored one grows to, if that is larger.
     pub size: GibiBytes,
@@ -63,16 +65,8 @@ pub struct Placement {
     pub instance_profile: Option<String>,
 }
 
-/// One place to get an instance from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pool {
-    /// Such as `t3.medium`.
-    pub instance_type: String,
-    /// Where; none leaves it to EC2. A waiting volume's zone rules out the others.
-    pub zone: Option<Zone>,
-    /// How it is paid for.
-    pub market: Market,
-}
+/// A choice under way: of what to launch, by the time that it is needed.
+pub type Choosing = Pin<Box<dyn Future<Output = Result<Chosen, Refused>>>>;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -132,6 +126,39 @@ pub struct Failure {
     pub left: Left,
 }
 
+/// Nothing was to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoCapacity {
+    /// The zone that a waiting volume pins, if one does.
+    pub zone: Option<Zone>,
+    /// How many pools were tried.
+    pub tried: usize,
+    /// How many could have been.
+    pub of: usize,
+    /// Whether on-demand ones were among them.
+    pub on_demand: bool,
+    /// What the last one answered; none if none could be tried.
+    pub last: Option<ec2::Error>,
+}
+
+impl std::error::Error for NoCapacity {}
+
+impl fmt::Display for NoCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no capacity")?;
+        if let Some(zone) = &self.zone {
+            write!(f, " in {zone}, where the drive's volume is")?;
+        }
+        if self.tried < self.of {
+            write!(f, " ({} of {} places tried)", self.tried, self.of)?;
+        }
+        match &self.last {
+            Some(last) => write!(f, ": {last}"),
+            None => f.write_str(": nothing that is wanted is sold there"),
+        }
+    }
+}
+
 /// What can fail.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -142,13 +169,11 @@ pub enum RunError {
     #[error(transparent)]
     Host(HostError),
     /// Every pool that can be used has no capacity.
-    #[error("no capacity{}: {last}", zone.as_ref().map_or(String::new(), |zone| format!(" in {zone}, where the drive's volume is")))]
-    NoCapacity {
-        /// The zone that a waiting volume pins, if one does.
-        zone: Option<Zone>,
-        /// What the last pool answered.
-        last: ec2::Error,
-    },
+    #[error(transparent)]
+    NoCapacity(NoCapacity),
+    /// Nothing can be launched as it is wanted.
+    #[error(transparent)]
+    Pools(#[from] Refused),
     /// What is wanted cannot be.
     #[error("{0}")]
     Invalid(String),
@@ -183,6 +208,8 @@ pub struct Reconciler<H: Hosts> {
     clock: Clock,
     limits: Limits,
     wanted: Wanted,
+    /// What replaces the wanted pools once it is known.
+    choosing: Option<Choosing>,
     memory: Memory,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
@@ -217,6 +244,7 @@ impl<H: Hosts> Reconciler<H> {
             clock,
             limits,
             wanted,
+            choosing: None,
             memory,
             seen_instances: BTreeMap::new(),
             left: Left::default(),
@@ -229,9 +257,10 @@ impl<H: Hosts> Reconciler<H> {
         &mut self.hosts
     }
 
-    /// Launches from these pools from now on, best first.
-    pub fn set_pools(&mut self, pools: Vec<Pool>) {
-        self.wanted.pools = pools;
+    /// Launches from what is chosen from now on. It is waited for when there is something to
+    /// launch, and only then, so that the choice and the first looks go on side by side.
+    pub fn choose_pools(&mut self, choosing: Choosing) {
+        self.choosing = Some(choosing);
     }
 
     fn tell(&self, event: Event) {

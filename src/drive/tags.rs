@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::ec2::Tags;
+use crate::ec2::{Arch, Tags};
 
 use super::name::{DriveName, Generation, SessionId};
+use super::pools::Wish;
 use super::superblock::Uuid;
 
 /// The name that AWS's console shows.
@@ -50,11 +51,20 @@ pub const NUMBER: &str = "xdrive:number";
 /// On snapshots: the unique id of the attempt.
 pub const OP: &str = "xdrive:op";
 
-/// The drive's own settings, which travel with its volumes and snapshots.
-const SETTINGS: [&str; 3] = ["xdrive:image", "xdrive:type", "xdrive:size"];
+/// On instances: the machine image as it was asked for (a `resolve:ssm:` parameter or an id), in
+/// the call that launched it. On volumes, and so on snapshots: the id that EC2 answered, of the
+/// image under which the drive was last used: it is known by then, and outlives the instance.
+pub const AMI: &str = "xdrive:ami";
+/// On volumes and snapshots: what the programs on the drive are compiled for, `x86_64` or `arm64`;
+/// settled by the drive's first launch.
+pub const ARCH: &str = "xdrive:arch";
+
+/// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
+/// then those that come of it.
+const SETTINGS: [&str; 5] = ["xdrive:image", "xdrive:type", "xdrive:size", ARCH, AMI];
 
 /// The drive's own settings (`image`, `type`, `size`), as its volumes and snapshots carry them, so
-/// that another laptop needs no flags. Keys are the tags' own.
+/// that another laptop needs no flags; and its architecture. Keys are the tags' own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -138,12 +148,12 @@ impl Settings {
         )
     }
 
-    /// From image reference, instance type and size in GiB, where they are the drive's own.
+    /// From image reference, what to launch and size in GiB, where they are the drive's own.
     #[must_use]
-    pub fn new(image: Option<&str>, instance_type: Option<&str>, size: Option<u32>) -> Self {
+    pub fn new(image: Option<&str>, wish: Option<&Wish>, size: Option<u32>) -> Self {
         let values = [
             image.map(str::to_owned),
-            instance_type.map(str::to_owned),
+            wish.map(Wish::to_string),
             size.map(|gib| gib.to_string()),
         ];
         Self(
@@ -169,10 +179,32 @@ impl Settings {
         self.0.get(SETTINGS[0]).map(String::as_str)
     }
 
-    /// The instance type, if the drive has its own.
+    /// What is launched for the drive, if it has its own.
+    pub fn wish(&self) -> Result<Option<Wish>, Unreadable> {
+        let text = self.0.get(SETTINGS[1]);
+        text.map(|text| {
+            text.parse().map_err(|error| Unreadable {
+                tag: SETTINGS[1],
+                problem: format!("is {text:?}: {error}"),
+            })
+        })
+        .transpose()
+    }
+
+    /// What the programs on the drive are compiled for; none if nothing says it.
+    pub fn arch(&self) -> Result<Option<Arch>, Unreadable> {
+        let text = self.0.get(ARCH);
+        text.map(|text| {
+            text.parse()
+                .map_err(|problem| Unreadable { tag: ARCH, problem })
+        })
+        .transpose()
+    }
+
+    /// As tags.
     #[must_use]
-    pub fn instance_type(&self) -> Option<&str> {
-        self.0.get(SETTINGS[1]).map(String::as_str)
+    pub fn tags(&self) -> Tags {
+        self.0.clone()
     }
 }
 
@@ -209,6 +241,18 @@ pub fn instance(drive: &DriveName, who: &Identity, host_key: &str, until: Timest
     tags.insert(HOST_KEY.to_owned(), host_key.to_owned());
     tags.extend(lease(until));
     tags
+}
+
+/// What says which machine image: see [`AMI`].
+#[must_use]
+pub fn image(image: &str) -> Tags {
+    Tags::from([(AMI.to_owned(), image.to_owned())])
+}
+
+/// What says which architecture a drive is of.
+#[must_use]
+pub fn arch(arch: Arch) -> Tags {
+    Tags::from([(ARCH.to_owned(), arch.to_string())])
 }
 
 /// What renewing a lease writes. To the second: nothing is decided by less.

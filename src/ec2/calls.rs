@@ -66,6 +66,7 @@ pub const CALLS: &[Call] = &[
     group("DeleteSecurityGroup"),
     own("DeleteSnapshot", &["snapshot"]),
     own("DeleteVolume", &["volume"]),
+    read("DescribeInstanceTypes"),
     read("DescribeInstances"),
     read("DescribeSecurityGroups"),
     read("DescribeSnapshots"),

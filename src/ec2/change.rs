@@ -18,8 +18,8 @@ use aws_sdk_ec2::types::{
 
 use super::client::unless_throttled;
 use super::{
-    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Snapshot, SnapshotId,
-    SubnetId, Tags, Volume, VolumeId, Zone, convert,
+    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Price, Snapshot,
+    SnapshotId, SubnetId, Tags, Volume, VolumeId, Zone, convert,
 };
 
 /// The call that launches.
@@ -53,6 +53,8 @@ pub struct LaunchOrder {
     pub instance_profile: Option<String>,
     /// How it is paid for.
     pub market: Market,
+    /// For spot: the most that is paid; none leaves it at the on-demand price.
+    pub max_price: Option<Price>,
     /// Plain user data, 16 KiB at most after encoding.
     pub user_data: Vec<u8>,
     /// Tags for the instance.
@@ -153,6 +155,7 @@ impl Ec2 {
                                 .instance_interruption_behavior(
                                     InstanceInterruptionBehavior::Terminate,
                                 )
+                                .set_max_price(order.max_price.map(Price::decimal))
                                 .build(),
                         )
                         .build(),

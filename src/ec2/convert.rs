@@ -46,6 +46,9 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             .ok_or_else(|| absent(&about("type")))?
             .as_str()
             .to_owned(),
+        arch: answer
+            .architecture()
+            .and_then(|arch| arch.as_str().parse().ok()),
         market: match answer.instance_lifecycle() {
             Some(sdk::InstanceLifecycleType::Spot) => Market::Spot,
             _ => Market::OnDemand,

@@ -3,18 +3,14 @@
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
 //! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
 
-use aws_sdk_ec2::primitives::DateTime;
-use aws_sdk_ec2::types::{Filter, InstanceType, Reservation};
+use aws_sdk_ec2::types::{Filter, Reservation};
 
 use super::{
-    Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, Zone, convert,
+    Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, convert,
 };
 
 /// The tag that says which drive a thing belongs to.
 const DRIVE: &str = "xdrive:drive";
-
-/// The market that xdrive's images run in.
-const PRODUCT: &str = "Linux/UNIX";
 
 /// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
 /// number EC2 may throttle or time out on large accounts.
@@ -156,33 +152,6 @@ impl Ec2 {
             .as_ref()
             .and_then(|answer| answer.snapshots().first())
             .map(|found| convert::snapshot(found).map_err(|d| Error::unreadable(CALL, d)))
-            .transpose()
-    }
-
-    /// What spot costs there now, in US dollars an hour; `None` where the type is not sold
-    /// (`DescribeSpotPriceHistory` from now on is the price in force).
-    pub async fn spot_price(&self, instance_type: &str, zone: &Zone) -> Result<Option<f64>, Error> {
-        const CALL: &str = "DescribeSpotPriceHistory";
-        let answer = self
-            .patient
-            .describe_spot_price_history()
-            .instance_types(InstanceType::from(instance_type))
-            .availability_zone(&zone.0)
-            .product_descriptions(PRODUCT)
-            .start_time(DateTime::from_secs(self.clock.now().as_second()))
-            .send()
-            .await
-            .map_err(|error| Error::of(CALL, &error))?;
-        answer
-            .spot_price_history()
-            .iter()
-            .max_by_key(|price| price.timestamp().map(DateTime::secs))
-            .and_then(|price| price.spot_price())
-            .map(|price| {
-                price
-                    .parse()
-                    .map_err(|_| Error::unreadable(CALL, format_args!("a price of {price:?}")))
-            })
             .transpose()
     }
 

@@ -21,8 +21,10 @@ mod group;
 mod https;
 mod model;
 mod network;
+mod prices;
 mod spot;
 mod trace;
+mod types;
 
 pub use account::{Account, AccountError};
 pub use blocks::BLOCK;
@@ -37,4 +39,6 @@ pub use model::{
     VpcId, Zone,
 };
 pub use network::Subnet;
+pub use prices::{NoPrice, Price, SpotPrice};
 pub use spot::SpotStatus;
+pub use types::{Arch, InstanceType};

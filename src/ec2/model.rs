@@ -8,6 +8,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::types::Arch;
+
 /// Tags of one thing, by key.
 pub type Tags = BTreeMap<String, String>;
 
@@ -146,6 +148,8 @@ pub struct Instance {
     pub zone: Zone,
     /// Its type, such as `t3.medium`.
     pub instance_type: String,
+    /// What its programs are compiled for; none if EC2 says something else than we know.
+    pub arch: Option<Arch>,
     /// How it is paid for.
     pub market: Market,
     /// Where SSH reaches it: the public address, else the private one.

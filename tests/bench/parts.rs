@@ -13,11 +13,12 @@ use anyhow::{Context as _, ensure};
 use tokio::time::{sleep, timeout};
 
 use xdrive::clock::Clock;
-use xdrive::cloud::{INSTANCE_TYPE, MACHINE, SIZE};
+use xdrive::cloud::{INSTANCE_TYPE, SIZE};
+use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
-    AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotId, SnapshotState,
-    Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+    Arch, AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
+    SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
@@ -203,13 +204,14 @@ impl Parts {
         })?;
         let order = LaunchOrder {
             client_token: token()?,
-            image: MACHINE.to_owned(),
+            image: image_of(Arch::X86_64, 0).to_owned(),
             instance_type: INSTANCE_TYPE.to_owned(),
             zone: None,
             subnet: None,
             groups: Vec::new(),
             instance_profile: None,
             market: Market::Spot,
+            max_price: None,
             user_data,
             tags: named(drive),
             root_tags: named(drive),

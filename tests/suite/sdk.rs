@@ -97,6 +97,7 @@ fn launch_order(token: &str) -> LaunchOrder {
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,
+        max_price: None,
         user_data: b"#!/bin/sh\necho hello\n".to_vec(),
         tags: tags(&[("xdrive:session", "s1")]),
         root_tags: tags(&[("xdrive:root", "yes")]),

@@ -3,7 +3,8 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::ec2::{LaunchOrder, Market, Tags};
+use crate::drive::pools::image_of;
+use crate::ec2::{Arch, LaunchOrder, Market, Tags};
 use crate::host::ProxyCommand;
 use crate::local::plane::Plane;
 use crate::local::{Fault, Local, OpenOptions, Settings};
@@ -49,13 +50,14 @@ impl Town {
         let tags: Tags = [("xdrive:drive".to_owned(), "demo".to_owned())].into();
         let order = LaunchOrder {
             client_token: format!("{:?}", self.ec2.everything().await.unwrap().0.len()),
-            image: crate::cloud::MACHINE.to_owned(),
+            image: image_of(Arch::X86_64, 0).to_owned(),
             instance_type: "t3.medium".to_owned(),
             zone: None,
             subnet: None,
             groups,
             instance_profile: None,
             market: Market::OnDemand,
+            max_price: None,
             user_data: Vec::new(),
             tags: tags.clone(),
             root_tags: tags,

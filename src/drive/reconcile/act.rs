@@ -160,9 +160,15 @@ impl<H: Hosts> Reconciler<H> {
                 "{id} is at generation {there} already"
             )));
         }
-        self.ec2
-            .tag(id.as_str(), &tags::raised(&self.memory.who, to))
-            .await?;
+        let mut raised = tags::raised(&self.memory.who, to);
+        // What is chosen for a drive now travels with it, also where its volume was there before.
+        raised.extend(self.wanted.settings.tags());
+        let host = self.host_in(None);
+        raised.extend(
+            host.map(|host| tags::image(&host.image))
+                .unwrap_or_default(),
+        );
+        self.ec2.tag(id.as_str(), &raised).await?;
         self.memory.generations.insert(id.clone(), to);
         self.memory.claimed.insert(id.to_string());
         self.read_back(id, |tags| match tags {

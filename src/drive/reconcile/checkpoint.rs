@@ -88,6 +88,13 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
+    /// The first thing that a run towards `goal` would do, by one look; nothing is changed. What is
+    /// as new as the lists are stale may be missing from it.
+    pub async fn peek(&mut self, goal: &Goal) -> Result<Next, RunError> {
+        let seen = Box::pin(self.sweep()).await?;
+        Ok(plan::plan(goal, &seen, self.clock.boot(), &self.limits))
+    }
+
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
     /// at least; the answer is which went. To be called after a run that ended in
     /// [`super::Outcome::Saved`].

@@ -3,85 +3,107 @@
 //! An order whose answer got lost is sent again as it was, under the same client token: EC2 then
 //! answers with what it made the first time.
 
-use crate::ec2::{Error, Kind, LaunchOrder, VolumeOrder, Zone};
+use crate::ec2::{Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
 use super::super::name::{Generation, random_id};
 use super::super::plan::Source;
+use super::super::pools::{self, Pool};
 use super::super::stuck::volume_cents;
 use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
-use super::{Pool, Reconciler, RunError};
+use super::{NoCapacity, Placement, Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
     /// Launches one instance, from the best pool that has one, in the zone that a volume has
     /// `pinned` if one has.
     pub(super) async fn launch(&mut self, pinned: Option<&Zone>) -> Result<String, RunError> {
-        let mut last: Option<Error> = None;
+        let mut last = None;
         if let Some(order) = self.memory.launch.clone() {
             match Box::pin(self.send_launch(order)).await {
                 Err(error) if is_elsewhere(&error) => last = Some(error),
                 answer => return Ok(answer?),
             }
         }
-        let placement = self.wanted.placement.clone();
-        if let (Some(pinned), Some(subnet), Some(there)) =
-            (pinned, &placement.subnet, &placement.zone)
+        self.await_pools().await?;
+        let Placement { subnet, zone, .. } = &self.wanted.placement;
+        if let (Some(pinned), Some(subnet), Some(there)) = (pinned, subnet, zone)
             && pinned != there
         {
             return Err(RunError::Invalid(format!(
                 "the drive's volume is in {pinned}, and {subnet} is in {there}"
             )));
         }
-        let zone = pinned.or(placement.zone.as_ref());
-        let pools: Vec<Pool> = self
-            .wanted
-            .pools
-            .iter()
-            .filter(|pool| zone.is_none() || pool.zone.is_none() || pool.zone.as_ref() == zone)
-            .cloned()
-            .collect();
+        let zone = pinned.or(zone.as_ref()).cloned();
+        let (pools, cut) = pools::to_try(&self.wanted.pools, zone.as_ref());
+        let pools: Vec<Pool> = pools.into_iter().cloned().collect();
+        let of = pools.len() + cut;
+        let (mut tried, mut on_demand, mut no_spot) = (0, false, false);
         for pool in pools {
-            let prepared = self.hosts.prepare(&self.memory.who.session).await?;
-            let who = &self.memory.who;
-            // The first lease begins before the first sign of life is overdue.
-            let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
-            let order = LaunchOrder {
-                client_token: random_id()?,
-                image: self.wanted.image.clone(),
-                instance_type: pool.instance_type.clone(),
-                zone: zone.cloned().or(pool.zone),
-                subnet: placement.subnet.clone(),
-                groups: prepared.groups,
-                instance_profile: placement.instance_profile.clone(),
-                market: pool.market,
-                user_data: prepared.user_data,
-                tags: tags::instance(&self.drive, who, &prepared.host_key, until),
-                root_tags: tags::root(&self.drive, who),
-            };
-            match Box::pin(self.send_launch(order)).await {
-                Err(error) if is_elsewhere(&error) => {
+            if no_spot && pool.market == Market::Spot {
+                continue;
+            }
+            tried += 1;
+            on_demand |= pool.market == Market::OnDemand;
+            match Box::pin(self.launch_from(&pool, zone.as_ref())).await {
+                Err(RunError::Ec2(error)) if is_elsewhere(&error) => {
                     self.tell(Event::NoCapacity {
-                        instance_type: pool.instance_type,
+                        pool,
                         error: error.to_string(),
                     });
+                    // Not this pool alone: the account gets no spot at all now.
+                    no_spot |= error.kind == Kind::SpotUnavailable;
                     last = Some(error);
                 }
-                answer => return Ok(answer?),
+                answer => return answer,
             }
         }
-        match last {
-            Some(last) => Err(RunError::NoCapacity {
-                zone: pinned.cloned(),
-                last,
-            }),
-            None => Err(RunError::Invalid(match (pinned, zone) {
-                (Some(zone), _) => format!("no pool is in {zone}, where the drive's volume is"),
-                (None, Some(zone)) => format!("no pool is in {zone}, where the subnet is"),
-                (None, None) => "no instance type is wanted".to_owned(),
-            })),
+        Err(RunError::NoCapacity(NoCapacity {
+            zone: pinned.cloned(),
+            tried,
+            of,
+            on_demand,
+            last,
+        }))
+    }
+
+    /// Waits for the choice that is under way, if one is.
+    async fn await_pools(&mut self) -> Result<(), RunError> {
+        if let Some(choosing) = self.choosing.take() {
+            let chosen = choosing.await?;
+            self.wanted.pools = chosen.pools();
+            for left_out in chosen.left_out {
+                self.tell(Event::LeftOut(left_out));
+            }
         }
+        Ok(())
+    }
+
+    /// One try.
+    async fn launch_from(&mut self, pool: &Pool, zone: Option<&Zone>) -> Result<String, RunError> {
+        let prepared = self.hosts.prepare(&self.memory.who.session).await?;
+        let who = &self.memory.who;
+        // The first lease begins before the first sign of life is overdue.
+        let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
+        let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
+        tags.extend(tags::image(&pool.image));
+        let placement = &self.wanted.placement;
+        let order = LaunchOrder {
+            client_token: random_id()?,
+            image: pool.image.clone(),
+            instance_type: pool.instance_type.clone(),
+            zone: zone.cloned().or_else(|| pool.zone.clone()),
+            subnet: placement.subnet.clone(),
+            groups: prepared.groups,
+            instance_profile: placement.instance_profile.clone(),
+            market: pool.market,
+            max_price: pool.max_price,
+            user_data: prepared.user_data,
+            tags,
+            root_tags: tags::root(&self.drive, who),
+        };
+        Ok(self.send_launch(order).await?)
     }
 
     async fn send_launch(&mut self, order: LaunchOrder) -> Result<String, Error> {
@@ -178,13 +200,35 @@ impl<H: Hosts> Reconciler<H> {
         };
         let settings = self.wanted.settings.over(&kept);
         let blank = snapshot.is_none();
+        let mut tags = tags::volume(&self.drive, &self.memory.who, base, blank, uuid, &settings);
+        if let Some(host) = self.host_in(Some(zone)) {
+            tags.extend(tags::image(&host.image));
+            // What a drive is compiled for is settled by its first launch.
+            for (key, value) in host.arch.map(tags::arch).unwrap_or_default() {
+                tags.entry(key).or_insert(value);
+            }
+        }
         Ok(VolumeOrder {
             client_token: random_id()?,
             zone: zone.clone(),
             size,
             snapshot,
-            tags: tags::volume(&self.drive, &self.memory.who, base, blank, uuid, &settings),
+            tags,
         })
+    }
+
+    /// The live instance, in `zone` if that is given, that the drive's volume is for: as last seen,
+    /// the earliest.
+    pub(super) fn host_in(&self, zone: Option<&Zone>) -> Option<&Instance> {
+        let is_live = |instance: &&Instance| {
+            let state = instance.state;
+            matches!(state, InstanceState::Pending | InstanceState::Running)
+        };
+        self.seen_instances
+            .values()
+            .filter(is_live)
+            .filter(|instance| zone.is_none_or(|zone| instance.zone == *zone))
+            .min_by_key(|instance| (instance.launched, &instance.id))
     }
 }
 

@@ -355,7 +355,8 @@ fn is_final(error: &RunError) -> bool {
         ),
         RunError::Host(error) => matches!(error, HostError::NoWay { .. }),
         RunError::Changed(_) => false,
-        RunError::NoCapacity { .. }
+        RunError::NoCapacity(_)
+        | RunError::Pools(_)
         | RunError::Invalid(_)
         | RunError::Random(_)
         | RunError::Busy(_)

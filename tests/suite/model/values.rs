@@ -123,6 +123,7 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         state: record.state,
         zone: zone(record.zone),
         instance_type: "t3.medium".to_owned(),
+        arch: None,
         market: ec2::Market::Spot,
         address: Some([127, 0, 0, id].into()),
         private: None,

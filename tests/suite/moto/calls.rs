@@ -329,6 +329,7 @@ fn launch(token: &str) -> LaunchOrder {
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,
+        max_price: None,
         user_data: b"#!/bin/sh\n".to_vec(),
         tags: tags(&[("Name", DRIVE), ("xdrive:drive", DRIVE)]),
         root_tags: tags(&[

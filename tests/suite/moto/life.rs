@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::reconcile::{Placement, Pool};
+use xdrive::drive::pools::Pool;
+use xdrive::drive::reconcile::Placement;
 use xdrive::drive::tags::{Identity, Settings};
 use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
@@ -89,11 +90,12 @@ async fn session(
         owner: ec2.owner().await.unwrap(),
     };
     let wanted = Wanted {
-        image: IMAGE.to_owned(),
         pools: vec![Pool {
             instance_type: "t3.medium".to_owned(),
             zone: None,
             market: Market::Spot,
+            image: IMAGE.to_owned(),
+            max_price: None,
         }],
         size: 2,
         lease: Duration::from_mins(15),

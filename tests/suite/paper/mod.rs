@@ -17,10 +17,11 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::reconcile::{Checkpoint, Placement, Pool};
+use xdrive::drive::pools::{Pool, image_of};
+use xdrive::drive::reconcile::{Checkpoint, Placement};
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
-use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::ec2::{Arch, Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
@@ -405,12 +406,12 @@ fn folder() -> tempfile::TempDir {
 
 fn wanted() -> Wanted {
     Wanted {
-        image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
-            .to_owned(),
         pools: vec![Pool {
             instance_type: "t3.medium".to_owned(),
             zone: None,
             market: Market::OnDemand,
+            image: image_of(Arch::X86_64, 0).to_owned(),
+            max_price: None,
         }],
         size: 2,
         lease: std::time::Duration::from_mins(15),

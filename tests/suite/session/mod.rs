@@ -3,6 +3,7 @@
 mod endings;
 mod gc;
 mod killed;
+mod launching;
 mod left;
 mod life;
 mod lists;

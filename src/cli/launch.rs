@@ -1,0 +1,91 @@
+//! The flags that say what is launched, and at what price.
+
+use clap::Args;
+
+use crate::config::Options;
+use crate::config::launch::{self, Fallback};
+use crate::drive::pools::{Need, NoWish, Wish};
+use crate::ec2::{Market, Price};
+
+/// What to launch.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to launch")]
+pub struct Launch {
+    /// The instance type, such as t3.medium; several (repeated, or with commas) are tried in this
+    /// order [default: the drive's, else t3.medium].
+    #[arg(long = "type", value_name = "TYPE", value_parser = launch::types)]
+    types: Vec<String>,
+
+    /// Instead of a type: whatever has so many GPUs of NVIDIA's, the cheapest first.
+    #[arg(long, value_name = "N", conflicts_with = "types",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    gpu: Option<u32>,
+
+    /// Instead of a type: whatever has so many virtual CPUs, the cheapest first.
+    #[arg(long, value_name = "N", conflicts_with = "types",
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: Option<u32>,
+
+    /// Instead of a type: whatever has so much memory, in GiB, the cheapest first.
+    #[arg(long, value_name = "GIB", conflicts_with = "types",
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    memory: Option<u32>,
+
+    /// Launch spot instances: the default, unless the configuration says otherwise.
+    #[arg(long)]
+    spot: bool,
+
+    /// Launch on demand: dearer, and never taken back.
+    #[arg(long, conflicts_with = "spot")]
+    on_demand: bool,
+
+    /// Where no spot is to be had: launch on demand without asking, or do not [default: ask at a
+    /// terminal; without one, end with code 75].
+    #[arg(long, value_name = "MARKET", conflicts_with = "on_demand")]
+    fallback: Option<Fallback>,
+
+    /// The most to pay for a spot instance, in US dollars an hour, such as 0.05 [default: the
+    /// on-demand price].
+    #[arg(long, value_name = "DOLLARS", value_parser = launch::max_price)]
+    max_price: Option<Price>,
+
+    /// The machine image: an AMI's id or resolve:ssm:PARAMETER; it needs Docker and systemd
+    /// [default: Amazon Linux 2023 as AWS publishes it for the type].
+    #[arg(long, value_name = "AMI", value_parser = launch::ami)]
+    ami: Option<String>,
+
+    /// Where the zone of the drive's waiting volume has no capacity: save the volume as a snapshot,
+    /// which takes minutes, and launch in any zone.
+    #[arg(long)]
+    leave_zone: bool,
+}
+
+impl Launch {
+    /// As options, with nothing else in them.
+    pub fn options(self) -> Result<Options, NoWish> {
+        let need = Need {
+            cpus: self.cpus.unwrap_or(0),
+            memory: self.memory.unwrap_or(0),
+            gpus: self.gpu.unwrap_or(0),
+        };
+        let wish = match (self.types.as_slice(), need == Need::default()) {
+            ([], true) => None,
+            ([], false) => Some(Wish::Need(need)),
+            (types, _) => Some(Wish::types(types)?),
+        };
+        let market = match (self.spot, self.on_demand) {
+            (_, true) => Some(Market::OnDemand),
+            (true, _) => Some(Market::Spot),
+            (false, false) => None,
+        };
+        Ok(Options {
+            wish,
+            market,
+            fallback: self.fallback,
+            max_price: self.max_price,
+            ami: self.ami,
+            leave_zone: self.leave_zone,
+            ..Options::default()
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What may be said of launches, in flags and in the configuration file: shapes and ranges.
+//!
+//! What it comes to for one drive is decided by `connect`, from this and the drive's own tags.
+
+use clap::ValueEnum;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use crate::drive::pools::{Need, Wish};
+use crate::ec2::{Market, Price};
+
+/// What is done where no spot is to be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fallback {
+    /// Launch on demand, without asking.
+    OnDemand,
+    /// Ask at a terminal; without one, give up.
+    None,
+}
+
+/// A market by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Named {
+    Spot,
+    OnDemand,
+}
+
+impl From<Named> for Market {
+    fn from(named: Named) -> Self {
+        match named {
+            Named::Spot => Self::Spot,
+            Named::OnDemand => Self::OnDemand,
+        }
+    }
+}
+
+/// One type, or several in order of liking.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Types {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// A price, as a number or as text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Text(String),
+    Whole(u32),
+    Number(f64),
+}
+
+/// What to launch: types by name, or what they must have; none if nothing is said. Both at once is
+/// an error.
+pub fn wish(types: &[String], need: Need) -> Result<Option<Wish>, String> {
+    match (types, need == Need::default()) {
+        ([], true) => Ok(None),
+        ([], false) => Ok(Some(Wish::Need(need))),
+        (types, true) => Wish::types(types)
+            .map(Some)
+            .map_err(|error| error.to_string()),
+        (_, false) => Err("types are named, or what they must have, but not both".to_owned()),
+    }
+}
+
+/// One or more types, with commas between; what a flag takes.
+pub fn types(text: &str) -> Result<String, String> {
+    Wish::types(&[text])
+        .map(|wish| wish.to_string())
+        .map_err(|error| error.to_string())
+}
+
+/// The most that is paid for spot, in US dollars an hour: more than nothing.
+pub fn max_price(text: &str) -> Result<Price, String> {
+    let price: Price = text.parse().map_err(|error| format!("{error}"))?;
+    if price == Price::default() {
+        return Err("nothing is sold for nothing".to_owned());
+    }
+    Ok(price)
+}
+
+/// An AMI's id, or a parameter that stands for one.
+pub fn ami(text: &str) -> Result<String, String> {
+    let is_id = text.strip_prefix("ami-").is_some_and(|hex| {
+        !hex.is_empty()
+            && hex
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    });
+    let is_parameter = text
+        .strip_prefix("resolve:ssm:")
+        .is_some_and(|name| !name.is_empty() && !name.contains(char::is_whitespace));
+    if is_id || is_parameter {
+        Ok(text.to_owned())
+    } else {
+        Err("it is neither ami-… nor resolve:ssm:PARAMETER".to_owned())
+    }
+}
+
+pub(super) fn max_price_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Price>, D::Error> {
+    let text = match Amount::deserialize(from)? {
+        Amount::Text(text) => text,
+        Amount::Whole(dollars) => dollars.to_string(),
+        Amount::Number(dollars) => format!("{dollars}"),
+    };
+    max_price(&text).map(Some).map_err(D::Error::custom)
+}
+
+pub(super) fn ami_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    ami(&text).map(Some).map_err(D::Error::custom)
+}
+
+pub(super) fn market_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Market>, D::Error> {
+    Named::deserialize(from).map(|named| Some(named.into()))
+}

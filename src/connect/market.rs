@@ -1,0 +1,252 @@
+//! What a session launches: from what the user wants and what the drive itself carries to terms,
+//! and from there, where nothing is to be had, to the next best.
+//!
+//! Flags and configuration come first, then the drive's own tags, then the default. Prices and types
+//! are looked up beside the first looks at the drive: nobody waits for them twice. A volume that
+//! waits in a zone is left there only if that was said, and on demand is launched only if that was
+//! said, or answered.
+
+use anyhow::anyhow;
+
+use super::check::Found;
+use super::{Request, Session, container};
+use crate::cloud::{Cloud, INSTANCE_TYPE};
+use crate::config::Options;
+use crate::config::launch::Fallback;
+use crate::drive::pools::{self, Refused, Terms, Wish};
+use crate::drive::reconcile::{Failure as RunFailure, NoCapacity, RunError};
+use crate::drive::stuck::Head;
+use crate::drive::{Goal, Outcome};
+use crate::ec2::{Arch, Ec2, Market, Zone};
+use crate::failure::{Exit, Failure};
+use crate::signals::Signal;
+
+/// This computer's own architecture: that of image archives that were made on it.
+const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
+    Arch::Arm64
+} else {
+    Arch::X86_64
+};
+
+/// What drives from before the architecture was recorded are compiled for: nothing else was
+/// launched for them.
+const UNRECORDED: Arch = Arch::X86_64;
+
+/// The question where no spot is to be had.
+const QUESTION: &str = "launch on demand instead? [y/N]";
+
+impl Session {
+    /// Settles what is launched for the drive, as it was `found`.
+    pub(super) fn settle_terms(
+        &mut self,
+        request: &Request,
+        found: &Found,
+        cloud: &Cloud,
+    ) -> Result<(), Failure> {
+        let terms = terms(request, found, cloud)?;
+        let markets = terms.markets.clone();
+        self.terms = Some(terms);
+        self.choose(&markets, &cloud.ec2, found.is_live);
+        Ok(())
+    }
+
+    /// Begins to choose what to launch in these markets; or, if nothing may be launched at all,
+    /// not before it is.
+    pub(super) fn choose(&mut self, markets: &[Market], ec2: &Ec2, lazily: bool) {
+        let Some(terms) = &self.terms else {
+            return;
+        };
+        let terms = Terms {
+            markets: markets.to_vec(),
+            ..terms.clone()
+        };
+        let ec2 = ec2.clone();
+        let look = async move { pools::look(&ec2, &terms).await };
+        if lazily {
+            return self.reconciler.choose_pools(Box::pin(look));
+        }
+        let looking = tokio::spawn(look);
+        self.reconciler.choose_pools(Box::pin(async move {
+            let chosen = looking.await;
+            chosen.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        }));
+    }
+
+    /// As [`Session::run`] towards a mounted drive; where nothing is to be had, from the drive's
+    /// snapshot in any zone, and on demand, each if that is wanted.
+    pub(super) async fn run_where_there_is_room(
+        &mut self,
+        goal: &Goal,
+        options: &Options,
+        ec2: &Ec2,
+    ) -> (Outcome, Option<Signal>) {
+        let mut may_leave = options.leave_zone;
+        let mut may_ask = options.fallback.is_none() && crate::terminal::is_interactive();
+        loop {
+            let (outcome, asked) = self.run(goal.clone()).await;
+            let Some(lacking) = lacking(&outcome).filter(|_| asked.is_none()) else {
+                return (outcome, asked);
+            };
+            match lacking.zone {
+                Some(zone) if may_leave => {
+                    may_leave = false;
+                    self.report.say(&format!(
+                        "there is no capacity in {zone}: {} is saved as a snapshot, and goes on in \
+                         any zone",
+                        self.drive
+                    ));
+                    let goal = Goal::Saved {
+                        even_if_used: false,
+                    };
+                    let (saved, asked) = self.run(goal).await;
+                    if asked.is_some() || !matches!(saved, Outcome::Saved { .. }) {
+                        return (saved, asked);
+                    }
+                }
+                _ if may_ask && !lacking.on_demand => {
+                    may_ask = false;
+                    if !self.ask(QUESTION, false).await {
+                        return (outcome, asked);
+                    }
+                    self.choose(&[Market::OnDemand], ec2, false);
+                }
+                _ => return (outcome, asked),
+            }
+        }
+    }
+}
+
+/// What a run failed for, if nothing was to be had and all that it had made is ended in order.
+struct Lacking {
+    /// The zone that a waiting volume pinned.
+    zone: Option<Zone>,
+    /// Whether on demand was tried.
+    on_demand: bool,
+}
+
+fn lacking(outcome: &Outcome) -> Option<Lacking> {
+    let Outcome::Failed(RunFailure {
+        error,
+        also: Some(also),
+        ..
+    }) = outcome
+    else {
+        return None;
+    };
+    if !matches!(**also, Outcome::Saved { .. } | Outcome::Unwound) {
+        return None;
+    }
+    match error {
+        RunError::NoCapacity(NoCapacity {
+            zone, on_demand, ..
+        }) => Some(Lacking {
+            zone: zone.clone(),
+            on_demand: *on_demand,
+        }),
+        RunError::Pools(
+            Refused::TooDear { .. }
+            | Refused::NotSold {
+                market: Market::Spot,
+                ..
+            },
+        ) => Some(Lacking {
+            zone: None,
+            on_demand: false,
+        }),
+        _ => None,
+    }
+}
+
+/// What is launched for a drive: flags and configuration, then the drive's own, then the default.
+pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<Terms, Failure> {
+    let options = &request.options;
+    let unusable = |error| {
+        let error = anyhow!("{}: {error}", request.drive);
+        Failure::new(Exit::Config, error)
+    };
+    let wish = match &options.wish {
+        Some(wish) => Some(wish.clone()),
+        None => found.settings.wish().map_err(|error| {
+            unusable(error).hint("--type says what to launch, and is recorded in its place")
+        })?,
+    };
+    let wish = wish.unwrap_or_else(|| Wish::Types(vec![INSTANCE_TYPE.to_owned()]));
+    let is_new = found.is_new || request.from == Some(Head::Empty);
+    let arch = if is_new {
+        let image = options.image.as_ref().unwrap_or(&cloud.image);
+        let is_choice = matches!(wish, Wish::Need(_));
+        // A registry has images for both; an archive has one.
+        (is_choice && container::is_archive(image)).then_some(NATIVE)
+    } else {
+        Some(
+            found
+                .settings
+                .arch()
+                .map_err(unusable)?
+                .unwrap_or(UNRECORDED),
+        )
+    };
+    let markets = match (options.market, options.fallback) {
+        (Some(Market::OnDemand), _) => vec![Market::OnDemand],
+        (_, Some(Fallback::OnDemand)) => vec![Market::Spot, Market::OnDemand],
+        (_, Some(Fallback::None) | None) => vec![Market::Spot],
+    };
+    Ok(Terms {
+        wish,
+        markets,
+        max_price: options.max_price,
+        image: options.ami.clone(),
+        arch,
+    })
+}
+
+/// Why nothing can be launched as it is wanted, and what helps. `connect` is the command that the
+/// user would type again.
+pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
+    let (exit, hint) = match &refused {
+        Refused::Ec2(error) => return error.clone().into(),
+        Refused::Unknown { near, .. } if near.is_empty() => (
+            Exit::Usage,
+            "types are written like t3.medium; --cpus, --memory and --gpu find one".to_owned(),
+        ),
+        Refused::Unknown { near, .. } => (Exit::Usage, format!("there are {}", near.join(", "))),
+        Refused::OtherArch { drive: theirs, .. } => (
+            Exit::Usage,
+            format!(
+                "leave --type away, or name one that runs {theirs} programs; {connect} --from empty \
+                 begins anew on the other architecture, and keeps what there is under another name"
+            ),
+        ),
+        Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),
+        Refused::NothingMeets { .. } => (Exit::Usage, "ask for less".to_owned()),
+        Refused::NotSold {
+            market: Market::Spot,
+            ..
+        } => (
+            Exit::TryAgain,
+            "--on-demand launches it on demand; --type names another one".to_owned(),
+        ),
+        Refused::NotSold { .. } => (Exit::TryAgain, "--type names another one".to_owned()),
+        Refused::TooDear { .. } => (
+            Exit::TryAgain,
+            "a higher --max-price, another --type, or --on-demand".to_owned(),
+        ),
+    };
+    Failure::new(exit, refused).hint(hint)
+}
+
+/// Nothing was to be had, and what helps.
+pub(super) fn no_capacity(lack: NoCapacity, connect: &str) -> Failure {
+    let mut hints = Vec::new();
+    if !lack.on_demand {
+        hints.push("--fallback on-demand launches on demand where no spot is to be had".to_owned());
+    }
+    if lack.zone.is_some() {
+        hints.push(format!(
+            "{connect} --leave-zone saves the volume as a snapshot, and goes on in \
+             any zone"
+        ));
+    }
+    hints.push("--type names other types, in order of liking".to_owned());
+    Failure::new(Exit::TryAgain, lack).hint(hints.join("\n      "))
+}

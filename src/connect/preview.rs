@@ -1,0 +1,177 @@
+//! `connect --dry-run`: what there is of the drive, what would be launched and at what price, and
+//! nothing changed.
+//!
+//! The same look, the same plan and the same choice as a real connect's, so that it cannot say
+//! anything else than what would be done. It is printed to standard output.
+
+use std::fmt::Write as _;
+
+use super::check::Found;
+use super::{Request, Session, ending, market, words};
+use crate::cloud::{Cloud, SIZE};
+use crate::drive::plan::{Next, Step};
+use crate::drive::pools::{self, Chosen, Offer};
+use crate::drive::stuck::volume_cents;
+use crate::drive::tags::{self, VolumeTags};
+use crate::drive::{Goal, Outcome};
+use crate::ec2::{Market, SnapshotState, Zone};
+use crate::failure::Failure;
+use crate::report;
+
+impl Session {
+    /// Says what connecting would do. The answer is the exit code.
+    pub(super) async fn preview(
+        &mut self,
+        request: &Request,
+        found: &Found,
+        cloud: &Cloud,
+    ) -> Result<u8, Failure> {
+        let from = request.from.clone();
+        let next = self.reconciler.peek(&Goal::Ready { from }).await;
+        let mut text = String::new();
+        let zone = match next.map_err(ending::of_run)? {
+            Next::Stuck(stuck) => return self.told(Outcome::Stuck(stuck)).map(|()| 0),
+            Next::Busy(id) => {
+                let _ = writeln!(text, "{} is in use on {id}: joins it there", self.drive);
+                return print(&text);
+            }
+            Next::Wait(what, _) => {
+                let _ = writeln!(text, "first: {}", words::waiting(&what));
+                None
+            }
+            Next::Do(steps) => {
+                let launch = steps.iter().find_map(|step| match step {
+                    Step::Launch { zone } => Some(zone.clone()),
+                    _ => None,
+                });
+                let Some(zone) = launch else {
+                    let _ = writeln!(text, "{} is up: nothing is launched; next:", self.drive);
+                    for step in steps {
+                        let _ = writeln!(text, "  {step}");
+                    }
+                    return print(&text);
+                };
+                zone
+            }
+            Next::Done(_) => None,
+        };
+        text.push_str(&self.origin(request, found, zone.as_ref()));
+        let terms = market::terms(request, found, cloud)?;
+        let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
+            market::refused(error, &format!("{} connect {}", self.command, self.drive))
+        })?;
+        text.push_str(&plan(&chosen, zone.as_ref()));
+        print(&text)
+    }
+
+    /// What the drive would come from, in a line.
+    fn origin(&self, request: &Request, found: &Found, pinned: Option<&Zone>) -> String {
+        let drive = &self.drive;
+        let wanted = request.options.size.unwrap_or(0);
+        if let Some(zone) = pinned {
+            let there = found.volumes.iter().filter(|volume| volume.zone == *zone);
+            let newest = there
+                .filter_map(|volume| match tags::read_volume(&volume.tags) {
+                    Ok(VolumeTags::Drive { generation, .. }) => Some((generation, volume)),
+                    _ => None,
+                })
+                .max_by_key(|(generation, _)| *generation);
+            return newest.map_or_else(String::new, |(generation, volume)| {
+                format!(
+                    "{drive} is {}, generation {generation}, {} GiB, waiting in {zone}: no other \
+                     zone is of use (--leave-zone leaves it where there is no capacity)\n",
+                    volume.id, volume.size
+                )
+            });
+        }
+        let completed = found
+            .snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            .filter_map(|snapshot| Some((tags::read_snapshot(&snapshot.tags).ok()?, snapshot)))
+            .max_by_key(|(own, _)| (own.generation, own.kind));
+        if let Some((own, snapshot)) = completed {
+            return format!(
+                "{drive} is restored from {}, generation {}, {} GiB\n",
+                snapshot.id,
+                own.generation,
+                snapshot.size.max(wanted)
+            );
+        }
+        let size = request.options.size.unwrap_or(SIZE);
+        format!(
+            "{drive} is new: an empty volume of {size} GiB, about {} a month while it is a volume\n",
+            words::dollars(volume_cents(size))
+        )
+    }
+}
+
+/// What is tried, in order.
+fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
+    let (tried, more) = pools::to_try(&chosen.offers, zone);
+    let mut text = match (tried.len(), zone) {
+        (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
+        _ => "launches the first of these that has capacity:\n".to_owned(),
+    };
+    let widest = |of: &dyn Fn(&Offer) -> usize| tried.iter().map(|offer| of(offer)).max();
+    let type_width = widest(&|offer| offer.kind.name.len()).unwrap_or(0);
+    for (number, offer) in (1..).zip(&tried) {
+        let _ = writeln!(text, "  {number:>2}. {}", line(offer, zone, type_width));
+    }
+    if more > 0 {
+        let _ = writeln!(text, "  {more} more that are not tried");
+    }
+    for left_out in &chosen.left_out {
+        let _ = writeln!(text, "left out: {left_out}");
+    }
+    let mut images: Vec<&str> = Vec::new();
+    for offer in &tried {
+        if !images.contains(&offer.pool.image.as_str()) {
+            images.push(&offer.pool.image);
+        }
+    }
+    for image in images {
+        let _ = writeln!(text, "image: {image}");
+    }
+    text.push_str("nothing was changed\n");
+    text
+}
+
+fn line(offer: &Offer, pinned: Option<&Zone>, width: usize) -> String {
+    let (kind, pool) = (&offer.kind, &offer.pool);
+    let gpus = match kind.gpus {
+        0 => String::new(),
+        1 => ", 1 GPU".to_owned(),
+        many => format!(", {many} GPUs"),
+    };
+    let zone = pinned.or(pool.zone.as_ref());
+    let zone = zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str());
+    let price = match (pool.market, offer.price) {
+        (Market::Spot, Some(price)) => format!("{price} an hour"),
+        (Market::Spot, None) => "price not known".to_owned(),
+        (Market::OnDemand, _) => "on-demand price: not known to EC2's API".to_owned(),
+    };
+    format!(
+        "{:width$}  {}  {} CPUs, {} GiB{gpus}  {:9}  {zone}  {price}",
+        kind.name,
+        kind.arch,
+        kind.cpus,
+        gib(kind.memory),
+        pools::words(pool.market),
+    )
+}
+
+/// MiB as GiB, with a digit after the point where that is needed.
+pub(crate) fn gib(mib: u32) -> String {
+    let tenths = (u64::from(mib) * 10 + 512) / 1024;
+    if tenths.is_multiple_of(10) {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    }
+}
+
+fn print(text: &str) -> Result<u8, Failure> {
+    report::data(text).map_err(anyhow::Error::from)?;
+    Ok(0)
+}

@@ -1,0 +1,91 @@
+//! The calls behind a choice: which types there are, and what spot costs now.
+//!
+//! Two calls, at the same time, for types that are named. For a need first all types that could
+//! meet it (some pages), then their prices.
+
+use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market};
+
+use super::{Chosen, LeftOut, Refused, Terms, Wish, choose};
+
+/// How many of the types that meet a need are priced: as many as one call answers in one page. They
+/// are the smallest, so among them are the cheapest.
+const PRICED: usize = 100;
+
+/// What EC2 says to a type that there is not.
+const NO_TYPE: &str = "InvalidInstanceType";
+
+/// Asks EC2, and chooses.
+pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
+    let (types, prices) = match &terms.wish {
+        Wish::Types(names) => {
+            let (types, prices) = tokio::join!(ec2.instance_types(names), ec2.spot_prices(names));
+            match types {
+                Ok(types) => (types, prices),
+                Err(error) => return Err(unknown(ec2, names, error).await),
+            }
+        }
+        Wish::Need(_) => {
+            let types = candidates(ec2, terms).await?;
+            let names: Vec<String> = types.iter().map(|kind| kind.name.clone()).collect();
+            let prices = match names.as_slice() {
+                [] => Ok(Vec::new()),
+                names => ec2.spot_prices(names).await,
+            };
+            (types, prices)
+        }
+    };
+    match prices {
+        Ok(prices) => choose(terms, &types, Some(&prices)),
+        // Whoever may not read prices may launch all the same; other calls will tell what is wrong
+        // if more is.
+        Err(error) => {
+            let mut chosen = choose(terms, &types, None)?;
+            chosen.left_out.push(LeftOut::Prices(error));
+            Ok(chosen)
+        }
+    }
+}
+
+/// The smallest types that meet the need.
+async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refused> {
+    let Wish::Need(need) = &terms.wish else {
+        return Ok(Vec::new());
+    };
+    let market = terms.markets.first().copied().unwrap_or(Market::Spot);
+    let archs = match &terms.arch {
+        Some(arch) => std::slice::from_ref(arch),
+        None => Arch::ALL.as_slice(),
+    };
+    let mut types = ec2.instance_types_for(market, archs).await?;
+    types.retain(|kind| need.is_met_by(kind));
+    types.sort_by(|one, other| {
+        let key = |kind: &InstanceType| (kind.weight(), kind.name.clone());
+        key(one).cmp(&key(other))
+    });
+    types.truncate(PRICED);
+    Ok(types)
+}
+
+/// Adds what there is of the same families, where EC2 does not know a type.
+async fn unknown(ec2: &Ec2, names: &[String], error: Error) -> Refused {
+    if error.code != NO_TYPE {
+        return Refused::Ec2(error);
+    }
+    let mut near = Vec::new();
+    for name in names.iter().filter(|name| error.message.contains(*name)) {
+        let family = name.split('.').next().unwrap_or_default();
+        // Only a hint hangs on it: the refusal stands without.
+        if let Ok(types) = ec2.instance_types_like(&format!("{family}.*")).await {
+            near.extend(types.into_iter().map(|kind| kind.name));
+        }
+    }
+    near.sort();
+    near.dedup();
+    Refused::Unknown {
+        error: Error {
+            kind: Kind::Invalid,
+            ..error
+        },
+        near,
+    }
+}

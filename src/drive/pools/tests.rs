@@ -1,0 +1,313 @@
+//! The choice as a table: what is wanted, what is sold at which price, what is tried in which order.
+
+use super::*;
+
+fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType {
+    InstanceType {
+        name: name.to_owned(),
+        cpus,
+        memory: gib * 1024,
+        gpus,
+        arch,
+        spot: true,
+        on_demand: true,
+    }
+}
+
+fn types() -> Vec<InstanceType> {
+    vec![
+        kind("t3.medium", 2, 4, 0, Arch::X86_64),
+        kind("m5.large", 2, 8, 0, Arch::X86_64),
+        kind("m7g.large", 2, 8, 0, Arch::Arm64),
+        kind("g4dn.xlarge", 4, 16, 1, Arch::X86_64),
+        kind("g5g.xlarge", 4, 8, 1, Arch::Arm64),
+    ]
+}
+
+fn prices() -> Vec<SpotPrice> {
+    let rows = [
+        ("t3.medium", "a", "0.0140"),
+        ("t3.medium", "b", "0.0125"),
+        ("t3.medium", "c", "0.0150"),
+        ("m5.large", "a", "0.0300"),
+        ("m5.large", "b", "0.0350"),
+        ("m7g.large", "a", "0.0250"),
+        ("m7g.large", "c", "0.0320"),
+        ("g4dn.xlarge", "a", "0.1600"),
+        ("g5g.xlarge", "b", "0.1300"),
+    ];
+    rows.map(|(name, zone, price)| SpotPrice {
+        instance_type: name.to_owned(),
+        zone: Zone(zone.to_owned()),
+        price: price.parse().unwrap(),
+    })
+    .to_vec()
+}
+
+fn terms(wish: &str) -> Terms {
+    Terms {
+        wish: wish.parse().unwrap(),
+        markets: vec![Market::Spot],
+        max_price: None,
+        image: None,
+        arch: None,
+    }
+}
+
+/// The pools as words: type, market, zone.
+fn order(chosen: &Chosen) -> Vec<String> {
+    let words = |pool: &Pool| {
+        let market = match pool.market {
+            Market::Spot => "",
+            Market::OnDemand => "!",
+        };
+        let zone = pool.zone.as_ref().map_or("-", |zone| zone.0.as_str());
+        format!("{market}{} {zone}", pool.instance_type)
+    };
+    chosen.pools().iter().map(words).collect()
+}
+
+#[test]
+fn pools_come_in_the_order_of_liking_and_price() {
+    let spot = |wish: &str| terms(wish);
+    let either = |wish: &str| Terms {
+        markets: vec![Market::Spot, Market::OnDemand],
+        ..terms(wish)
+    };
+    let on = |arch, wish: &str| Terms {
+        arch: Some(arch),
+        ..terms(wish)
+    };
+    let most = |price: &str, wish: &str| Terms {
+        max_price: Some(price.parse().unwrap()),
+        ..either(wish)
+    };
+    let table: [(&str, Terms, &[&str]); 9] = [
+        (
+            "one type: its zones by price",
+            spot("t3.medium"),
+            &["t3.medium b", "t3.medium a", "t3.medium c"],
+        ),
+        (
+            "several types: liking before price",
+            spot("m5.large,t3.medium"),
+            &[
+                "m5.large a",
+                "m5.large b",
+                "t3.medium b",
+                "t3.medium a",
+                "t3.medium c",
+            ],
+        ),
+        (
+            "a need: price alone, both architectures, no GPU that nobody wants",
+            spot("cpus=2,memory=8"),
+            &["m7g.large a", "m5.large a", "m7g.large c", "m5.large b"],
+        ),
+        (
+            "a need of a drive that has an architecture",
+            on(Arch::X86_64, "cpus=2,memory=8"),
+            &["m5.large a", "m5.large b"],
+        ),
+        ("a GPU", spot("gpus=1"), &["g5g.xlarge b", "g4dn.xlarge a"]),
+        (
+            "on demand after all of spot, in the same order",
+            either("g4dn.xlarge,m5.large"),
+            &[
+                "g4dn.xlarge a",
+                "m5.large a",
+                "m5.large b",
+                "!g4dn.xlarge a",
+                "!m5.large a",
+                "!m5.large b",
+            ],
+        ),
+        (
+            "no more than this, for spot alone",
+            most("0.0125", "t3.medium"),
+            &[
+                "t3.medium b",
+                "!t3.medium b",
+                "!t3.medium a",
+                "!t3.medium c",
+            ],
+        ),
+        (
+            "of several types those that the drive can be used on",
+            on(Arch::Arm64, "t3.medium,m7g.large"),
+            &["m7g.large a", "m7g.large c"],
+        ),
+        (
+            "on demand where a type is not sold as spot: EC2 chooses",
+            Terms {
+                markets: vec![Market::OnDemand],
+                ..spot("c9.huge")
+            },
+            &["!c9.huge -"],
+        ),
+    ];
+    let mut all = types();
+    all.push(kind("c9.huge", 96, 192, 0, Arch::X86_64));
+    for (what, terms, expected) in table {
+        let chosen = choose(&terms, &all, Some(&prices())).unwrap();
+        assert_eq!(order(&chosen), expected, "{what}");
+    }
+}
+
+#[test]
+fn what_cannot_be_launched_is_refused_with_its_reason() {
+    let refused = |terms: &Terms| {
+        choose(terms, &types(), Some(&prices()))
+            .unwrap_err()
+            .to_string()
+    };
+    let on = |arch, wish: &str| Terms {
+        arch: Some(arch),
+        ..terms(wish)
+    };
+    for (terms, reason) in [
+        (
+            on(Arch::X86_64, "m7g.large"),
+            "m7g.large runs arm64 programs, and those on the drive are compiled for x86_64",
+        ),
+        (
+            on(Arch::Arm64, "gpus=2"),
+            "no instance type that runs arm64 programs has 2 NVIDIA GPUs",
+        ),
+        (
+            terms("cpus=64,memory=16,gpus=1"),
+            "no instance type has 64 CPUs, 16 GiB and 1 NVIDIA GPU",
+        ),
+        (
+            terms("mac1.metal"),
+            "mac1.metal runs neither x86_64 nor arm64 programs",
+        ),
+        (
+            Terms {
+                max_price: Some("0.01".parse().unwrap()),
+                ..terms("t3.medium,m5.large")
+            },
+            "the cheapest is t3.medium spot in b, at $0.0125 an hour: more than $0.0100",
+        ),
+    ] {
+        assert_eq!(refused(&terms), reason);
+    }
+    let only_on_demand = InstanceType {
+        spot: false,
+        ..kind("c9.huge", 96, 192, 0, Arch::X86_64)
+    };
+    let refused = choose(&terms("c9.huge"), &[only_on_demand], Some(&prices())).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "c9.huge is not sold as spot in this region"
+    );
+}
+
+#[test]
+fn what_is_left_out_is_said() {
+    let terms = Terms {
+        max_price: Some("0.0145".parse().unwrap()),
+        arch: Some(Arch::X86_64),
+        ..terms("m7g.large,t3.medium")
+    };
+    let chosen = choose(&terms, &types(), Some(&prices())).unwrap();
+    assert_eq!(order(&chosen), ["t3.medium b", "t3.medium a"]);
+    let left_out: Vec<String> = chosen.left_out.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        left_out,
+        [
+            "m7g.large runs arm64 programs, the drive's are others",
+            "t3.medium spot in c costs $0.0150 an hour: too much",
+        ]
+    );
+}
+
+#[test]
+fn without_prices_ec2_chooses_the_zone_and_the_smallest_comes_first() {
+    let chosen = choose(&terms("memory=4"), &types(), None).unwrap();
+    assert_eq!(order(&chosen), ["t3.medium -", "m5.large -", "m7g.large -"]);
+}
+
+#[test]
+fn the_image_is_that_of_the_type_unless_one_is_named() {
+    let images = |terms: &Terms| -> Vec<String> {
+        let chosen = choose(terms, &types(), Some(&prices())).unwrap();
+        chosen.pools().into_iter().map(|pool| pool.image).collect()
+    };
+    let gpus = images(&terms("gpus=1"));
+    assert!(gpus[0].contains("/deeplearning/ami/arm64/"), "{gpus:?}");
+    assert!(
+        gpus[1].contains("/amazon-linux-2023/gpu/recommended/"),
+        "{gpus:?}"
+    );
+    let plain = images(&terms("m7g.large,m5.large"));
+    assert!(
+        plain[0].contains("/amazon-linux-2023/arm64/recommended/"),
+        "{plain:?}"
+    );
+    assert!(
+        plain[2].contains("/amazon-linux-2023/recommended/"),
+        "{plain:?}"
+    );
+    let named = Terms {
+        image: Some("ami-1".into()),
+        ..terms("t3.medium")
+    };
+    assert_eq!(images(&named), ["ami-1"; 3]);
+}
+
+#[test]
+fn tries_are_bounded_in_each_market_and_stay_in_a_pinned_zone() {
+    let pools: Vec<Pool> = [Market::Spot, Market::OnDemand]
+        .into_iter()
+        .flat_map(|market| {
+            (0..30).map(move |number| Pool {
+                instance_type: format!("t{number}.large"),
+                zone: Some(Zone(if number % 3 == 0 { "a" } else { "b" }.into())),
+                market,
+                image: "ami-1".into(),
+                max_price: None,
+            })
+        })
+        .collect();
+    let (tried, more) = to_try(&pools, None);
+    assert_eq!((tried.len(), more), (2 * TRIES, 60 - 2 * TRIES));
+    let zone = Zone("a".into());
+    let (tried, more) = to_try(&pools, Some(&zone));
+    assert_eq!((tried.len(), more), (20, 0));
+    assert!(tried.iter().all(|pool| pool.zone.as_ref() == Some(&zone)));
+}
+
+#[test]
+fn a_wish_reads_back_as_it_was_written() {
+    for text in [
+        "t3.medium",
+        "t3.medium,m5.large",
+        "cpus=4",
+        "cpus=4,memory=16,gpus=1",
+    ] {
+        let wish: Wish = text.parse().unwrap();
+        assert_eq!(wish.to_string(), text);
+    }
+    let several = Wish::types(&["t3.medium, m5.large", "t3.medium"]).unwrap();
+    assert_eq!(several.to_string(), "t3.medium,m5.large");
+}
+
+#[test]
+fn what_is_no_type_and_no_need_is_no_wish() {
+    let many: Vec<String> = (0..11).map(|number| format!("t{number}.nano")).collect();
+    for text in [
+        "",
+        "t3",
+        "t3.",
+        ".medium",
+        "T3.medium",
+        "t3.*",
+        "a b.c",
+        "cpus=x",
+        "disks=3",
+    ] {
+        assert!(text.parse::<Wish>().is_err(), "{text}");
+    }
+    assert!(Wish::types(&many).is_err());
+}

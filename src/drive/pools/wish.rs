@@ -1,0 +1,165 @@
+//! What somebody wants launched: types by name, or what a type must have.
+//!
+//! One text stands for it in flags, the configuration and the drive's tag `xdrive:type`, so that
+//! what was chosen once is what another laptop launches: `t3.medium,m5.large`, or
+//! `cpus=4,memory=16,gpus=1`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ec2::InstanceType;
+
+/// The most types that can be named: each is asked for in every zone.
+const MOST: usize = 10;
+
+/// What somebody wants launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// One of these types, the preferred one first; at least one, none twice.
+    Types(Vec<String>),
+    /// Whatever has this.
+    Need(Need),
+}
+
+/// What a type must have at least; zero where it does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Need {
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory, in GiB.
+    pub memory: u32,
+    /// GPUs of NVIDIA's. A type with GPUs is taken only if they are needed.
+    pub gpus: u32,
+}
+
+/// Text that is no wish.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoWish(String);
+
+impl Wish {
+    /// Types in order of liking. Each may be several, with commas between.
+    pub fn types<S: AsRef<str>>(names: &[S]) -> Result<Self, NoWish> {
+        let mut types: Vec<String> = Vec::new();
+        for name in names.iter().flat_map(|names| names.as_ref().split(',')) {
+            let name = name.trim();
+            if !is_type(name) {
+                return Err(NoWish(format!(
+                    "{name:?} is not an instance type such as t3.medium"
+                )));
+            }
+            if !types.iter().any(|known| known == name) {
+                types.push(name.to_owned());
+            }
+        }
+        match types.len() {
+            0 => Err(NoWish("no instance type is named".to_owned())),
+            1..=MOST => Ok(Self::Types(types)),
+            many => Err(NoWish(format!(
+                "{many} instance types are named; {MOST} are the most"
+            ))),
+        }
+    }
+}
+
+/// `FAMILY.SIZE` (EC2 instance types guide, *Naming conventions*).
+fn is_type(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    name.len() <= 32
+        && name
+            .split_once('.')
+            .is_some_and(|(family, size)| is_part(family) && is_part(size))
+}
+
+impl FromStr for Wish {
+    type Err = NoWish;
+
+    fn from_str(text: &str) -> Result<Self, NoWish> {
+        if !text.contains('=') {
+            return Self::types(&[text]);
+        }
+        let mut need = Need::default();
+        for part in text.split(',') {
+            let (what, number) = part.split_once('=').unwrap_or((part, ""));
+            let number = number
+                .parse()
+                .map_err(|_| NoWish(format!("{part:?} is not a need such as cpus=4")))?;
+            match what {
+                "cpus" => need.cpus = number,
+                "memory" => need.memory = number,
+                "gpus" => need.gpus = number,
+                _ => return Err(NoWish(format!("{what:?} is not a need"))),
+            }
+        }
+        Ok(Self::Need(need))
+    }
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let need = match self {
+            Self::Types(types) => return f.pad(&types.join(",")),
+            Self::Need(need) => need,
+        };
+        let parts = [
+            ("cpus", need.cpus),
+            ("memory", need.memory),
+            ("gpus", need.gpus),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, number)| *number > 0)
+            .map(|(what, number)| format!("{what}={number}"))
+            .collect();
+        f.pad(&parts.join(","))
+    }
+}
+
+/// Such as `4 CPUs, 16 GiB and 1 NVIDIA GPU`.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |number| if number == 1 { "" } else { "s" };
+        let parts = [
+            (self.cpus, format!("{} CPU{}", self.cpus, plural(self.cpus))),
+            (self.memory, format!("{} GiB", self.memory)),
+            (
+                self.gpus,
+                format!("{} NVIDIA GPU{}", self.gpus, plural(self.gpus)),
+            ),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(_, words)| words)
+            .collect();
+        f.pad(&match parts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => parts.join(""),
+        })
+    }
+}
+
+impl Need {
+    /// Whether a type has all of it, and no GPU that nobody asked for.
+    #[must_use]
+    pub fn is_met_by(&self, kind: &InstanceType) -> bool {
+        kind.cpus >= self.cpus
+            && u64::from(kind.memory) >= u64::from(self.memory) * 1024
+            && kind.gpus >= self.gpus
+            && (self.gpus > 0 || kind.gpus == 0)
+    }
+}
+
+impl InstanceType {
+    /// What stands for a price where none is known: GPUs first; and eight GiB of memory cost about
+    /// as much as a CPU.
+    pub(super) fn weight(&self) -> (u32, u64) {
+        let memory = u64::from(self.memory);
+        (self.gpus, u64::from(self.cpus) * 8 * 1024 + memory)
+    }
+}

@@ -1,0 +1,189 @@
+//! What spot costs now, by type and zone.
+//!
+//! `DescribeSpotPriceHistory` with a start of *now* answers the price in force of each type in each
+//! zone where it is sold, and nothing else (EC2 user guide, *View Spot Instance pricing history*).
+//! EC2's API knows no on-demand price: none is made up here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use aws_sdk_ec2::primitives::DateTime;
+use aws_sdk_ec2::types::{InstanceType, SpotPrice as Answer};
+
+use super::{Ec2, Error, Zone};
+
+/// The market that xdrive's images run in.
+const PRODUCT: &str = "Linux/UNIX";
+
+/// Prices a page: the most that the call allows.
+const PAGE: i32 = 1000;
+
+/// US dollars an hour, to the millionth: AWS writes no more digits that matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Price(u64);
+
+impl Price {
+    /// In dollars, for arithmetic that need not be exact.
+    #[must_use]
+    pub fn dollars(self) -> f64 {
+        // Below a million dollars an hour nothing is lost.
+        f64::from(u32::try_from(self.0 / 1_000_000).unwrap_or(u32::MAX))
+            + f64::from(u32::try_from(self.0 % 1_000_000).unwrap_or(0)) / 1e6
+    }
+
+    /// As `RunInstances` takes it: a decimal number without a sign of the currency.
+    #[must_use]
+    pub fn decimal(self) -> String {
+        format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// In dollars, with four digits after the point, or more where they are needed.
+impl fmt::Display for Price {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimal = self.decimal();
+        let (short, rest) = decimal.split_at(decimal.len() - 2);
+        f.pad(&format!("${short}{}", rest.trim_end_matches('0')))
+    }
+}
+
+/// Text that is no price.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is not a number of dollars such as 0.05")]
+pub struct NoPrice;
+
+impl FromStr for Price {
+    type Err = NoPrice;
+
+    /// Digits, and at most one point; what is below a millionth is cut off.
+    fn from_str(given: &str) -> Result<Self, NoPrice> {
+        let (whole, part) = given.split_once('.').unwrap_or((given, ""));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(whole) || !is_number(part) || (whole.is_empty() && part.is_empty()) {
+            return Err(NoPrice);
+        }
+        let dollars: u64 = match whole {
+            "" => 0,
+            whole => whole.parse().map_err(|_| NoPrice)?,
+        };
+        let part: String = part.chars().chain("000000".chars()).take(6).collect();
+        let millionths: u64 = part.parse().map_err(|_| NoPrice)?;
+        dollars
+            .checked_mul(1_000_000)
+            .and_then(|whole| whole.checked_add(millionths))
+            .map(Self)
+            .ok_or(NoPrice)
+    }
+}
+
+/// What one type costs as spot in one zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpotPrice {
+    /// Of which type.
+    pub instance_type: String,
+    /// Where.
+    pub zone: Zone,
+    /// An hour.
+    pub price: Price,
+}
+
+impl Ec2 {
+    /// The spot prices in force of these types (100 at most) in every zone, in no order. A type
+    /// that is not sold as spot anywhere, or that there is not, has none.
+    pub async fn spot_prices(&self, types: &[String]) -> Result<Vec<SpotPrice>, Error> {
+        self.prices(types, None).await
+    }
+
+    /// What spot costs there now, in US dollars an hour; `None` where the type is not sold.
+    pub async fn spot_price(&self, instance_type: &str, zone: &Zone) -> Result<Option<f64>, Error> {
+        let prices = self.prices(&[instance_type.to_owned()], Some(zone)).await?;
+        Ok(prices.first().map(|found| found.price.dollars()))
+    }
+
+    async fn prices(&self, types: &[String], zone: Option<&Zone>) -> Result<Vec<SpotPrice>, Error> {
+        const CALL: &str = "DescribeSpotPriceHistory";
+        let types = types.iter().map(|name| InstanceType::from(name.as_str()));
+        let mut pages = self
+            .patient
+            .describe_spot_price_history()
+            .set_instance_types(Some(types.collect()))
+            .set_availability_zone(zone.map(|zone| zone.0.clone()))
+            .product_descriptions(PRODUCT)
+            .start_time(DateTime::from_secs(self.clock.now().as_second()))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        // A price that changes at this moment is answered with the one before: the later holds.
+        let mut newest = BTreeMap::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            for answer in page.spot_price_history() {
+                let (found, since) = read(answer).map_err(|d| Error::unreadable(CALL, d))?;
+                let place = (found.instance_type.clone(), found.zone.clone());
+                match newest.get(&place) {
+                    Some((_, known)) if *known >= since => {}
+                    _ => {
+                        newest.insert(place, (found, since));
+                    }
+                }
+            }
+        }
+        Ok(newest.into_values().map(|(found, _)| found).collect())
+    }
+}
+
+/// One price, and the second since which it holds.
+fn read(answer: &Answer) -> Result<(SpotPrice, i64), String> {
+    let (Some(instance_type), Some(zone), Some(price)) = (
+        answer.instance_type(),
+        answer.availability_zone(),
+        answer.spot_price(),
+    ) else {
+        return Err(format!("half a price: {answer:?}"));
+    };
+    let found = SpotPrice {
+        instance_type: instance_type.as_str().to_owned(),
+        zone: Zone(zone.to_owned()),
+        price: price.parse().map_err(|_| format!("a price of {price:?}"))?,
+    };
+    Ok((found, answer.timestamp().map_or(0, DateTime::secs)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_read_exactly_and_written_shortly() {
+        for (given, shown, decimal) in [
+            ("0.0125", "$0.0125", "0.012500"),
+            ("0.012480", "$0.01248", "0.012480"),
+            ("0.0000100000", "$0.00001", "0.000010"),
+            ("3", "$3.0000", "3.000000"),
+            (".5", "$0.5000", "0.500000"),
+            ("12.", "$12.0000", "12.000000"),
+            ("0.1234567", "$0.123456", "0.123456"),
+        ] {
+            let price: Price = given.parse().unwrap();
+            assert_eq!(price.to_string(), shown, "{given}");
+            assert_eq!(price.decimal(), decimal, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_of_dollars_is_no_price() {
+        for given in [
+            "", ".", "-1", "+1", "1,5", "$1", "1e3", "NaN", "inf", "1.2.3", " 1",
+        ] {
+            assert_eq!(given.parse::<Price>(), Err(NoPrice), "{given}");
+        }
+        assert!("99999999999999999999".parse::<Price>().is_err());
+    }
+
+    #[test]
+    fn dollars_are_those_that_were_read() {
+        let price: Price = "1.006".parse().unwrap();
+        assert!((price.dollars() - 1.006).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,220 @@
+//! Types of instances: what EC2 sells, as far as a choice between them needs to know.
+//!
+//! Named types are looked up as they are; for a need, all that could meet it are listed (current
+//! generation, no bare metal: those boot for a quarter of an hour and have another shape), and the
+//! choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container toolkit of
+//! the public images are NVIDIA's.
+//!
+//! Nothing here knows a price, or where a type is sold: that is [`super::prices`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use aws_sdk_ec2::types::{self as sdk, Filter};
+use serde::{Deserialize, Serialize};
+
+use super::{Ec2, Error, Market};
+
+/// The maker of the GPUs that count.
+const NVIDIA: &str = "NVIDIA";
+
+/// Types a page: the most that `DescribeInstanceTypes` allows.
+const PAGE: i32 = 100;
+
+/// What programs are compiled for. Those of one do not run on the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Arch {
+    /// Intel's and AMD's.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// Graviton's.
+    #[serde(rename = "arm64")]
+    Arm64,
+}
+
+impl Arch {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Arm64];
+
+    /// As EC2 writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Arm64 => "arm64",
+        }
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Arch {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|arch| arch.as_str() == given)
+            .ok_or_else(|| format!("{given:?} is neither x86_64 nor arm64"))
+    }
+}
+
+/// A type of instance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstanceType {
+    /// Such as `t3.medium`.
+    pub name: String,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory, in MiB.
+    #[serde(rename = "memory_mib")]
+    pub memory: u32,
+    /// How many GPUs of NVIDIA's it has.
+    pub gpus: u32,
+    /// What its programs are compiled for.
+    pub arch: Arch,
+    /// Whether it is sold as spot.
+    #[serde(skip)]
+    pub spot: bool,
+    /// Whether it is sold on demand.
+    #[serde(skip)]
+    pub on_demand: bool,
+}
+
+impl InstanceType {
+    /// Whether it is sold in that market at all.
+    #[must_use]
+    pub fn is_sold(&self, market: Market) -> bool {
+        match market {
+            Market::Spot => self.spot,
+            Market::OnDemand => self.on_demand,
+        }
+    }
+}
+
+impl Ec2 {
+    /// The types called `names` (100 at most), in no order. If EC2 does not know all of them, it
+    /// says which (`InvalidInstanceType`), and nothing of the others. What runs neither `x86_64`
+    /// nor `arm64` programs (a Mac) is not among the answers.
+    pub async fn instance_types(&self, names: &[String]) -> Result<Vec<InstanceType>, Error> {
+        const CALL: &str = "DescribeInstanceTypes";
+        let names = names.iter().map(|name| name.as_str().into()).collect();
+        let answer = self
+            .patient
+            .describe_instance_types()
+            .set_instance_types(Some(names))
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error))?;
+        read(answer.instance_types()).map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    /// Every type of the current generation that is sold in `market`, runs programs of one of
+    /// `archs`, and is no bare metal; all pages.
+    pub async fn instance_types_for(
+        &self,
+        market: Market,
+        archs: &[Arch],
+    ) -> Result<Vec<InstanceType>, Error> {
+        let usage = match market {
+            Market::Spot => "spot",
+            Market::OnDemand => "on-demand",
+        };
+        let archs: Vec<&str> = archs.iter().map(|arch| arch.as_str()).collect();
+        self.types_where(&[
+            ("current-generation", &["true"]),
+            ("bare-metal", &["false"]),
+            ("supported-usage-class", &[usage]),
+            ("processor-info.supported-architecture", &archs),
+        ])
+        .await
+    }
+
+    /// The types whose name matches `pattern`, such as `t3.*`; all pages.
+    pub async fn instance_types_like(&self, pattern: &str) -> Result<Vec<InstanceType>, Error> {
+        self.types_where(&[("instance-type", &[pattern])]).await
+    }
+
+    async fn types_where(&self, filters: &[(&str, &[&str])]) -> Result<Vec<InstanceType>, Error> {
+        const CALL: &str = "DescribeInstanceTypes";
+        let filters = filters.iter().map(|(name, values)| {
+            let values = values.iter().map(|&value| value.to_owned()).collect();
+            Filter::builder()
+                .name(*name)
+                .set_values(Some(values))
+                .build()
+        });
+        let mut pages = self
+            .patient
+            .describe_instance_types()
+            .set_filters(Some(filters.collect()))
+            .into_paginator()
+            .page_size(PAGE)
+            .send();
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            let types = read(page.instance_types());
+            found.extend(types.map_err(|doubt| Error::unreadable(CALL, doubt))?);
+        }
+        Ok(found)
+    }
+}
+
+fn read(answers: &[sdk::InstanceTypeInfo]) -> Result<Vec<InstanceType>, String> {
+    let mut types = Vec::new();
+    for answer in answers {
+        types.extend(instance_type(answer)?);
+    }
+    Ok(types)
+}
+
+/// One type; none if it runs programs that xdrive has no image for.
+fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>, String> {
+    let name = answer
+        .instance_type()
+        .ok_or("an instance type's name is missing")?
+        .as_str()
+        .to_owned();
+    let processor = answer.processor_info();
+    let runs = |arch| {
+        processor.is_some_and(|processor| processor.supported_architectures().contains(&arch))
+    };
+    // Old x86_64 types are listed with i386 as well.
+    let arch = if runs(sdk::ArchitectureType::X8664) {
+        Arch::X86_64
+    } else if runs(sdk::ArchitectureType::Arm64) {
+        Arch::Arm64
+    } else {
+        return Ok(None);
+    };
+    let number = |what: &str, given: Option<i64>| {
+        given
+            .and_then(|given| u32::try_from(given).ok())
+            .ok_or_else(|| format!("{name}'s {what} is {given:?}"))
+    };
+    let cpus = answer.v_cpu_info().and_then(sdk::VCpuInfo::default_v_cpus);
+    let memory = answer.memory_info().and_then(sdk::MemoryInfo::size_in_mib);
+    let gpus = answer
+        .gpu_info()
+        .map(sdk::GpuInfo::gpus)
+        .unwrap_or_default();
+    let is_sold = |usage| answer.supported_usage_classes().contains(&usage);
+    Ok(Some(InstanceType {
+        cpus: number("number of CPUs", cpus.map(i64::from))?,
+        memory: number("memory", memory)?,
+        gpus: gpus
+            .iter()
+            .filter(|gpu| gpu.manufacturer() == Some(NVIDIA))
+            .filter_map(|gpu| u32::try_from(gpu.count()?).ok())
+            .sum(),
+        arch,
+        spot: is_sold(sdk::UsageClassType::Spot),
+        on_demand: is_sold(sdk::UsageClassType::OnDemand),
+        name,
+    }))
+}

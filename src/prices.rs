@@ -1,0 +1,169 @@
+//! `xdrive prices`: what spot costs now, by type and zone.
+//!
+//! Prices are EC2's own, of this moment and this region; it knows none for on-demand. Where no type
+//! is named it is those that a connect would launch: the configuration's, and those that this
+//! caller's drives carry.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use crate::cloud::{Cloud, INSTANCE_TYPE};
+use crate::config::Config;
+use crate::connect;
+use crate::drive::pools::{self, Refused, Terms, Wish};
+use crate::drive::tags::{self, Settings};
+use crate::ec2::{InstanceType, Market};
+use crate::failure::{Exit, Failure};
+use crate::report::{self, Report};
+
+/// One price.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    kind: InstanceType,
+    zone: String,
+    spot_dollars_an_hour: f64,
+    #[serde(skip)]
+    shown: String,
+}
+
+/// Prints the prices of `types`; of those that would be launched if none is named.
+pub async fn prices(
+    cloud: &Cloud,
+    types: &[String],
+    config: &Config,
+    json: bool,
+) -> Result<(), Failure> {
+    let wishes = if types.is_empty() {
+        let (wishes, words) = wishes(cloud, config).await?;
+        Report::stderr().say(&words);
+        wishes
+    } else {
+        vec![Wish::types(types).map_err(|error| Failure::new(Exit::Usage, error))?]
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for wish in wishes {
+        for row in rows_of(cloud, wish).await? {
+            let is_there = |known: &Row| known.kind == row.kind && known.zone == row.zone;
+            if !rows.iter().any(is_there) {
+                rows.push(row);
+            }
+        }
+    }
+    let text = if json {
+        serde_json::to_string_pretty(&rows).map_err(anyhow::Error::from)? + "\n"
+    } else {
+        table(&rows)
+    };
+    report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
+}
+
+/// What would be launched, and in words why these.
+async fn wishes(cloud: &Cloud, config: &Config) -> Result<(Vec<Wish>, String), Failure> {
+    let owner = cloud.identity().await?.owner;
+    let (_, volumes, snapshots) = cloud.ec2.everything().await?;
+    let all = volumes.iter().map(|volume| &volume.tags);
+    let all = all.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
+    let of_drives: BTreeSet<String> = all
+        .filter(|tags| tags::owner(tags) == owner)
+        // One that cannot be read is named by a connect to its drive.
+        .filter_map(|tags| Settings::read(tags).wish().ok().flatten())
+        .map(|wish| wish.to_string())
+        .collect();
+    let mut wishes = Vec::new();
+    let mut words = Vec::new();
+    if let Some(wish) = config.wish().map_err(|error| anyhow!(error))? {
+        words.push(format!("{wish}, the configuration's"));
+        wishes.push(wish);
+    }
+    for text in of_drives {
+        let wish: Wish = text
+            .parse()
+            .map_err(|error| Failure::new(Exit::Failed, error))?;
+        if !wishes.contains(&wish) {
+            words.push(format!("{wish}, of a drive of yours"));
+            wishes.push(wish);
+        }
+    }
+    if wishes.is_empty() {
+        words.push(format!("{INSTANCE_TYPE}, the default"));
+        wishes.push(Wish::Types(vec![INSTANCE_TYPE.to_owned()]));
+    }
+    let words = format!(
+        "{}; {} prices TYPE… shows others",
+        words.join("; "),
+        cloud.command
+    );
+    Ok((wishes, words))
+}
+
+async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
+    let terms = Terms {
+        wish,
+        markets: vec![Market::Spot],
+        max_price: None,
+        image: None,
+        arch: None,
+    };
+    let chosen = match pools::look(&cloud.ec2, &terms).await {
+        Ok(chosen) => chosen,
+        // What nobody sells as spot has no price; that is an answer.
+        Err(Refused::NotSold { .. }) => return Ok(Vec::new()),
+        Err(refused) => {
+            let again = format!("{} connect NAME", cloud.command);
+            return Err(connect::refused(refused, &again));
+        }
+    };
+    let is_need = matches!(terms.wish, Wish::Need(_));
+    let (cheapest, _) = pools::to_try(&chosen.offers, None);
+    let all = chosen.offers.iter().collect();
+    let offers: Vec<_> = if is_need { cheapest } else { all };
+    let mut rows = Vec::new();
+    for offer in offers {
+        if let (Some(zone), Some(price)) = (&offer.pool.zone, offer.price) {
+            rows.push(Row {
+                kind: offer.kind.clone(),
+                zone: zone.to_string(),
+                spot_dollars_an_hour: price.dollars(),
+                shown: price.to_string(),
+            });
+        }
+    }
+    for left_out in &chosen.left_out {
+        Report::stderr().say(&left_out.to_string());
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "none of these is sold as spot in this region\n".to_owned();
+    }
+    let widest = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0).max(4);
+    let (types, zones) = (
+        widest(|row| row.kind.name.len()),
+        widest(|row| row.zone.len()),
+    );
+    let mut text = format!(
+        "{:types$}  {:6}  CPUs  {:>8}  GPUs  {:zones$}  spot, an hour\n",
+        "type", "arch", "memory", "zone"
+    );
+    for row in rows {
+        let kind = &row.kind;
+        let _ = writeln!(
+            text,
+            "{:types$}  {:6}  {:>4}  {:>4} GiB  {:>4}  {:zones$}  {}",
+            kind.name,
+            kind.arch,
+            kind.cpus,
+            connect::gib(kind.memory),
+            kind.gpus,
+            row.zone,
+            row.shown
+        );
+    }
+    text
+}
