@@ -81,6 +81,8 @@ pub enum Command {
     Prices(Prices),
     /// Finish what killed and forgotten sessions left, clear away what nobody needs, list the rest.
     Gc(Gc),
+    /// Look whether all that xdrive needs is here: credentials, rights, network, clock, key.
+    Doctor,
     /// Write the IAM policy that allows what xdrive does, and no more, to standard output.
     Policy {
         /// Also allow to give this role to instances (`--instance-profile`).

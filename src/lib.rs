@@ -58,6 +58,7 @@ pub mod clock;
 pub mod cloud;
 pub mod config;
 pub mod connect;
+pub mod doctor;
 pub mod drive;
 pub mod ec2;
 pub mod failure;

@@ -14,7 +14,7 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
-use crate::{gc, list, policy, prices, report};
+use crate::{doctor, gc, list, policy, prices, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
@@ -68,6 +68,10 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
                 let cloud = Cloud::open(&which, &paths).await?;
                 gc::gc(&order, &cloud, &key(&paths)?).await
             })
+        }
+        Command::Doctor => {
+            let paths = Paths::find(cli.local_dir)?;
+            runtime()?.block_on(doctor::examine(&which, &paths))
         }
         Command::Policy { role } => policy::print(role.as_deref()),
         Command::Local(local) => run_local(local, cli.local_dir),

@@ -6,18 +6,28 @@
 //! SDK from retrying `InsufficientInstanceCapacity`, an HTTP 500, for six seconds.)
 
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_ec2::config::Intercept;
+use aws_sdk_ec2::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_ec2::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_ec2::config::timeout::TimeoutConfig;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_async::time::TimeSource;
+use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::config_bag::ConfigBag;
+use aws_smithy_types::date_time::Format;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Error;
 use super::account::{Account, AccountError};
@@ -165,6 +175,51 @@ impl Ec2 {
             .arn()
             .ok_or_else(|| Error::unreadable(CALL, "the caller's ARN is missing"))?;
         Ok(without_session(arn).to_owned())
+    }
+
+    /// How far this computer's clock is ahead of AWS's (behind it, if negative), to the second;
+    /// `None` if the answer has no time. STS refuses signatures that are five minutes off.
+    pub async fn clock_skew(&self) -> Result<Option<SignedDuration>, Error> {
+        const CALL: &str = "GetCallerIdentity";
+        let answered = Answered::default();
+        let request = self.sts.get_caller_identity().customize();
+        let answer = request.interceptor(answered.clone()).send().await;
+        match (answered.0.get(), answer) {
+            // Refused for its time, or whatever else: the time is there all the same.
+            (Some(at), _) => {
+                let at =
+                    Timestamp::try_from(*at).map_err(|doubt| Error::unreadable(CALL, doubt))?;
+                Ok(Some(self.clock.now().duration_since(at)))
+            }
+            (None, Ok(_)) => Ok(None),
+            (None, Err(error)) => Err(Error::of(CALL, &error)),
+        }
+    }
+}
+
+/// Keeps the time of an answer.
+#[derive(Debug, Clone, Default)]
+struct Answered(Arc<OnceLock<SystemTime>>);
+
+#[dyn_dispatch_hint]
+impl Intercept for Answered {
+    fn name(&self) -> &'static str {
+        "the time of an answer"
+    }
+
+    fn read_after_attempt(
+        &self,
+        context: &FinalizerInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let date = context
+            .response()
+            .and_then(|answer| answer.headers().get("date"));
+        if let Some(date) = date.and_then(|text| DateTime::from_str(text, Format::HttpDate).ok()) {
+            let _only_the_first_counts = self.0.set(SystemTime::try_from(date)?);
+        }
+        Ok(())
     }
 }
 

@@ -213,7 +213,7 @@ fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
 }
 
 /// Port 22 from one range. Rules are told apart without their descriptions.
-fn permission(from: Cidr, description: Option<&str>) -> IpPermission {
+pub(super) fn permission(from: Cidr, description: Option<&str>) -> IpPermission {
     let permission = IpPermission::builder()
         .ip_protocol("tcp")
         .from_port(PORT)

@@ -22,6 +22,7 @@ mod https;
 mod model;
 mod network;
 mod prices;
+mod rehearsal;
 mod spot;
 mod trace;
 mod types;
@@ -40,5 +41,6 @@ pub use model::{
 };
 pub use network::Subnet;
 pub use prices::{NoPrice, Price, SpotPrice};
+pub use rehearsal::{Props, Rehearsal};
 pub use spot::SpotStatus;
 pub use types::{Arch, InstanceType};

@@ -6,5 +6,6 @@
 //! says whom AWS agrees with. What moto cannot do is worked around here, never in the program.
 
 mod calls;
+mod doctor;
 mod life;
 mod server;

@@ -1,0 +1,241 @@
+//! `xdrive doctor`: whether all is here that a session needs; a line for each thing, and what to do.
+//!
+//! Nothing is made and nothing is changed: rights are tried by `DryRun`. A line says `ok`, `no` with
+//! what helps, or `?` where it cannot be told from here. Later lines need what earlier ones found:
+//! without credentials no right can be looked at.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
+use crate::config::{Config, Paths};
+use crate::drive::pools::image_of;
+use crate::ec2::calls::{CALLS, Call, Right};
+use crate::ec2::{Arch, Ec2, Props, Rehearsal, Tags, Zone};
+use crate::failure::{Exit, Failure};
+use crate::host::UserKey;
+use crate::report;
+
+/// By how much a clock may be off: AWS refuses signatures that are five minutes old.
+const SKEW: u64 = 60;
+
+/// What was found of one thing.
+enum Found {
+    Ok(String),
+    /// What is wrong, and what helps.
+    No(String, Option<String>),
+    /// Why it cannot be told.
+    Unknown(String),
+}
+
+/// All that was found.
+#[derive(Default)]
+struct Findings {
+    text: String,
+    /// The exit code of the worst.
+    worst: Option<Exit>,
+}
+
+impl Findings {
+    fn add(&mut self, thing: &str, exit: Exit, found: Found) {
+        let (mark, words, hint) = match found {
+            Found::Ok(words) => ("ok", words, None),
+            Found::No(words, hint) => {
+                self.worst.get_or_insert(exit);
+                ("no", words, hint)
+            }
+            Found::Unknown(words) => (" ?", words, None),
+        };
+        let _ = writeln!(self.text, "{mark}  {thing:13}  {words}");
+        if let Some(hint) = hint {
+            let _ = writeln!(
+                self.text,
+                "    {:13}  hint: {}",
+                "",
+                hint.replace('\n', " ")
+            );
+        }
+    }
+
+    fn add_failure(&mut self, thing: &str, failure: Failure) {
+        let exit = failure.exit;
+        let causes: Vec<String> = failure.error.chain().map(ToString::to_string).collect();
+        self.add(thing, exit, Found::No(causes.join(": "), failure.hint));
+    }
+}
+
+/// Looks at everything and prints it; the answer is the exit code: 0 if nothing is missing.
+pub async fn examine(which: &Which, paths: &Paths) -> Result<u8, Failure> {
+    let mut findings = Findings::default();
+    look(which, paths, &mut findings).await;
+    report::data(&findings.text).map_err(anyhow::Error::from)?;
+    Ok(findings.worst.map_or(0, Exit::code))
+}
+
+async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
+    match Config::read(paths) {
+        Ok(_) => findings.add("config", Exit::Config, config(&paths.config)),
+        Err(failure) => findings.add_failure("config", failure),
+    }
+    findings.add("ssh key", Exit::Config, key(&paths.key));
+    if let Which::Local = which {
+        match open_local(paths) {
+            Ok(_) => {
+                let dir = paths.local_dir.display().to_string();
+                findings.add("this computer", Exit::Unavailable, Found::Ok(dir));
+            }
+            Err(failure) => return findings.add_failure("this computer", failure),
+        }
+    }
+    let cloud = match Cloud::open(which, paths).await {
+        Ok(cloud) => cloud,
+        Err(failure) => return findings.add_failure("account", failure),
+    };
+    if let Err(failure) = cloud.check_machine() {
+        findings.add_failure("machine", failure);
+    }
+    let ec2 = &cloud.ec2;
+    match ec2.clock_skew().await {
+        Ok(skew) => findings.add("clock", Exit::Failed, clock(skew)),
+        Err(error) => findings.add_failure("clock", error.into()),
+    }
+    let owner = match ec2.owner().await {
+        Ok(owner) => owner,
+        Err(error) => return findings.add_failure("account", error.into()),
+    };
+    findings.add("account", Exit::Denied, Found::Ok(owner.clone()));
+    let region = if ec2.is_aws() {
+        ec2.region().to_owned()
+    } else {
+        format!("{}, at an endpoint of its own", ec2.region())
+    };
+    findings.add("region", Exit::Config, Found::Ok(region));
+    match ec2.default_vpc().await {
+        Ok(Some(vpc)) => findings.add("network", Exit::Config, Found::Ok(vpc.to_string())),
+        Ok(None) => {
+            let words = "there is no default VPC".to_owned();
+            let hint = "--subnet names a subnet of another one, or `aws ec2 create-default-vpc`";
+            findings.add("network", Exit::Config, Found::No(words, Some(hint.into())));
+        }
+        Err(error) => findings.add_failure("network", error.into()),
+    }
+    rights(ec2, &owner, &cloud.command, findings).await;
+}
+
+fn config(path: &Path) -> Found {
+    let path = path.display();
+    Found::Ok(match path.to_string() {
+        path if Path::new(&path).exists() => path,
+        path => format!("{path} (not there: the defaults)"),
+    })
+}
+
+/// A key that is not there is made by the first connect.
+fn key(path: &Path) -> Found {
+    if !path.exists() {
+        return Found::Ok(format!("{} will be made", path.display()));
+    }
+    match UserKey::open_or_create(path) {
+        Ok(key) => Found::Ok(format!("{} {}", path.display(), key.fingerprint())),
+        Err(error) => Found::No(error.to_string(), None),
+    }
+}
+
+fn clock(skew: Option<jiff::SignedDuration>) -> Found {
+    match skew {
+        None => Found::Unknown("the answer has no time".to_owned()),
+        Some(skew) if skew.unsigned_abs().as_secs() <= SKEW => {
+            Found::Ok(format!("{} s off", skew.as_secs()))
+        }
+        Some(skew) => {
+            let way = if skew.is_negative() {
+                "behind"
+            } else {
+                "ahead of"
+            };
+            let seconds = skew.unsigned_abs().as_secs();
+            Found::No(
+                format!("this computer's is {seconds} s {way} AWS's"),
+                Some("set it: AWS refuses requests that are minutes off".to_owned()),
+            )
+        }
+    }
+}
+
+/// Every right that xdrive needs, by trying it.
+async fn rights(ec2: &Ec2, owner: &str, command: &str, findings: &mut Findings) {
+    let props = props(ec2, owner).await;
+    let mut allowed = Vec::new();
+    let mut unknown: Vec<(String, Vec<&str>)> = Vec::new();
+    for Call { name, right, .. } in CALLS {
+        if *right == Right::Free {
+            continue;
+        }
+        match ec2.rehearse(name, &props).await {
+            Rehearsal::Allowed => allowed.push(*name),
+            Rehearsal::Unknown(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(name),
+                None => unknown.push((why, vec![name])),
+            },
+            Rehearsal::Denied(why) => {
+                let hint = format!("{command} policy prints the policy that allows it");
+                let found = Found::No(format!("{name}: {why}"), Some(hint));
+                findings.add("right", Exit::Denied, found);
+            }
+        }
+    }
+    if !allowed.is_empty() {
+        findings.add("rights", Exit::Denied, Found::Ok(allowed.join(", ")));
+    }
+    for (why, names) in unknown {
+        let words = format!("{}: {why}", names.join(", "));
+        findings.add("rights", Exit::Denied, Found::Unknown(words));
+    }
+}
+
+/// Something of xdrive's to try calls on, where there is something.
+async fn props(ec2: &Ec2, owner: &str) -> Props {
+    // What may not be listed is not tried on; that it may not be is found out by trying the lists.
+    let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
+    let groups = ec2.groups_of(owner).await.unwrap_or_default();
+    Props {
+        image: image_of(Arch::X86_64, 0).to_owned(),
+        instance_type: INSTANCE_TYPE.to_owned(),
+        zone: Some(Zone(format!("{}a", ec2.region()))),
+        tags: Tags::from([
+            ("xdrive:drive".to_owned(), "doctor".to_owned()),
+            ("xdrive:owner".to_owned(), owner.to_owned()),
+        ]),
+        instance: instances.into_iter().next(),
+        volume: volumes.into_iter().next().map(|volume| volume.id),
+        snapshot: snapshots.into_iter().next().map(|snapshot| snapshot.id),
+        group: groups.into_iter().next().map(|group| group.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::{Found, clock};
+
+    fn told(seconds: i64) -> Result<String, String> {
+        match clock(Some(SignedDuration::from_secs(seconds))) {
+            Found::Ok(words) => Ok(words),
+            Found::No(words, _) | Found::Unknown(words) => Err(words),
+        }
+    }
+
+    #[test]
+    fn a_clock_that_aws_would_soon_refuse_is_wrong_either_way() {
+        assert_eq!(told(-59), Ok("-59 s off".to_owned()));
+        assert_eq!(
+            told(-90),
+            Err("this computer's is 90 s behind AWS's".to_owned())
+        );
+        assert_eq!(
+            told(300),
+            Err("this computer's is 300 s ahead of AWS's".to_owned())
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls that are only tried: whether the caller may make them, by `DryRun`.
+//!
+//! Only AWS itself is trusted not to carry out what would destroy something. EC2 looks at the caller's rights and answers `DryRunOperation` instead of carrying the call out
+//! (EC2 API reference, *Dry run*). It proves rights and nothing else: no capacity, no quota, no
+//! valid parameters. What acts on things is tried on things that there are; a policy that asks for
+//! their tags says no to any other.
+
+use std::net::IpAddr;
+
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_ec2::types::{InstanceMarketOptionsRequest, InstanceType, MarketType, ResourceType};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+
+use super::change::tagged;
+use super::group::permission;
+use super::{Cidr, Ec2, Error, GroupId, Instance, Kind, SnapshotId, Tags, VolumeId, Zone};
+
+/// What came of trying a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// It would be allowed.
+    Allowed,
+    /// It would not: EC2's words.
+    Denied(String),
+    /// That cannot be told: why.
+    Unknown(String),
+}
+
+/// What calls are tried on.
+#[derive(Debug, Clone, Default)]
+pub struct Props {
+    /// An image and a type to launch.
+    pub image: String,
+    /// The type.
+    pub instance_type: String,
+    /// Where a volume would be made.
+    pub zone: Option<Zone>,
+    /// The tags that what is made would get.
+    pub tags: Tags,
+    /// Things of xdrive's that there are.
+    pub instance: Option<Instance>,
+    /// A volume.
+    pub volume: Option<VolumeId>,
+    /// A snapshot.
+    pub snapshot: Option<SnapshotId>,
+    /// A security group.
+    pub group: Option<GroupId>,
+}
+
+impl Ec2 {
+    /// Tries the call of that name. [`Rehearsal::Unknown`] for one that has no `DryRun`, or that
+    /// acts on something of which `props` has none.
+    pub async fn rehearse(&self, call: &'static str, props: &Props) -> Rehearsal {
+        const DESTROYING: [&str; 5] = [
+            "DeleteSecurityGroup",
+            "DeleteSnapshot",
+            "DeleteVolume",
+            "DetachVolume",
+            "TerminateInstances",
+        ];
+        if DESTROYING.contains(&call) && !self.is_aws() {
+            return Rehearsal::Unknown(
+                "only AWS itself is trusted with a dry run of it".to_owned(),
+            );
+        }
+        match self.try_one(call, props).await {
+            Some(rehearsal) => rehearsal,
+            None => Rehearsal::Unknown("there is nothing yet to try it on".to_owned()),
+        }
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one line or two for each call")]
+    async fn try_one(&self, call: &'static str, props: &Props) -> Option<Rehearsal> {
+        let ec2 = &self.once;
+        let host = props.instance.as_ref().map(|instance| instance.id.as_str());
+        let volume = props.volume.as_ref().map(VolumeId::as_str);
+        let snapshot = props.snapshot.as_ref().map(SnapshotId::as_str);
+        let group = props.group.as_ref().map(GroupId::as_str);
+        macro_rules! tried {
+            ($request:expr) => {
+                Some(outcome(call, $request.dry_run(true).send().await))
+            };
+        }
+        match call {
+            "AttachVolume" => {
+                let request = ec2.attach_volume().volume_id(volume?).instance_id(host?);
+                tried!(request.device("/dev/sdf"))
+            }
+            "CreateSnapshot" => {
+                let tags = tagged(ResourceType::Snapshot, &props.tags);
+                tried!(
+                    ec2.create_snapshot()
+                        .volume_id(volume?)
+                        .tag_specifications(tags)
+                )
+            }
+            "AuthorizeSecurityGroupIngress" => {
+                let request = ec2.authorize_security_group_ingress().group_id(group?);
+                tried!(request.ip_permissions(permission(nobody(), None)))
+            }
+            "RevokeSecurityGroupIngress" => {
+                let request = ec2.revoke_security_group_ingress().group_id(group?);
+                tried!(request.ip_permissions(permission(nobody(), None)))
+            }
+            "CreateSecurityGroup" => {
+                let tags = tagged(ResourceType::SecurityGroup, &props.tags);
+                let request = ec2.create_security_group().group_name("xdrive-try");
+                tried!(request.description("a dry run").tag_specifications(tags))
+            }
+            "CreateTags" => tried!(
+                ec2.create_tags().resources(volume.or(snapshot)?).tags(
+                    aws_sdk_ec2::types::Tag::builder()
+                        .key("xdrive:try")
+                        .value("")
+                        .build()
+                )
+            ),
+            "CreateVolume" => {
+                let request = ec2
+                    .create_volume()
+                    .availability_zone(&props.zone.as_ref()?.0);
+                let tags = tagged(ResourceType::Volume, &props.tags);
+                tried!(request.size(1).tag_specifications(tags))
+            }
+            "DeleteSecurityGroup" => tried!(ec2.delete_security_group().group_id(group?)),
+            "DeleteSnapshot" => tried!(ec2.delete_snapshot().snapshot_id(snapshot?)),
+            "DeleteVolume" => tried!(ec2.delete_volume().volume_id(volume?)),
+            "DescribeInstances" => tried!(ec2.describe_instances()),
+            "DescribeSecurityGroups" => tried!(ec2.describe_security_groups()),
+            "DescribeSnapshots" => tried!(ec2.describe_snapshots().owner_ids("self")),
+            "DescribeSpotInstanceRequests" => tried!(ec2.describe_spot_instance_requests()),
+            "DescribeSpotPriceHistory" => tried!(ec2.describe_spot_price_history()),
+            "DescribeSubnets" => tried!(ec2.describe_subnets()),
+            "DescribeVolumes" => tried!(ec2.describe_volumes()),
+            "DescribeVpcs" => tried!(ec2.describe_vpcs()),
+            "DetachVolume" => {
+                tried!(ec2.detach_volume().volume_id(volume?).instance_id(host?))
+            }
+            "GetConsoleOutput" => tried!(ec2.get_console_output().instance_id(host?)),
+            "ModifyInstanceAttribute" => {
+                tried!(ec2.modify_instance_attribute().instance_id(host?))
+            }
+            "RunInstances" => {
+                let spot = InstanceMarketOptionsRequest::builder()
+                    .market_type(MarketType::Spot)
+                    .build();
+                let request = ec2
+                    .run_instances()
+                    .image_id(&props.image)
+                    .instance_type(InstanceType::from(props.instance_type.as_str()))
+                    .instance_market_options(spot)
+                    .tag_specifications(tagged(ResourceType::Instance, &props.tags))
+                    .tag_specifications(tagged(ResourceType::Volume, &props.tags))
+                    .tag_specifications(tagged(ResourceType::SpotInstancesRequest, &props.tags));
+                tried!(request.min_count(1).max_count(1))
+            }
+            "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
+            _ => Some(Rehearsal::Unknown("it cannot be tried".to_owned())),
+        }
+    }
+}
+
+/// An address that is nobody's (RFC 5737).
+fn nobody() -> Cidr {
+    Cidr::one(IpAddr::from([192, 0, 2, 1]))
+}
+
+fn outcome<T, E>(call: &'static str, answer: Result<T, SdkError<E, HttpResponse>>) -> Rehearsal
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let error = match answer {
+        // Whoever carries it out in spite of `DryRun` allows it as well.
+        Ok(_) => return Rehearsal::Allowed,
+        Err(error) => Error::of(call, &error),
+    };
+    match error.kind {
+        Kind::DryRun => Rehearsal::Allowed,
+        Kind::Denied => Rehearsal::Denied(error.message),
+        _ => Rehearsal::Unknown(error.to_string()),
+    }
+}
