@@ -45,7 +45,7 @@ fn a_lease_may_run_out_under_one_client_at_any_moment() {
 const SLEEPER: Setup = Setup {
     name: "sleeper",
     past: Past::Alive,
-    asleep: Some(Asleep::Inside),
+    asleep: &[(0, Asleep::Inside)],
     clients: &[&[Run::Connect], &[Run::StopFromAfar]],
     depth: Some(44),
     ..LEASED
@@ -60,7 +60,7 @@ fn a_lease_without_a_margin_is_caught() {
 fn telling_the_host_before_the_record_is_caught() {
     let setup = Setup {
         name: "host first",
-        asleep: Some(Asleep::Renewing(3)),
+        asleep: &[(0, Asleep::Renewing(3))],
         ..SLEEPER
     };
     is_caught(Broken::HostFirst, P2, &setup);
@@ -92,11 +92,11 @@ fn a_lease_may_run_out_under_a_sleeper_while_another_comes() {
 
 /// The first client sleeps before a step for so long that its lease may run out, while another one
 /// gets to the drive.
-fn sleeps_before(before: fn(&Step) -> bool) {
+fn sleeps_before(asleep: &'static [(u8, Asleep)]) {
     holds(&Setup {
         name: "sleeper on its way",
         past: Past::Saved,
-        asleep: Some(Asleep::Before(before)),
+        asleep,
         clients: &[&[Run::Connect], &[Run::Connect]],
         ..SLEEPER
     });
@@ -104,8 +104,11 @@ fn sleeps_before(before: fn(&Step) -> bool) {
 
 #[test]
 fn a_lease_may_run_out_on_the_way_in_and_out() {
-    sleeps_before(|step| matches!(step, Step::Raise { .. }));
-    sleeps_before(|step| matches!(step, Step::Attach { .. }));
-    sleeps_before(|step| matches!(step, Step::Mount { .. }));
-    sleeps_before(|step| matches!(step, Step::Close { .. }));
+    sleeps_before(&[(0, Asleep::Before(|step| matches!(step, Step::Raise { .. })))]);
+    sleeps_before(&[(
+        0,
+        Asleep::Before(|step| matches!(step, Step::Attach { .. })),
+    )]);
+    sleeps_before(&[(0, Asleep::Before(|step| matches!(step, Step::Mount { .. })))]);
+    sleeps_before(&[(0, Asleep::Before(|step| matches!(step, Step::Close { .. })))]);
 }

@@ -32,6 +32,7 @@ pub(super) enum Action {
     /// Half a renewal of the lease that it keeps.
     Renew(u8),
     Write(u8),
+    Checkpoint(u8),
     Leave(u8),
     Kill(u8),
     /// The laptop sleeps, or somebody stops the process; and goes on.
@@ -73,7 +74,7 @@ impl Checked {
                 return;
             }
             At::Rest { until } if *until > now => {}
-            At::Rest { .. } | At::Instances { .. } | At::Volumes { .. } => {
+            At::Rest { .. } | At::Snapshots { .. } | At::Instances { .. } | At::Volumes { .. } => {
                 let reads = client.reads(&state.world, &self.rules);
                 actions.extend((0..mixes(reads)).map(|mix| Action::Look { slot, mix }));
             }
@@ -89,6 +90,10 @@ impl Checked {
             At::Inside { wrote } => {
                 if !wrote && state.world.written < 12 {
                     actions.push(Action::Write(slot));
+                }
+                let may = state.budget.faults > 0 && self.allows(Fault::Checkpoint);
+                if may && state.world.can_checkpoint(slot).is_some() {
+                    actions.push(Action::Checkpoint(slot));
                 }
                 actions.push(Action::Leave(slot));
             }
@@ -195,6 +200,11 @@ impl State {
             Action::Write(slot) => {
                 self.world.write(slot);
                 self.clients[usize::from(slot)].at = At::Inside { wrote: true };
+            }
+            Action::Checkpoint(slot) => {
+                self.budget.faults -= 1;
+                self.clients[usize::from(slot)].checkpoint(&mut self.world);
+                self.clients[usize::from(slot)].at = At::Inside { wrote: false };
             }
             Action::Leave(slot) => self.clients[usize::from(slot)].leave(now),
             Action::Kill(slot) => {

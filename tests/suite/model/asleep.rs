@@ -1,71 +1,89 @@
-//! A beginning close to a race: the first client gets as far as one of its calls, undisturbed, and
-//! is suspended there. What comes next is what the check is about.
-
-use xdrive::drive::plan::Step;
+//! A beginning close to a race: a client gets as far as one of its calls, undisturbed, and is
+//! suspended there. What comes next is what the check is about.
 
 use super::actions::Action;
 use super::check::{Asleep, Setup, State};
 use super::client::{At, Rules};
 use super::steps::{Fate, Stage};
+use super::world::Tick;
 
 /// Longer than any run takes.
 const PATIENCE: usize = 400;
 
 impl State {
-    /// The first client gets that far and stops.
-    pub(super) fn fall_asleep(&mut self, asleep: Asleep, setup: &Setup, rules: &Rules) {
-        let before = |step: &Step| matches!(asleep, Asleep::Before(before) if before(step));
-        for _ in 0..PATIENCE {
-            let now = self.world.now;
-            let slot = 0;
-            let action = match &self.clients[0].at {
-                _ if self.clients[0].has_to_renew(&self.world) => {
-                    let late = matches!(asleep, Asleep::Renewing(_))
-                        && matches!(self.clients[0].at, At::Inside { .. })
-                        && self.clients[0]
-                            .keep
-                            .is_some_and(|keep| keep.renewed.is_some());
-                    self.take(Action::Renew(slot), setup, rules);
-                    if late {
-                        self.clients[0].suspended = true;
-                        return;
-                    }
-                    continue;
-                }
-                At::Off => Action::Start(slot),
-                At::Rest { until } if *until > now => Action::Tick { idle: false },
-                At::Rest { .. } | At::Instances { .. } | At::Volumes { .. } => {
-                    Action::Look { slot, mix: 0 }
-                }
-                At::Acting { stage, steps, .. } => match stage {
-                    Stage::Read => Action::Read { slot, mix: 0 },
-                    Stage::Call(_) if steps.last().is_some_and(before) => {
-                        self.clients[0].suspended = true;
-                        return;
-                    }
-                    Stage::Call(_) => Action::Call {
-                        slot,
-                        fate: Fate::Done,
-                        zone: 0,
-                    },
-                    Stage::Answer(_) => Action::Answer(slot),
-                },
-                At::Inside { wrote: false } => Action::Write(slot),
-                At::Inside { .. } if matches!(asleep, Asleep::Inside) => {
-                    self.clients[0].suspended = true;
-                    return;
-                }
-                At::Inside { .. } if let Asleep::Renewing(late) = asleep => {
-                    for _ in 0..late {
-                        self.world.tick(false);
-                    }
-                    continue;
-                }
-                At::Inside { wrote: true } => Action::Leave(slot),
-                At::Over(_) => break,
-            };
-            self.take(action, setup, rules);
+    /// That client wakes, gets that far and stops; others do nothing meanwhile.
+    pub(super) fn fall_asleep(&mut self, slot: u8, asleep: Asleep, setup: &Setup, rules: &Rules) {
+        if let Asleep::On(late) = asleep {
+            return self.pass(late);
         }
-        panic!("{}: the first client never comes to that step", setup.name);
+        let index = usize::from(slot);
+        self.clients[index].suspended = false;
+        for _ in 0..PATIENCE {
+            if self.is_there(slot, asleep) {
+                self.clients[index].suspended = true;
+                return;
+            }
+            let works = matches!(self.clients[index].at, At::Inside { .. })
+                && !self.clients[index].has_to_renew(&self.world);
+            if let Asleep::Renewing(late) = asleep
+                && works
+            {
+                self.pass(late);
+            } else if let Some(action) = self.undisturbed(slot) {
+                self.take(action, setup, rules);
+            }
+        }
+        panic!("{}: the client never comes to that step", setup.name);
+    }
+
+    fn pass(&mut self, ticks: Tick) {
+        for _ in 0..ticks {
+            self.world.tick(false);
+        }
+    }
+
+    /// Whether the client is where it is to be suspended.
+    fn is_there(&self, slot: u8, asleep: Asleep) -> bool {
+        let client = &self.clients[usize::from(slot)];
+        match (asleep, &client.at) {
+            (Asleep::Before(before), At::Acting { stage, steps, .. }) => {
+                matches!(stage, Stage::Call(_)) && steps.last().is_some_and(before)
+            }
+            (Asleep::Reading, At::Snapshots { .. } | At::Instances { .. }) => true,
+            (Asleep::Inside, At::Inside { .. }) => !client.has_to_renew(&self.world),
+            (Asleep::Renewing(_), At::Inside { .. }) => {
+                let keep = client.keep.as_ref();
+                keep.is_some_and(|keep| keep.renewed.is_some() && keep.recorded.is_some())
+            }
+            _ => false,
+        }
+    }
+
+    /// What the client does next if nothing else happens.
+    fn undisturbed(&self, slot: u8) -> Option<Action> {
+        let now = self.world.now;
+        let client = &self.clients[usize::from(slot)];
+        if client.has_to_renew(&self.world) {
+            return Some(Action::Renew(slot));
+        }
+        Some(match &client.at {
+            At::Off => Action::Start(slot),
+            At::Rest { until } if *until > now => Action::Tick { idle: false },
+            At::Rest { .. } | At::Snapshots { .. } | At::Instances { .. } | At::Volumes { .. } => {
+                Action::Look { slot, mix: 0 }
+            }
+            At::Acting { stage, .. } => match stage {
+                Stage::Read => Action::Read { slot, mix: 0 },
+                Stage::Call(_) => Action::Call {
+                    slot,
+                    fate: Fate::Done,
+                    zone: 0,
+                },
+                Stage::Answer(_) => Action::Answer(slot),
+            },
+            At::Inside { wrote: false } => Action::Write(slot),
+            At::Inside { wrote: true } => Action::Leave(slot),
+            At::Over(_) => return None,
+        })
     }
 }

@@ -4,6 +4,7 @@
 use xdrive::clock::BootTime;
 use xdrive::drive::memory::Sweep;
 use xdrive::drive::observed::{Observed, SeenVolume};
+use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Client, Contact, HostView, Limits, Mounted};
 use xdrive::ec2::{Snapshot, SnapshotState};
 
@@ -25,6 +26,14 @@ pub(super) enum Broken {
     ShortSettle,
     /// A host that does not answer is taken for gone.
     SilenceIsProof,
+    /// It reads snapshots together with instances, before the volumes.
+    ParallelSweep,
+    /// It deletes a volume as soon as its snapshot is completed, whoever can see that one.
+    NotEverywhere,
+    /// A checkpoint counts as a save.
+    CheckpointSaves,
+    /// A checkpoint is preferred over a save of its generation.
+    CheckpointFirst,
     /// It takes the end of a lease for the end of its host.
     NoMargin,
     /// It tells a host of its new lease before that is recorded.
@@ -58,7 +67,7 @@ impl Broken {
     /// What it makes of a look.
     pub(super) fn distort_look(self, sweep: &mut Sweep) {
         match self {
-            Self::DeleteBeforeCompleted => {
+            Self::DeleteBeforeCompleted | Self::CheckpointSaves => {
                 for snapshot in &mut sweep.snapshots {
                     self.distort_read(snapshot);
                 }
@@ -88,9 +97,18 @@ impl Broken {
                 seen.me.announced = None;
             }
             // Nor does it wait until everybody could see what counts as made.
-            Self::DeleteBeforeCompleted => {
+            Self::DeleteBeforeCompleted | Self::NotEverywhere => {
                 for snapshot in &mut seen.snapshots {
                     snapshot.is_everywhere = true;
+                }
+            }
+            // Only where nothing else than snapshots says what is newest.
+            Self::CheckpointFirst if seen.volumes.iter().all(SeenVolume::is_unused) => {
+                for snapshot in &mut seen.snapshots {
+                    snapshot.kind = match snapshot.kind {
+                        SnapshotKind::Checkpoint => SnapshotKind::Clean,
+                        _ => SnapshotKind::Checkpoint,
+                    };
                 }
             }
             Self::NewestByStartTime => {
@@ -113,6 +131,18 @@ impl Broken {
     pub(super) fn distort_read(self, snapshot: &mut Snapshot) {
         if self == Self::DeleteBeforeCompleted && snapshot.state == SnapshotState::Pending {
             snapshot.state = SnapshotState::Completed;
+        }
+        if self == Self::CheckpointSaves
+            && let Ok(own) = tags::read_snapshot(&snapshot.tags)
+            && own.kind == SnapshotKind::Checkpoint
+        {
+            let own = SnapshotTags {
+                kind: SnapshotKind::Crashed,
+                number: 0,
+                ..own
+            };
+            let who = values::who(0);
+            snapshot.tags = tags::snapshot(values::drive(), &who, &own, &Settings::default());
         }
     }
 

@@ -34,6 +34,7 @@ pub(super) enum Call {
     Terminate(u8),
     DeleteVolume(u8),
     DeleteSnapshot(u8),
+    Fork(u8),
 }
 
 /// Where a step goes on.
@@ -109,7 +110,8 @@ impl Call {
             Self::Detach(volume, instance) => world.detach(*volume, *instance)?,
             Self::Terminate(id) => world.terminate(*id),
             Self::DeleteVolume(id) => world.delete_volume(*id)?,
-            Self::DeleteSnapshot(id) => world.remove_snapshot(*id),
+            Self::DeleteSnapshot(id) => world.delete_snapshot(*id),
+            Self::Fork(id) => world.set_aside(*id),
         }
         Ok(Made::Nothing)
     }
@@ -126,6 +128,12 @@ impl Client {
         };
         let went = match answer {
             Ok(made) => self.remember(&step, made, world),
+            Err(_) if let Step::Thin(superseded) = &step => {
+                // What nobody needs is no reason to fail.
+                let id = superseded.snapshot().clone();
+                self.know().me.spared.insert(id);
+                Went::On
+            }
             Err(failure) => {
                 self.regret(&step, failure, world);
                 Went::Failed
@@ -250,6 +258,8 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
+            (Step::Thin(superseded), _) => self.gone(superseded.snapshot()),
+            (Step::Fork { head, .. }, _) => self.gone(head),
             _ => {}
         }
         Went::On

@@ -23,6 +23,8 @@ pub(super) const P1: &str = "P1: nothing acknowledged is ever lost";
 pub(super) const P2: &str = "P2: no instance is terminated while the drive is written to there";
 pub(super) const P3_WRITERS: &str = "P3: the drive is never mounted twice";
 pub(super) const P3_OLDER: &str = "P3: no older state than the newest is mounted";
+pub(super) const P3_FORK: &str = "P3: the drive never forks";
+pub(super) const P3_ONE: &str = "P3: undisturbed, all clients come to one instance and one volume";
 pub(super) const P7: &str =
     "P7: an instance that nobody keeps ends by itself, and the drive survives";
 pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says what is left";
@@ -32,8 +34,8 @@ pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says w
 pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) past: Past,
-    /// Where the first client was suspended when the check begins.
-    pub(super) asleep: Option<Asleep>,
+    /// Where clients (by slot) were suspended before the check begins, one after the other.
+    pub(super) asleep: &'static [(u8, Asleep)],
     /// The runs of each client, one after the other.
     pub(super) clients: &'static [&'static [Run]],
     /// What may happen…
@@ -61,6 +63,10 @@ pub(super) struct Setup {
 pub(super) enum Asleep {
     /// Right before the call of a step of that sort.
     Before(fn(&Step) -> bool),
+    /// After the first read of its next look.
+    Reading,
+    /// Wherever it is already, for so many ticks more.
+    On(Tick),
     /// While its user works.
     Inside,
     /// The same, for so many ticks; and again in the middle of the renewal that comes next.
@@ -207,8 +213,8 @@ impl Model for Checked {
             clients: slots.map(Client::new).collect(),
             budget: self.setup.budget,
         };
-        if let Some(asleep) = self.setup.asleep {
-            state.fall_asleep(asleep, &self.setup, &self.rules);
+        for (slot, asleep) in self.setup.asleep {
+            state.fall_asleep(*slot, *asleep, &self.setup, &self.rules);
         }
         vec![state]
     }
@@ -254,7 +260,10 @@ impl Model for Checked {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(P1, |_, state: &State| {
-                state.world.acknowledged & !state.world.kept() == 0
+                let world = &state.world;
+                let aside = world.aside.iter().map(|(_, bytes)| bytes.data);
+                let aside = aside.fold(world.kept(), |kept, data| kept | data);
+                world.acknowledged & !world.kept() == 0 && world.kept_aside & !aside == 0
             }),
             Property::always(P2, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Terminated)
@@ -264,6 +273,15 @@ impl Model for Checked {
             }),
             Property::always(P3_OLDER, |_, state: &State| {
                 !state.world.broken.contains(&Promise::OlderMounted)
+            }),
+            Property::always(P3_FORK, |model: &Self, state: &State| {
+                model.setup.past == Past::Forked || !state.world.is_forked()
+            }),
+            Property::always(P3_ONE, |model: &Self, state: &State| {
+                let ends = |client: &Client| matches!(client.at, At::Inside { .. } | At::Over(_));
+                let is_over = state.clients.iter().all(ends);
+                let is_calm = model.setup.faults.is_empty() && model.setup.past.is_tidy();
+                !is_calm || !is_over || state.world.is_one()
             }),
             Property::always(P7, |model: &Self, state: &State| {
                 model.setup.lease.is_none() || model.ends_by_itself(state)

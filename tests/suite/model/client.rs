@@ -10,16 +10,17 @@ use xdrive::clock::BootTime;
 use xdrive::drive::memory::{Memory, Sweep};
 use xdrive::drive::observed::Observed;
 use xdrive::drive::plan::{Done, Goal, Next, Step, plan};
-use xdrive::drive::stuck::Left;
+use xdrive::drive::stuck::{Head, Left};
 use xdrive::drive::{Client as Holder, Contact, HostView, Limits, Mounted};
 use xdrive::ec2::InstanceState;
 
 use super::broken::Broken;
 use super::digest;
 use super::lease::Keep;
+use super::lists::{Offer, Seen};
 use super::steps::Stage;
 use super::values;
-use super::world::{Instance, Mount, Snapshot, Thing, Tick, Volume, World};
+use super::world::{Instance, Mount, Snapshot, Tick, Volume, World};
 
 /// What a client does in one run, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +31,9 @@ pub(super) enum Run {
     Stop,
     /// `xdrive stop` from where no host can be reached: leases have to run out.
     StopFromAfar,
+    /// `xdrive connect --from` that volume, or snapshot.
+    FromVolume(u8),
+    FromSnapshot(u8),
 }
 
 /// How a run ended.
@@ -79,10 +83,17 @@ pub(super) enum At {
     Rest {
         until: Tick,
     },
+    /// A parallel sweep has read the snapshots too soon.
+    Snapshots {
+        began: Tick,
+        snapshots: Vec<Seen<Snapshot>>,
+    },
     /// Instances and hosts are read.
     Instances {
         began: Tick,
         instances: Vec<(Seen<Instance>, Contact)>,
+        /// What a parallel sweep read of them too soon.
+        early: Option<Vec<Seen<Snapshot>>>,
     },
     /// Volumes too.
     Volumes {
@@ -90,6 +101,7 @@ pub(super) enum At {
         proven: Tick,
         instances: Vec<(Seen<Instance>, Contact)>,
         volumes: Vec<Seen<Volume>>,
+        early: Option<Vec<Seen<Snapshot>>>,
     },
     /// It carries out a step, the last one first in line.
     Acting {
@@ -104,74 +116,6 @@ pub(super) enum At {
         wrote: bool,
     },
     Over(End),
-}
-
-/// A thing as a list, or a read by id, showed it.
-#[derive(Debug, Clone, Hash)]
-pub(super) struct Seen<T> {
-    pub(super) id: u8,
-    /// None: not to be seen at all; shown as it was answered when it was made.
-    pub(super) record: Option<T>,
-    pub(super) listed: bool,
-}
-
-/// All that one read of a list may bring: for each thing, what may be seen of it.
-pub(super) struct Offer<T> {
-    ways: Vec<Vec<Option<Seen<T>>>>,
-}
-
-impl<T: Clone + PartialEq> Offer<T> {
-    /// `made`: whether this process made a thing, and so lately that it may be missing.
-    fn of(things: &[Thing<T>], made: impl Fn(u8) -> Option<bool>) -> Self {
-        let ways = things.iter().map(|thing| {
-            let id = thing.id;
-            let mut ways = Vec::new();
-            for version in thing.versions() {
-                if let Some(record) = version {
-                    ways.push(Some(Seen {
-                        id,
-                        record: Some(record),
-                        listed: true,
-                    }));
-                    continue;
-                }
-                // Not listed: what this process made is read by id, which may miss it as well.
-                let Some(young) = made(id) else {
-                    ways.push(None);
-                    continue;
-                };
-                let by_id = |record| {
-                    Some(Seen {
-                        id,
-                        record,
-                        listed: false,
-                    })
-                };
-                ways.extend(thing.now.clone().map(|now| by_id(Some(now))));
-                ways.push(if young { by_id(None) } else { None });
-            }
-            ways
-        });
-        Self {
-            ways: ways.collect(),
-        }
-    }
-
-    pub(super) fn count(&self) -> u16 {
-        let product = self.ways.iter().map(Vec::len).product::<usize>();
-        u16::try_from(product).unwrap()
-    }
-
-    /// The read number `mix`; the first shows the truth.
-    fn pick(&self, mix: u16) -> Vec<Seen<T>> {
-        let mut rest = usize::from(mix);
-        let mut seen = Vec::new();
-        for ways in &self.ways {
-            seen.extend(ways[rest % ways.len()].clone());
-            rest /= ways.len();
-        }
-        seen
-    }
 }
 
 impl Client {
@@ -198,6 +142,12 @@ impl Client {
         self.began += 1;
         self.goal = match run {
             Run::Connect => Goal::Ready { from: None },
+            Run::FromVolume(id) => Goal::Ready {
+                from: Some(Head::Volume(values::volume_id(id))),
+            },
+            Run::FromSnapshot(id) => Goal::Ready {
+                from: Some(Head::Snapshot(values::snapshot_id(id))),
+            },
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
         };
         self.cut = run == Run::StopFromAfar;
@@ -250,7 +200,7 @@ impl Client {
     /// In how many ways the next read of this client can turn out.
     pub(super) fn reads(&self, world: &World, rules: &Rules) -> u16 {
         match &self.at {
-            At::Rest { .. } => self.instances(world, rules).count(),
+            At::Rest { .. } | At::Snapshots { .. } => self.instances(world, rules).count(),
             At::Instances { .. } => self.volumes(world, rules).count(),
             At::Volumes { .. } => self.snapshots(world, rules).count(),
             _ => 0,
@@ -282,23 +232,39 @@ impl Client {
     pub(super) fn look(&mut self, world: &World, rules: &Rules, mix: u16) {
         let now = world.now;
         match std::mem::replace(&mut self.at, At::Off) {
-            At::Rest { .. } => {
+            At::Rest { .. } if rules.broken == Some(Broken::ParallelSweep) => {
+                self.at = At::Snapshots {
+                    began: now,
+                    snapshots: self.snapshots(world, rules).pick(mix),
+                };
+            }
+            at @ (At::Rest { .. } | At::Snapshots { .. }) => {
+                let (began, early) = match at {
+                    At::Snapshots { began, snapshots } => (began, Some(snapshots)),
+                    _ => (now, None),
+                };
                 let seen = self.instances(world, rules).pick(mix);
                 let ask = |seen: Seen<Instance>| {
                     let contact = self.contact(world, &seen);
                     (seen, contact)
                 };
                 self.at = At::Instances {
-                    began: now,
+                    began,
                     instances: seen.into_iter().map(ask).collect(),
+                    early,
                 };
             }
-            At::Instances { began, instances } => {
+            At::Instances {
+                began,
+                instances,
+                early,
+            } => {
                 self.at = At::Volumes {
                     began,
                     proven: now,
                     instances,
                     volumes: self.volumes(world, rules).pick(mix),
+                    early,
                 };
             }
             At::Volumes {
@@ -306,8 +272,10 @@ impl Client {
                 proven,
                 instances,
                 volumes,
+                early,
             } => {
-                let snapshots = self.snapshots(world, rules).pick(mix);
+                let snapshots = || self.snapshots(world, rules).pick(mix);
+                let snapshots = early.unwrap_or_else(snapshots);
                 let sweep = self.sweep(began, proven, &instances, &volumes, &snapshots);
                 self.decide(sweep, world, rules);
             }

@@ -15,7 +15,7 @@ use super::past::Past;
 pub(super) const CALM: Setup = Setup {
     name: "calm",
     past: Past::New,
-    asleep: None,
+    asleep: &[],
     clients: &[&[Run::Connect]],
     faults: &[],
     budget: Budget {

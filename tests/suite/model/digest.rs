@@ -9,7 +9,8 @@ use xdrive::drive::observed::{Observed, Verdict};
 use xdrive::drive::plan::Step;
 
 use super::check::State;
-use super::client::{At, Client, Seen};
+use super::client::{At, Client};
+use super::lists::Seen;
 use super::steps::{Made, Read, Stage};
 use super::values;
 use super::world::{Due, Instance, Thing, Tick, World};
@@ -77,6 +78,7 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     }
     (&world.hosts, &world.bytes, world.next_id).hash(to);
     (world.acknowledged, world.written, &world.broken).hash(to);
+    (&world.aside, world.kept_aside).hash(to);
 }
 
 fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
@@ -98,9 +100,15 @@ fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
             said => (id, said).hash(to),
         }
     }
-    (&me.refused, &me.rejected, me.attempts.len()).hash(to);
+    (&me.refused, &me.rejected, &me.spared, me.attempts.len()).hash(to);
     for attempt in &me.attempts {
-        (&attempt.volume, &attempt.op, age(attempt.at, now)).hash(to);
+        (
+            &attempt.volume,
+            &attempt.op,
+            attempt.kind,
+            age(attempt.at, now),
+        )
+            .hash(to);
     }
     for (id, (_, at)) in &memory.instances {
         (id, age(*at, now)).hash(to);
@@ -142,19 +150,25 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
         At::Off => return,
         At::Over(end) => return end.hash(to),
         At::Rest { until } => (*until > now).hash(to),
-        At::Instances { began, instances } => {
+        At::Snapshots { began, snapshots } => (ticks(*began, now), snapshots).hash(to),
+        At::Instances {
+            began,
+            instances,
+            early,
+        } => {
             hash_records(instances, now, to);
-            (ticks(*began, now), instances).hash(to);
+            (ticks(*began, now), instances, early).hash(to);
         }
         At::Volumes {
             began,
             proven,
             instances,
             volumes,
+            early,
         } => {
             let began = ticks(*began, now);
             hash_records(instances, now, to);
-            (began, ticks(*proven, now), instances, volumes).hash(to);
+            (began, ticks(*proven, now), instances, volumes, early).hash(to);
         }
         At::Acting {
             seen,

@@ -89,7 +89,16 @@ impl World {
         if !matches!(volume.state, VolumeState::Available | VolumeState::InUse) {
             return Err(No::State);
         }
+        let earlier = self.snapshots.iter().filter_map(|thing| thing.now.as_ref());
+        let earlier =
+            earlier.filter(|made| made.volume == Some(of) && made.generation == generation);
+        let last = earlier.map(|made| made.number).max().unwrap_or_default();
         let snapshot = Snapshot {
+            number: if kind == SnapshotKind::Checkpoint {
+                last + 1
+            } else {
+                0
+            },
             state: SnapshotState::Pending,
             volume: Some(of),
             generation,
@@ -173,6 +182,8 @@ impl World {
 
     pub(super) fn delete_volume(&mut self, id: u8) -> Result<(), No> {
         let Some(volume) = self.volume(id) else {
+            // Whatever it is called by now.
+            self.aside.retain(|(known, _)| *known != id);
             return Ok(());
         };
         let free = matches!(volume.state, VolumeState::Available | VolumeState::Error);

@@ -57,6 +57,8 @@ pub(super) enum Fault {
     Twice,
     /// The host cannot unmount by its deadline: it freezes the drive and switches itself off.
     Freeze,
+    /// Somebody takes a checkpoint, between two other things.
+    Checkpoint,
     /// No host can be reached by a client, for as long as it takes.
     Cut,
 }

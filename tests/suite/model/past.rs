@@ -4,7 +4,7 @@ use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 use super::world::{
-    Attachment, Bytes, Due, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
+    Attachment, Bytes, Data, Due, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
 };
 
 /// What came before.
@@ -20,6 +20,11 @@ pub(super) enum Past {
     Crashed,
     /// Saved, and two never-used volumes of it are left in two zones.
     Spares,
+    /// The first client's instance has the drive. The second one launched its own at the same time,
+    /// holds it, and made a volume there: it was too late, and is about to find that out.
+    Raced,
+    /// Two volumes that were made from one snapshot, each with something of its own.
+    Forked,
     /// Saved this moment, so that no list has to show the newest snapshot; a never-used volume of
     /// the snapshot before is left, and the first client has just launched.
     JustSaved,
@@ -28,6 +33,11 @@ pub(super) enum Past {
 }
 
 impl Past {
+    /// Whether nothing is there but what a drive at rest consists of.
+    pub(super) fn is_tidy(self) -> bool {
+        matches!(self, Self::New | Self::Saved)
+    }
+
     pub(super) fn world(self, lag: Tick) -> World {
         let mut world = World::new(lag);
         match self {
@@ -45,20 +55,37 @@ impl Past {
                 saved(&mut world);
                 let newest = world.snapshots[1].id;
                 for zone in [0, 1] {
-                    let id = world.fresh_id();
-                    let spare = Volume {
-                        zone,
-                        base: 2,
-                        generation: 2,
-                        blank: false,
-                        formatted: false,
-                        snapshot: Some(newest),
-                        ..volume()
-                    };
-                    world.volumes.push(Thing::settled(id, spare));
-                    let bytes = world.bytes(newest);
-                    world.bytes.push((id, bytes));
+                    spare(&mut world, newest, 2, zone);
                 }
+            }
+            Self::Raced => {
+                saved(&mut world);
+                let newest = world.snapshots[1].id;
+                let first = world.fresh_id();
+                survivor(&mut world, 0b111);
+                spare(&mut world, newest, 2, 0);
+                let [.., used, spare] = &mut world.volumes[..] else {
+                    unreachable!("both were just made");
+                };
+                let volume = used.id;
+                if let (Some(used), Some(spare)) = (&mut used.now, &mut spare.now) {
+                    used.state = VolumeState::InUse;
+                    used.attachment = Some(Attachment {
+                        instance: first,
+                        state: AttachmentState::Attached,
+                        dies_with_it: false,
+                    });
+                    (used.session, spare.session) = (1, 5);
+                }
+                runs(&mut world, first, 1, Some(volume));
+                let second = world.fresh_id();
+                runs(&mut world, second, 5, None);
+                world.hosts[1].client = Some(1);
+            }
+            Self::Forked => {
+                saved(&mut world);
+                survivor(&mut world, 0b0111);
+                survivor(&mut world, 0b1011);
             }
             Self::JustSaved => {
                 saved(&mut world);
@@ -67,17 +94,7 @@ impl Past {
                     world.snapshots.push(Thing::new(id, newest, world.now));
                 }
                 let older = world.snapshots[0].id;
-                let id = world.fresh_id();
-                let spare = Volume {
-                    base: 1,
-                    blank: false,
-                    formatted: false,
-                    snapshot: Some(older),
-                    ..volume()
-                };
-                world.volumes.push(Thing::settled(id, spare));
-                let bytes = world.bytes(older);
-                world.bytes.push((id, bytes));
+                spare(&mut world, older, 1, 0);
                 launched(&mut world);
             }
             Self::JustMade => {
@@ -127,6 +144,43 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
     });
 }
 
+/// A volume of that snapshot that nobody ever attached.
+fn spare(world: &mut World, snapshot: u8, generation: u8, zone: u8) {
+    let id = world.fresh_id();
+    let spare = Volume {
+        zone,
+        base: generation,
+        generation,
+        blank: false,
+        formatted: false,
+        snapshot: Some(snapshot),
+        ..volume()
+    };
+    world.volumes.push(Thing::settled(id, spare));
+    let bytes = world.bytes(snapshot);
+    world.bytes.push((id, bytes));
+}
+
+/// A volume of the newest snapshot that was in use when its instance vanished.
+fn survivor(world: &mut World, data: Data) {
+    let id = world.fresh_id();
+    let survivor = Volume {
+        base: 2,
+        generation: 3,
+        blank: false,
+        snapshot: Some(world.snapshots[1].id),
+        ..volume()
+    };
+    world.volumes.push(Thing::settled(id, survivor));
+    *world.bytes_mut(id) = Bytes {
+        formatted: true,
+        dirty: true,
+        data,
+    };
+    world.acknowledged |= data;
+    world.written = 4;
+}
+
 /// The first client's first session has an instance, and logs in next.
 fn launched(world: &mut World) {
     let instance = world.fresh_id();
@@ -140,6 +194,7 @@ fn snapshot(of: u8, generation: u8) -> Snapshot {
         generation,
         kind: SnapshotKind::Clean,
         op: generation,
+        number: 0,
     }
 }
 

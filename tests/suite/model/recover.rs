@@ -62,7 +62,7 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
     }
     match &client.at {
         At::Rest { until } if *until > world.now => world.tick(false),
-        At::Rest { .. } | At::Instances { .. } | At::Volumes { .. } => {
+        At::Rest { .. } | At::Snapshots { .. } | At::Instances { .. } | At::Volumes { .. } => {
             client.look(world, rules, 0);
         }
         At::Acting { stage, .. } => match stage {

@@ -7,7 +7,7 @@
 use xdrive::drive::Mounted;
 use xdrive::drive::observed::{Attempt, SeenInstance};
 use xdrive::drive::plan::{Source, Step};
-use xdrive::ec2::{InstanceState, VolumeId};
+use xdrive::ec2::VolumeId;
 
 use super::broken::Broken;
 use super::calls::Call;
@@ -38,6 +38,8 @@ pub(super) enum Read {
     Locked,
     Instance(Option<Instance>),
     Volume(Option<Volume>, Option<Snapshot>),
+    /// A snapshot that is to go, and those that stand for it.
+    Snapshots(Option<Snapshot>, Vec<(u8, Snapshot)>),
 }
 
 /// What a call answers.
@@ -96,7 +98,8 @@ impl Stage {
                 | Step::Snapshot { .. }
                 | Step::Terminate(_)
                 | Step::DeleteVolume(_)
-                | Step::DeleteSnapshot(_),
+                | Step::DeleteSnapshot(_)
+                | Step::Thin(_),
             ) => Self::Read,
             Some(Step::Detach {
                 instance,
@@ -152,6 +155,15 @@ impl Client {
                 let id = number(quiet.instance().as_str());
                 let versions = versions(&world.instances, Some(id));
                 versions.into_iter().map(Read::Instance).collect()
+            }
+            Some(Step::Thin(superseded)) => {
+                let id = number(superseded.snapshot().as_str());
+                let by = superseded.by().iter().map(|id| number(id.as_str()));
+                let by = by.filter_map(|id| Some((id, world.snapshot(id)?.clone())));
+                let by: Vec<(u8, Snapshot)> = by.collect();
+                let versions = versions(&world.snapshots, Some(id));
+                let read = |victim| Read::Snapshots(victim, by.clone());
+                versions.into_iter().map(read).collect()
             }
             Some(step) => {
                 let (volume, snapshot) = read_first(step);
@@ -239,7 +251,7 @@ impl Client {
         }
     }
 
-    fn set_stage(&mut self, next: Stage) {
+    pub(super) fn set_stage(&mut self, next: Stage) {
         if let At::Acting { stage, .. } = &mut self.at {
             *stage = next;
         }
@@ -400,12 +412,14 @@ impl Client {
             Step::Detach {
                 volume, instance, ..
             } => Call::Detach(number(volume.as_str()), number(instance.as_str())),
-            Step::Terminate(_) | Step::DeleteVolume(_) | Step::DeleteSnapshot(_) => {
+            Step::Terminate(_)
+            | Step::DeleteVolume(_)
+            | Step::DeleteSnapshot(_)
+            | Step::Thin(_) => {
                 return self.destroy(step, read, now, rules);
             }
-            Step::ShowConsole(_) | Step::MarkUuid { .. } | Step::Thin(_) | Step::Fork { .. } => {
-                return Err(Ok(Made::Nothing));
-            }
+            Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),
+            Step::ShowConsole(_) | Step::MarkUuid { .. } => return Err(Ok(Made::Nothing)),
         })
     }
 
@@ -416,79 +430,5 @@ impl Client {
         };
         let held = seen.held_by(id);
         held.map(|volume| number(volume.id.as_str())).collect()
-    }
-
-    /// The last check of a proof, and its call at once.
-    fn destroy(
-        &mut self,
-        step: &Step,
-        read: &Read,
-        now: u16,
-        rules: &Rules,
-    ) -> Result<Call, Result<Made, Failure>> {
-        let At::Acting { seen, .. } = &self.at else {
-            return Err(Err(Failure::Changed));
-        };
-        let now = values::moment(now);
-        let at = rules
-            .broken
-            .map_or(now, |broken| broken.clock_of_proofs(now, seen.proven));
-        let gone = |listed| {
-            Err(if listed {
-                Ok(Made::Unneeded)
-            } else {
-                Err(Failure::Changed)
-            })
-        };
-        match (step, read) {
-            (Step::Terminate(quiet), Read::Instance(read)) => {
-                let id = number(quiet.instance().as_str());
-                let Some(read) = read else {
-                    let known = seen.instance(quiet.instance());
-                    return gone(known.is_some_and(|instance| instance.listed));
-                };
-                let ended = [InstanceState::ShuttingDown, InstanceState::Terminated];
-                if ended.contains(&read.state) {
-                    return Err(Ok(Made::Unneeded));
-                }
-                if !quiet.holds(at, &values::instance(id, read)) {
-                    return Err(Err(Failure::Changed));
-                }
-                Ok(Call::Terminate(id))
-            }
-            (Step::DeleteVolume(spent), Read::Volume(volume, snapshot)) => {
-                let id = number(spent.volume().as_str());
-                let Some(volume) = volume else {
-                    let known = seen.volume(spent.volume());
-                    return gone(known.is_some_and(|volume| volume.listed));
-                };
-                let snapshot = spent.snapshot().zip(snapshot.as_ref());
-                let mut snapshot =
-                    snapshot.map(|(id, read)| values::snapshot(number(id.as_str()), read));
-                if let (Some(broken), Some(snapshot)) = (rules.broken, &mut snapshot) {
-                    broken.distort_read(snapshot);
-                }
-                if !spent.holds(at, &values::volume(id, volume), snapshot.as_ref()) {
-                    return Err(Err(Failure::Changed));
-                }
-                Ok(Call::DeleteVolume(id))
-            }
-            (Step::DeleteSnapshot(failed), Read::Volume(volume, snapshot)) => {
-                let id = number(failed.snapshot().as_str());
-                let Some(snapshot) = snapshot else {
-                    return Err(Ok(Made::Unneeded));
-                };
-                let of = number(failed.volume().as_str());
-                let holds = volume.as_ref().is_some_and(|volume| {
-                    let snapshot = values::snapshot(id, snapshot);
-                    failed.holds(at, &snapshot, &values::volume(of, volume))
-                });
-                if !holds {
-                    return Err(Err(Failure::Changed));
-                }
-                Ok(Call::DeleteSnapshot(id))
-            }
-            _ => Err(Err(Failure::Changed)),
-        }
     }
 }

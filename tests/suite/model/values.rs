@@ -170,7 +170,7 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         kind: record.kind,
         op: op(record.op),
         uuid: None,
-        number: 0,
+        number: record.number.into(),
     };
     let of = match record.volume {
         Some(volume) => volume_id(volume),

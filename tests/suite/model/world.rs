@@ -93,6 +93,8 @@ pub(super) struct Snapshot {
     pub(super) generation: u8,
     pub(super) kind: SnapshotKind,
     pub(super) op: u8,
+    /// Of checkpoints: the how manieth.
+    pub(super) number: u8,
 }
 
 /// What is at the mountpoint of a host.
@@ -143,6 +145,9 @@ pub(super) struct World {
     pub(super) bytes: Vec<(u8, Bytes)>,
     /// What users were told is safe, without what somebody at the console destroyed.
     pub(super) acknowledged: Data,
+    /// What was not chosen, under another drive's name; and what users were told of it.
+    pub(super) aside: Vec<(u8, Bytes)>,
+    pub(super) kept_aside: Data,
     pub(super) written: u8,
     pub(super) broken: BTreeSet<Promise>,
 }
@@ -226,6 +231,8 @@ impl World {
             hosts: Vec::new(),
             bytes: Vec::new(),
             acknowledged: 0,
+            aside: Vec::new(),
+            kept_aside: 0,
             written: 0,
             broken: BTreeSet::new(),
         }

@@ -1,0 +1,97 @@
+//! The last check of what destroys: the proof, against what was just read by id.
+
+use xdrive::drive::plan::Step;
+use xdrive::ec2::InstanceState;
+
+use super::calls::Call;
+use super::client::{At, Client, Rules};
+use super::steps::{Failure, Made, Read};
+use super::values::{self, number};
+
+impl Client {
+    /// The last check of a proof, and its call at once.
+    pub(super) fn destroy(
+        &mut self,
+        step: &Step,
+        read: &Read,
+        now: u16,
+        rules: &Rules,
+    ) -> Result<Call, Result<Made, Failure>> {
+        let At::Acting { seen, .. } = &self.at else {
+            return Err(Err(Failure::Changed));
+        };
+        let now = values::moment(now);
+        let at = rules
+            .broken
+            .map_or(now, |broken| broken.clock_of_proofs(now, seen.proven));
+        let gone = |listed| {
+            Err(if listed {
+                Ok(Made::Unneeded)
+            } else {
+                Err(Failure::Changed)
+            })
+        };
+        match (step, read) {
+            (Step::Terminate(quiet), Read::Instance(read)) => {
+                let id = number(quiet.instance().as_str());
+                let Some(read) = read else {
+                    let known = seen.instance(quiet.instance());
+                    return gone(known.is_some_and(|instance| instance.listed));
+                };
+                let ended = [InstanceState::ShuttingDown, InstanceState::Terminated];
+                if ended.contains(&read.state) {
+                    return Err(Ok(Made::Unneeded));
+                }
+                if !quiet.holds(at, &values::instance(id, read)) {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::Terminate(id))
+            }
+            (Step::DeleteVolume(spent), Read::Volume(volume, snapshot)) => {
+                let id = number(spent.volume().as_str());
+                let Some(volume) = volume else {
+                    let known = seen.volume(spent.volume());
+                    return gone(known.is_some_and(|volume| volume.listed));
+                };
+                let snapshot = spent.snapshot().zip(snapshot.as_ref());
+                let mut snapshot =
+                    snapshot.map(|(id, read)| values::snapshot(number(id.as_str()), read));
+                if let (Some(broken), Some(snapshot)) = (rules.broken, &mut snapshot) {
+                    broken.distort_read(snapshot);
+                }
+                if !spent.holds(at, &values::volume(id, volume), snapshot.as_ref()) {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::DeleteVolume(id))
+            }
+            (Step::DeleteSnapshot(failed), Read::Volume(volume, snapshot)) => {
+                let id = number(failed.snapshot().as_str());
+                let Some(snapshot) = snapshot else {
+                    return Err(Ok(Made::Unneeded));
+                };
+                let of = number(failed.volume().as_str());
+                let holds = volume.as_ref().is_some_and(|volume| {
+                    let snapshot = values::snapshot(id, snapshot);
+                    failed.holds(at, &snapshot, &values::volume(of, volume))
+                });
+                if !holds {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::DeleteSnapshot(id))
+            }
+            (Step::Thin(superseded), Read::Snapshots(victim, by)) => {
+                let id = number(superseded.snapshot().as_str());
+                let Some(victim) = victim else {
+                    return Err(Ok(Made::Unneeded));
+                };
+                let by = by.iter().map(|(id, record)| values::snapshot(*id, record));
+                let by: Vec<_> = by.collect();
+                if !superseded.holds(at, &values::snapshot(id, victim), &by) {
+                    return Err(Err(Failure::Changed));
+                }
+                Ok(Call::DeleteSnapshot(id))
+            }
+            _ => Err(Err(Failure::Changed)),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whether the drive has forked, by its records: a promise that nothing else in here would notice
+//! while the bytes of both lines are still there.
+
+use std::collections::BTreeSet;
+
+use xdrive::drive::tags::SnapshotKind;
+use xdrive::ec2::{InstanceState, SnapshotState};
+
+use super::world::{Snapshot, Volume, World};
+
+impl World {
+    /// Whether there are two lines of generations: two of the highest, or a volume behind it with
+    /// something that is in no snapshot of its own.
+    pub(super) fn is_forked(&self) -> bool {
+        let used = |volume: &Volume| {
+            let is_blank = volume.blank && volume.generation == 1 && !volume.formatted;
+            volume.generation > volume.base && !is_blank
+        };
+        let volumes = || {
+            let there = self.volumes.iter();
+            let there = there.filter_map(|thing| Some((thing.id, thing.now.as_ref()?)));
+            there.filter(|(_, volume)| used(volume))
+        };
+        let snapshots = || {
+            let there = self.snapshots.iter();
+            there.filter_map(|thing| thing.now.as_ref())
+        };
+        let generations = volumes().map(|(_, volume)| volume.generation);
+        let Some(top) = generations
+            .chain(snapshots().map(|made| made.generation))
+            .max()
+        else {
+            return false;
+        };
+        let mut lines = BTreeSet::new();
+        for (id, volume) in volumes() {
+            let saves = |made: &Snapshot| {
+                made.volume == Some(id)
+                    && made.generation == volume.generation
+                    && made.kind != SnapshotKind::Checkpoint
+                    && made.state != SnapshotState::Error
+            };
+            if volume.generation == top || !snapshots().any(saves) {
+                lines.insert(id);
+            }
+        }
+        // A copy is of the line of its original.
+        let of = snapshots().filter(|made| made.generation == top);
+        lines.extend(of.filter_map(|made| made.volume));
+        lines.len() > 1
+    }
+
+    /// Whether one instance at most is live, and one volume at most is there.
+    pub(super) fn is_one(&self) -> bool {
+        let live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
+        let instances = self.instances.iter().filter_map(|thing| thing.now.as_ref());
+        let volumes = self.volumes.iter().filter(|thing| thing.now.is_some());
+        instances.filter(|instance| live(instance.state)).count() <= 1 && volumes.count() <= 1
+    }
+}
