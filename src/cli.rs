@@ -72,7 +72,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Bring the drive up on an instance and open a shell in its container; save it at the end.
-    Connect(Connect),
+    Connect(Box<Connect>),
     /// Show every drive: where it is, its generations and snapshots, and what is billed.
     List(List),
     /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.

@@ -22,7 +22,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         Command::Connect(typed) => {
             let paths = Paths::find(cli.local_dir)?;
-            let request = request(typed, &paths)?;
+            let request = request(*typed, &paths)?;
             request.check(&which.command(&paths))?;
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;

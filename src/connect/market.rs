@@ -137,11 +137,9 @@ fn lacking(outcome: &Outcome) -> Option<Lacking> {
         return None;
     }
     match error {
-        RunError::NoCapacity(NoCapacity {
-            zone, on_demand, ..
-        }) => Some(Lacking {
-            zone: zone.clone(),
-            on_demand: *on_demand,
+        RunError::NoCapacity(lack) => Some(Lacking {
+            zone: lack.zone.clone(),
+            on_demand: lack.on_demand,
         }),
         RunError::Pools(
             Refused::TooDear { .. }

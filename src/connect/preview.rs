@@ -11,7 +11,7 @@ use super::{Request, Session, ending, market, words};
 use crate::cloud::{Cloud, SIZE};
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools::{self, Chosen, Offer};
-use crate::drive::stuck::volume_cents;
+use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Market, SnapshotState, Zone};
@@ -26,8 +26,18 @@ impl Session {
         found: &Found,
         cloud: &Cloud,
     ) -> Result<u8, Failure> {
-        let from = request.from.clone();
-        let next = self.reconciler.peek(&Goal::Ready { from }).await;
+        let goal = Goal::Ready {
+            from: request.from.clone(),
+        };
+        let next = match request.from {
+            // What is chosen between is looked at for as long as lists may lag.
+            Some(_) => self
+                .reconciler
+                .foresee(&goal, None)
+                .await
+                .map(|(next, _)| next),
+            None => self.reconciler.peek(&goal).await,
+        };
         let mut text = String::new();
         let zone = match next.map_err(ending::of_run)? {
             Next::Stuck(stuck) => return self.told(Outcome::Stuck(stuck)).map(|()| 0),
@@ -44,14 +54,22 @@ impl Session {
                     Step::Launch { zone } => Some(zone.clone()),
                     _ => None,
                 });
-                let Some(zone) = launch else {
-                    let _ = writeln!(text, "{} is up: nothing is launched; next:", self.drive);
-                    for step in steps {
-                        let _ = writeln!(text, "  {step}");
+                match launch {
+                    Some(zone) => zone,
+                    None if found.is_live => {
+                        let _ = writeln!(text, "{} is up: nothing is launched; next:", self.drive);
+                        for step in steps {
+                            let _ = writeln!(text, "  {step}");
+                        }
+                        return print(&text);
                     }
-                    return print(&text);
-                };
-                zone
+                    None => {
+                        for step in steps {
+                            let _ = writeln!(text, "first: {step}");
+                        }
+                        zone_of(request.from.as_ref(), found)
+                    }
+                }
             }
             Next::Done(_) => None,
         };
@@ -60,7 +78,8 @@ impl Session {
         let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
             market::refused(error, &format!("{} connect {}", self.command, self.drive))
         })?;
-        text.push_str(&plan(&chosen, zone.as_ref()));
+        let zone = zone.as_ref().or(self.reconciler.placement().zone.as_ref());
+        text.push_str(&plan(&chosen, zone));
         print(&text)
     }
 
@@ -68,8 +87,13 @@ impl Session {
     fn origin(&self, request: &Request, found: &Found, pinned: Option<&Zone>) -> String {
         let drive = &self.drive;
         let wanted = request.options.size.unwrap_or(0);
+        let is_chosen = |head: Head| request.from.as_ref().is_none_or(|from| *from == head);
         if let Some(zone) = pinned {
-            let there = found.volumes.iter().filter(|volume| volume.zone == *zone);
+            let there = found
+                .volumes
+                .iter()
+                .filter(|volume| volume.zone == *zone)
+                .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
             let newest = there
                 .filter_map(|volume| match tags::read_volume(&volume.tags) {
                     Ok(VolumeTags::Drive { generation, .. }) => Some((generation, volume)),
@@ -84,15 +108,20 @@ impl Session {
                 )
             });
         }
-        let completed = found
+        let newest = found
             .snapshots
             .iter()
-            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            .filter(|snapshot| snapshot.state != SnapshotState::Error)
+            .filter(|snapshot| is_chosen(Head::Snapshot(snapshot.id.clone())))
             .filter_map(|snapshot| Some((tags::read_snapshot(&snapshot.tags).ok()?, snapshot)))
             .max_by_key(|(own, _)| (own.generation, own.kind));
-        if let Some((own, snapshot)) = completed {
+        if let Some((own, snapshot)) = newest {
+            let pending = match snapshot.state {
+                SnapshotState::Pending => ", once that is completed",
+                SnapshotState::Completed | SnapshotState::Error => "",
+            };
             return format!(
-                "{drive} is restored from {}, generation {}, {} GiB\n",
+                "{drive} is restored from {}, generation {}, {} GiB{pending}\n",
                 snapshot.id,
                 own.generation,
                 snapshot.size.max(wanted)
@@ -106,6 +135,15 @@ impl Session {
     }
 }
 
+/// The zone of the volume that was chosen, if one was.
+fn zone_of(from: Option<&Head>, found: &Found) -> Option<Zone> {
+    let Some(Head::Volume(id)) = from else {
+        return None;
+    };
+    let chosen = found.volumes.iter().find(|volume| volume.id == *id);
+    chosen.map(|volume| volume.zone.clone())
+}
+
 /// What is tried, in order.
 fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
     let (tried, more) = pools::to_try(&chosen.offers, zone);
@@ -113,10 +151,15 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
         (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
         _ => "launches the first of these that has capacity:\n".to_owned(),
     };
-    let widest = |of: &dyn Fn(&Offer) -> usize| tried.iter().map(|offer| of(offer)).max();
-    let type_width = widest(&|offer| offer.kind.name.len()).unwrap_or(0);
-    for (number, offer) in (1..).zip(&tried) {
-        let _ = writeln!(text, "  {number:>2}. {}", line(offer, zone, type_width));
+    let rows: Vec<[String; 5]> = tried.iter().map(|offer| row(offer, zone)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(width);
+    for (number, [kind, size, market, zone, price]) in (1..).zip(&rows) {
+        let [first, second, third, fourth] = widths;
+        let _ = writeln!(
+            text,
+            "  {number:>2}. {kind:first$}  {size:second$}  {market:third$}  {zone:fourth$}  {price}"
+        );
     }
     if more > 0 {
         let _ = writeln!(text, "  {more} more that are not tried");
@@ -137,7 +180,8 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
     text
 }
 
-fn line(offer: &Offer, pinned: Option<&Zone>, width: usize) -> String {
+/// Type, what it has, market, zone, price.
+fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
     let (kind, pool) = (&offer.kind, &offer.pool);
     let gpus = match kind.gpus {
         0 => String::new(),
@@ -145,20 +189,24 @@ fn line(offer: &Offer, pinned: Option<&Zone>, width: usize) -> String {
         many => format!(", {many} GPUs"),
     };
     let zone = pinned.or(pool.zone.as_ref());
-    let zone = zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str());
     let price = match (pool.market, offer.price) {
         (Market::Spot, Some(price)) => format!("{price} an hour"),
         (Market::Spot, None) => "price not known".to_owned(),
         (Market::OnDemand, _) => "on-demand price: not known to EC2's API".to_owned(),
     };
-    format!(
-        "{:width$}  {}  {} CPUs, {} GiB{gpus}  {:9}  {zone}  {price}",
-        kind.name,
-        kind.arch,
-        kind.cpus,
-        gib(kind.memory),
-        pools::words(pool.market),
-    )
+    [
+        kind.name.clone(),
+        format!(
+            "{}, {} CPUs, {} GiB{gpus}",
+            kind.arch,
+            kind.cpus,
+            gib(kind.memory)
+        ),
+        pools::words(pool.market).to_owned(),
+        zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str())
+            .to_owned(),
+        price,
+    ]
 }
 
 /// MiB as GiB, with a digit after the point where that is needed.

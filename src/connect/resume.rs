@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
-use crate::drive::reconcile::{Failure as RunFailure, NoCapacity, RunError};
+use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
@@ -204,13 +204,10 @@ impl Session {
 fn full_zone(outcome: &Outcome) -> Option<Zone> {
     match outcome {
         Outcome::Failed(RunFailure {
-            error:
-                RunError::NoCapacity(NoCapacity {
-                    zone: Some(zone), ..
-                }),
+            error: RunError::NoCapacity(lack),
             also: Some(also),
             ..
-        }) if matches!(**also, Outcome::Saved { .. }) => Some(zone.clone()),
+        }) if matches!(**also, Outcome::Saved { .. }) => lack.zone.clone(),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
+use crate::drive::pools::Pool;
 use crate::drive::tags::SnapshotKind;
 use crate::report::{self, Report};
 
@@ -12,6 +13,8 @@ pub(crate) struct Teller {
     report: Report,
     steps: HashMap<Step, report::Step>,
     waits: HashMap<Waiting, report::Step>,
+    /// The pool of the instance that was launched last.
+    launched: Option<(String, Pool)>,
 }
 
 impl Teller {
@@ -20,6 +23,7 @@ impl Teller {
             report,
             steps: HashMap::new(),
             waits: HashMap::new(),
+            launched: None,
         }
     }
 
@@ -38,12 +42,18 @@ impl Teller {
                 self.steps.insert(step, running);
             }
             Event::Finished { step, made, .. } => {
-                if let (Some(running), Some(line)) =
+                if let (Some(running), Some(mut line)) =
                     (self.steps.remove(&step), done(&step, made.as_deref()))
                 {
+                    if let (Step::Launch { .. }, Some((id, pool))) = (&step, self.launched.take())
+                        && made == Some(id)
+                    {
+                        line = format!("{line}, {pool}");
+                    }
                     running.done(&line);
                 }
             }
+            Event::Launched { made, pool } => self.launched = Some((made, pool)),
             Event::Failed { step, error } => {
                 self.steps.remove(&step);
                 self.report

@@ -46,6 +46,13 @@ pub enum Event {
         /// AWS's words.
         error: String,
     },
+    /// An instance was launched; told before the step is finished.
+    Launched {
+        /// Its id.
+        made: String,
+        /// Where it came from.
+        pool: Pool,
+    },
     /// Something that was wanted is not among the pools that are tried.
     LeftOut(LeftOut),
     /// A drive of this size is being made empty: there is none of this name.

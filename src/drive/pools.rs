@@ -144,12 +144,16 @@ impl Chosen {
 /// Something that was wanted and is not to be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Spot there costs more than is to be paid.
+    /// Spot costs more than is to be paid in these pools.
     TooDear {
-        /// Where.
-        pool: Pool,
-        /// What it costs.
+        /// How many they are.
+        pools: usize,
+        /// The cheapest of them.
+        pool: Box<Pool>,
+        /// What that costs.
         price: Price,
+        /// The most that is to be paid.
+        max: Price,
     },
     /// The type runs programs of another architecture than the drive's.
     OtherArch {
@@ -172,7 +176,20 @@ pub enum LeftOut {
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooDear { pool, price } => write!(f, "{pool} costs {price} an hour: too much"),
+            Self::TooDear {
+                pools,
+                pool,
+                price,
+                max,
+            } => write!(
+                f,
+                "{pools} {} more than {max} an hour, the least {pool}: {price}",
+                if *pools == 1 {
+                    "pool costs"
+                } else {
+                    "pools cost"
+                }
+            ),
             Self::OtherArch {
                 instance_type,
                 arch,
@@ -281,18 +298,13 @@ pub fn choose(
         prices,
         offers: Vec::new(),
         left_out: Vec::new(),
+        dear: Vec::new(),
     };
     let wanted = choice.wanted(types)?;
     for market in &terms.markets {
         choice.add(&wanted, *market);
     }
-    if choice.offers.is_empty() {
-        return Err(choice.refusal());
-    }
-    Ok(Chosen {
-        offers: choice.offers,
-        left_out: choice.left_out,
-    })
+    choice.finish()
 }
 
 struct Choice<'a> {
@@ -300,6 +312,8 @@ struct Choice<'a> {
     prices: Option<&'a [SpotPrice]>,
     offers: Vec<Offer>,
     left_out: Vec<LeftOut>,
+    /// What spot costs too much for.
+    dear: Vec<(Price, Pool)>,
 }
 
 impl Choice<'_> {
@@ -352,10 +366,13 @@ impl Choice<'_> {
         for (liking, kind) in (0_usize..).zip(wanted) {
             let mut places = self.places(kind, market);
             if places.is_empty() || !kind.is_sold(market) {
-                self.left_out.push(LeftOut::NotSold {
-                    instance_type: kind.name.clone(),
-                    market,
-                });
+                // Of a need's many types nobody has asked for this one.
+                if let Wish::Types(_) = self.terms.wish {
+                    self.left_out.push(LeftOut::NotSold {
+                        instance_type: kind.name.clone(),
+                        market,
+                    });
+                }
                 continue;
             }
             offers.extend(places.drain(..).map(|(zone, price)| {
@@ -392,7 +409,7 @@ impl Choice<'_> {
             };
             match (price, max_price) {
                 (Some(price), Some(max)) if price > max => {
-                    self.left_out.push(LeftOut::TooDear { pool, price });
+                    self.dear.push((price, pool));
                 }
                 _ => self.offers.push(Offer {
                     pool,
@@ -418,23 +435,35 @@ impl Choice<'_> {
         places
     }
 
-    /// Why there is no offer.
-    fn refusal(self) -> Refused {
-        let dear = self.left_out.into_iter().filter_map(|left| match left {
-            LeftOut::TooDear { pool, price } => Some((price, pool)),
-            _ => None,
-        });
-        let cheapest = dear.min_by_key(|(price, _)| *price);
-        match (cheapest, self.terms.max_price) {
-            (Some((price, pool)), Some(max)) => Refused::TooDear {
+    /// What came of it; why there is nothing, if there is not.
+    fn finish(mut self) -> Result<Chosen, Refused> {
+        let pools = self.dear.len();
+        let cheapest = self.dear.into_iter().min_by_key(|(price, _)| *price);
+        let too_dear = cheapest.zip(self.terms.max_price);
+        if self.offers.is_empty() {
+            return Err(match too_dear {
+                Some(((price, pool), max)) => Refused::TooDear {
+                    pool: Box::new(pool),
+                    price,
+                    max,
+                },
+                None => Refused::NotSold {
+                    wish: self.terms.wish.clone(),
+                    market: self.terms.markets.first().copied().unwrap_or(Market::Spot),
+                },
+            });
+        }
+        if let Some(((price, pool), max)) = too_dear {
+            self.left_out.push(LeftOut::TooDear {
+                pools,
                 pool: Box::new(pool),
                 price,
                 max,
-            },
-            _ => Refused::NotSold {
-                wish: self.terms.wish.clone(),
-                market: self.terms.markets.first().copied().unwrap_or(Market::Spot),
-            },
+            });
         }
+        Ok(Chosen {
+            offers: self.offers,
+            left_out: self.left_out,
+        })
     }
 }

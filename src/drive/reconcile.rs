@@ -137,6 +137,8 @@ pub struct NoCapacity {
     pub of: usize,
     /// Whether on-demand ones were among them.
     pub on_demand: bool,
+    /// The subnet that is wanted and its zone, where that is another one than the volume's.
+    pub elsewhere: Option<(SubnetId, Zone)>,
     /// What the last one answered; none if none could be tried.
     pub last: Option<ec2::Error>,
 }
@@ -152,9 +154,10 @@ impl fmt::Display for NoCapacity {
         if self.tried < self.of {
             write!(f, " ({} of {} places tried)", self.tried, self.of)?;
         }
-        match &self.last {
-            Some(last) => write!(f, ": {last}"),
-            None => f.write_str(": nothing that is wanted is sold there"),
+        match (&self.last, &self.elsewhere) {
+            (Some(last), _) => write!(f, ": {last}"),
+            (None, Some((subnet, zone))) => write!(f, ": {subnet} is in {zone}"),
+            (None, None) => f.write_str(": nothing that is wanted is sold there"),
         }
     }
 }
@@ -170,7 +173,7 @@ pub enum RunError {
     Host(HostError),
     /// Every pool that can be used has no capacity.
     #[error(transparent)]
-    NoCapacity(NoCapacity),
+    NoCapacity(Box<NoCapacity>),
     /// Nothing can be launched as it is wanted.
     #[error(transparent)]
     Pools(#[from] Refused),
@@ -261,6 +264,12 @@ impl<H: Hosts> Reconciler<H> {
     /// launch, and only then, so that the choice and the first looks go on side by side.
     pub fn choose_pools(&mut self, choosing: Choosing) {
         self.choosing = Some(choosing);
+    }
+
+    /// Where instances are launched, whatever pool they come from.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.wanted.placement
     }
 
     fn tell(&self, event: Event) {

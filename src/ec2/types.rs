@@ -73,8 +73,11 @@ pub struct InstanceType {
     /// Memory, in MiB.
     #[serde(rename = "memory_mib")]
     pub memory: u32,
-    /// How many GPUs of NVIDIA's it has.
+    /// How many whole GPUs of NVIDIA's it has.
     pub gpus: u32,
+    /// Whether it has a GPU of any kind, also a part of one or another maker's.
+    #[serde(skip)]
+    pub has_gpu: bool,
     /// What its programs are compiled for.
     pub arch: Arch,
     /// Whether it is sold as spot.
@@ -212,6 +215,7 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
             .filter(|gpu| gpu.manufacturer() == Some(NVIDIA))
             .filter_map(|gpu| u32::try_from(gpu.count()?).ok())
             .sum(),
+        has_gpu: answer.gpu_info().is_some(),
         arch,
         spot: is_sold(sdk::UsageClassType::Spot),
         on_demand: is_sold(sdk::UsageClassType::OnDemand),

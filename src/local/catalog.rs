@@ -2,6 +2,8 @@
 //!
 //! On-demand prices are those of us-east-1 (Amazon EC2 On-Demand Pricing); spot prices are made
 //! from them and differ by zone, so that a client that chooses by price has a choice to make.
+//! Types of both architectures are sold, but only those of this computer's can be launched:
+//! `RunInstances` answers the others with `Unsupported`, as EC2 does where a zone has no such type.
 
 /// The account that everything belongs to.
 pub(super) const ACCOUNT: &str = "000000000000";

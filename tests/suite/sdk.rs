@@ -7,6 +7,7 @@ mod groups;
 mod life;
 mod lists;
 mod spot;
+mod types;
 
 use std::time::Duration;
 

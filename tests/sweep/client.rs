@@ -71,7 +71,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         return xdrive::run::run(cli);
     };
     let paths = Paths::find(cli.local_dir)?;
-    let request = xdrive::run::request(typed, &paths)?;
+    let request = xdrive::run::request(*typed, &paths)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

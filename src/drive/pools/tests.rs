@@ -8,6 +8,7 @@ fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType 
         cpus,
         memory: gib * 1024,
         gpus,
+        has_gpu: gpus > 0,
         arch,
         spot: true,
         on_demand: true,
@@ -217,8 +218,32 @@ fn what_is_left_out_is_said() {
         left_out,
         [
             "m7g.large runs arm64 programs, the drive's are others",
-            "t3.medium spot in c costs $0.0150 an hour: too much",
+            "1 pool costs more than $0.0145 an hour, the least t3.medium spot in c: $0.0150",
         ]
+    );
+}
+
+#[test]
+fn what_a_need_passes_over_is_summed_up() {
+    let mut all = types();
+    all.push(InstanceType {
+        spot: false,
+        ..kind("c9.huge", 96, 192, 0, Arch::X86_64)
+    });
+    all.push(InstanceType {
+        has_gpu: true,
+        ..kind("g4ad.xlarge", 4, 16, 0, Arch::X86_64)
+    });
+    let terms = Terms {
+        max_price: Some("0.0130".parse().unwrap()),
+        ..terms("cpus=2")
+    };
+    let chosen = choose(&terms, &all, Some(&prices())).unwrap();
+    assert_eq!(order(&chosen), ["t3.medium b"]);
+    let left_out: Vec<String> = chosen.left_out.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        left_out,
+        ["6 pools cost more than $0.0130 an hour, the least t3.medium spot in a: $0.0140"]
     );
 }
 

@@ -28,7 +28,7 @@ pub struct Need {
     pub cpus: u32,
     /// Memory, in GiB.
     pub memory: u32,
-    /// GPUs of NVIDIA's. A type with GPUs is taken only if they are needed.
+    /// GPUs of NVIDIA's. A type with any GPU is taken only if they are needed.
     pub gpus: u32,
 }
 
@@ -151,7 +151,7 @@ impl Need {
         kind.cpus >= self.cpus
             && u64::from(kind.memory) >= u64::from(self.memory) * 1024
             && kind.gpus >= self.gpus
-            && (self.gpus > 0 || kind.gpus == 0)
+            && (self.gpus > 0 || !kind.has_gpu)
     }
 }
 

@@ -31,9 +31,14 @@ impl<H: Hosts> Reconciler<H> {
         if let (Some(pinned), Some(subnet), Some(there)) = (pinned, subnet, zone)
             && pinned != there
         {
-            return Err(RunError::Invalid(format!(
-                "the drive's volume is in {pinned}, and {subnet} is in {there}"
-            )));
+            return Err(RunError::NoCapacity(Box::new(NoCapacity {
+                zone: Some(pinned.clone()),
+                tried: 0,
+                of: 0,
+                on_demand: true,
+                elsewhere: Some((subnet.clone(), there.clone())),
+                last: None,
+            })));
         }
         let zone = pinned.or(zone.as_ref()).cloned();
         let (pools, cut) = pools::to_try(&self.wanted.pools, zone.as_ref());
@@ -56,16 +61,24 @@ impl<H: Hosts> Reconciler<H> {
                     no_spot |= error.kind == Kind::SpotUnavailable;
                     last = Some(error);
                 }
-                answer => return answer,
+                answer => {
+                    let made = answer?;
+                    self.tell(Event::Launched {
+                        made: made.clone(),
+                        pool,
+                    });
+                    return Ok(made);
+                }
             }
         }
-        Err(RunError::NoCapacity(NoCapacity {
+        Err(RunError::NoCapacity(Box::new(NoCapacity {
             zone: pinned.cloned(),
             tried,
             of,
             on_demand,
+            elsewhere: None,
             last,
-        }))
+        })))
     }
 
     /// Waits for the choice that is under way, if one is.

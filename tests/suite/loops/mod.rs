@@ -4,6 +4,7 @@
 mod checkpoints;
 mod odd;
 mod pair;
+mod record;
 
 use xdrive::drive::Outcome;
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use xdrive::ec2::{Ec2, SnapshotId, VolumeId, VolumeOrder, VolumeState, Zone};
+use xdrive::ec2::{Ec2, SnapshotId, SnapshotState, VolumeId, VolumeOrder, VolumeState, Zone};
 use xdrive::local::Fault;
 use xdrive::local::plane::Sheet;
 
@@ -118,6 +118,9 @@ fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
             .chain(made.tags)
             .collect();
         let snapshot = ec2.create_snapshot(&volume, &tags).await.unwrap().id;
+        while ec2.snapshot(&snapshot).await.unwrap().unwrap().state == SnapshotState::Pending {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         ec2.delete_volume(&volume).await.unwrap();
         snapshot
     })
@@ -153,10 +156,10 @@ fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
         .is(0)
         .prints("demo is new: an empty volume of 8 GiB, about $0.64 a month")
         .prints(&format!(
-            "1. t3.medium  x86_64  2 CPUs, 4 GiB  spot       us-east-1a  {CHEAPEST}"
+            "1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1a  {CHEAPEST}"
         ))
-        .prints("3. t3.medium  x86_64  2 CPUs, 4 GiB  spot       us-east-1c")
-        .prints("4. t3.medium  x86_64  2 CPUs, 4 GiB  on demand  us-east-1a  on-demand price: not")
+        .prints("3. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1c")
+        .prints("4. t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  on-demand price: not")
         .prints("image: resolve:ssm:/aws/service/ecs/")
         .prints("nothing was changed");
     let calls = calls(&ended);
@@ -241,7 +244,7 @@ fn a_waiting_volume_pins_its_zone() {
         .prints(&format!(
             "demo is {volume}, generation 1, 8 GiB, waiting in us-east-1c"
         ))
-        .prints("1. t3.medium  x86_64  2 CPUs, 4 GiB  spot       us-east-1c  $0.01");
+        .prints("1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  us-east-1c  $0.01");
     plant(&site, Fault::no_capacity("t3.medium", 99));
     let ended = connect(&site, &[]);
     ended
@@ -310,7 +313,11 @@ fn a_drive_is_not_launched_on_another_architecture() {
     ended.is(0).prints("t3.large");
     assert!(!ended.stdout.contains("arm64"), "{}", ended.stdout);
     // Begun anew it may be another one.
-    dry_run(&site, &["--type", "m7g.large", "--from", "empty"]).is(0);
+    dry_run(&site, &["--type", "m7g.large", "--from", "empty"])
+        .is(0)
+        .prints("first: keep snap-")
+        .prints("demo is new: an empty volume")
+        .prints("1. m7g.large");
 }
 
 #[test]
@@ -324,7 +331,9 @@ fn no_more_is_paid_than_was_said() {
     dry_run(&site, &["--max-price", "0.013"])
         .is(0)
         .prints("1. t3.medium")
-        .prints("left out: t3.medium spot in us-east-1c costs");
+        .prints(
+            "left out: 2 pools cost more than $0.0130 an hour, the least t3.medium spot in us-",
+        );
 }
 
 #[test]
@@ -448,4 +457,28 @@ fn prices_are_shown_by_type_and_zone() {
     site.run(&["prices", "t3.medum"])
         .is(2)
         .says("there are t3.2xlarge");
+}
+
+#[test]
+fn at_a_terminal_on_demand_is_launched_only_after_a_yes() {
+    let site = paper();
+    let image = site.image();
+    for (answer, said) in [("n\r", "no capacity: "), ("y\r", "VcpuLimitExceeded")] {
+        // Three zones of spot, then on demand.
+        plant(&site, Fault::no_capacity("t3.medium", 3));
+        let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+        pty.see("launch on demand instead? [y/N]");
+        if answer == "y\r" {
+            plant(&site, vcpu_limit());
+        }
+        pty.type_in(answer);
+        assert_eq!(
+            pty.wait_within(super::site::SESSION),
+            75,
+            "{}",
+            pty.contents()
+        );
+        assert!(pty.contents().contains(said), "{}", pty.contents());
+    }
+    assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }

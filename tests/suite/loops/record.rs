@@ -1,0 +1,26 @@
+//! What a session writes down of what it launched.
+
+use xdrive::drive::pools::image_of;
+use xdrive::ec2::Arch;
+
+use super::{Past, is_saved, world};
+use crate::paper::{Ask, FRESH, Trouble, drive};
+
+#[tokio::test(start_paused = true)]
+async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_architecture_on_the_drive()
+ {
+    for past in [Past::New, Past::Saved, Past::Crashed] {
+        let world = world(past, FRESH).await;
+        let told = world.run(Ask::Session(2), Trouble::default()).await;
+        assert!(is_saved(&told), "{told:#?}");
+        let name = drive();
+        let instances = world.truth.instances(name.as_str()).await.unwrap();
+        let instance = instances.iter().max_by_key(|it| it.launched).unwrap();
+        assert_eq!(instance.tags["xdrive:ami"], image_of(Arch::X86_64, 0));
+        let snapshots = world.truth.snapshots(name.as_str()).await.unwrap();
+        let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
+        assert_eq!(newest.tags["xdrive:ami"], instance.image, "{past:?}");
+        assert!(instance.image.starts_with("ami-"), "{instance:?}");
+        assert_eq!(newest.tags["xdrive:arch"], instance.arch.unwrap().as_str());
+    }
+}
