@@ -13,7 +13,7 @@
 mod check;
 mod container;
 mod cost;
-mod door;
+pub(crate) mod door;
 mod ending;
 mod hosts;
 mod inside;

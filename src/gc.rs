@@ -4,7 +4,10 @@
 //! that every session ends with, so nothing here decides what may be destroyed. What somebody uses
 //! is left alone: a host with a client, or one whose lease lasts. What cannot be finished or must
 //! not be guessed at (forks, things that cannot be read, root disks without an instance) is listed
-//! with what it costs.
+//! with what it costs. Then it is the turn of the owner's security groups that no instance uses (see
+//! [`groups`]).
+
+mod groups;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,6 +25,8 @@ use crate::host::UserKey;
 use crate::list::{self, Entry};
 use crate::report::{self, Report};
 
+use groups::GroupAccount;
+
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
@@ -35,6 +40,13 @@ pub struct Order {
     pub json: bool,
     /// How hosts are reached.
     pub reach: Reach,
+}
+
+/// What became of everything.
+#[derive(Debug, Serialize)]
+struct Accounts {
+    drives: Vec<Account>,
+    groups: Vec<GroupAccount>,
 }
 
 /// What became of one drive, and what is left of it.
@@ -98,7 +110,21 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
             account.left = Some(entry);
         }
     }
-    print(&accounts, order)?;
+    let mut groups = Vec::new();
+    // A group is of no drive: whoever asks for one drive leaves it.
+    if order.drive.is_none() && worst != Some(Exit::Interrupted) {
+        groups = groups::tidy(&cloud.ec2, &owner, order.dry_run).await?;
+    }
+    for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
+        let failure = Failure::from(failure);
+        report.say(&failure.to_string());
+        worst = worse(worst, failure.exit);
+    }
+    let all = Accounts {
+        drives: accounts,
+        groups,
+    };
+    print(&all, order)?;
     Ok(worst.map_or(0, Exit::code))
 }
 
@@ -155,14 +181,18 @@ fn notes(entry: &Entry) -> Vec<String> {
     notes
 }
 
-fn print(accounts: &[Account], order: &Order) -> Result<(), Failure> {
+fn print(all: &Accounts, order: &Order) -> Result<(), Failure> {
     let text = if order.json {
-        serde_json::to_string_pretty(accounts).map_err(anyhow::Error::from)? + "\n"
-    } else if accounts.is_empty() {
-        "nothing is left of any drive of yours\n".to_owned()
+        serde_json::to_string_pretty(all).map_err(anyhow::Error::from)? + "\n"
     } else {
         let would = if order.dry_run { "would " } else { "" };
-        accounts.iter().map(|account| account.text(would)).collect()
+        let mut text = if all.drives.is_empty() {
+            "nothing is left of any drive of yours\n".to_owned()
+        } else {
+            all.drives.iter().map(|it| it.text(would)).collect()
+        };
+        text.extend(all.groups.iter().map(|group| group.text(would)));
+        text
     };
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the list: {error}")))
 }

@@ -12,10 +12,10 @@ use std::time::{Duration, SystemTime};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_sdk_ec2::config::Intercept;
 use aws_sdk_ec2::config::interceptors::FinalizerInterceptorContextRef;
 use aws_sdk_ec2::config::retry::{RetryConfig, RetryPartition};
 use aws_sdk_ec2::config::timeout::TimeoutConfig;
+use aws_sdk_ec2::config::{Intercept, StalledStreamProtectionConfig};
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_async::time::TimeSource;
@@ -98,6 +98,8 @@ impl Ec2 {
             .sleep_impl(TokioSleep::new())
             .time_source(SigningTime(local.clock().clone()))
             .http_client(http)
+            // A launch may keep a busy computer so long that it would pass for a dead line.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT)

@@ -31,7 +31,7 @@ const HANGUP: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// How long the last words of a command that has ended are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A command with `%h`, `%p`, `%i` and `%%` in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,13 +208,13 @@ impl Process {
 
     /// Why the command did not come through: how it ended, if it has, and what it said.
     pub(super) async fn failure(&self, why: &str) -> String {
+        // Its end is seen a moment after that of its output, and what it said may still be in the
+        // pipe. (Something that it started may hold that open.)
         let over = async {
-            while !lock(&self.said).is_over {
+            while !lock(&self.said).is_over || self.how_it_ended().is_none() {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        // Its end is seen a moment after that of its output, and what it said may still be in the
-        // pipe. (Something that it started may hold that open.)
         let _ = tokio::time::timeout(LAST_WORDS, over).await;
         let mut text = match self.how_it_ended() {
             Some(how) => format!("the proxy command ended with {how}"),

@@ -53,9 +53,9 @@ fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
     assert_eq!(site.kinds("demo"), ["snapshot", "snapshot"]);
     let said = site.run(&["gc", "--snapshots", "1", "--json"]);
     let told: Value = serde_json::from_str(&said.is(0).stdout).unwrap();
-    assert_eq!(told[0]["result"], "saved", "{told}");
-    assert_eq!(told[0]["left"]["generation"], 2, "{told}");
-    let step = told[0]["steps"][0].as_str().unwrap();
+    assert_eq!(told["drives"][0]["result"], "saved", "{told}");
+    assert_eq!(told["drives"][0]["left"]["generation"], 2, "{told}");
+    let step = told["drives"][0]["steps"][0].as_str().unwrap();
     assert!(step.starts_with("deleted old snap-"), "{told}");
     site.is_saved("demo", 1);
 }

@@ -1,5 +1,6 @@
 //! Whole sessions: the program as its user runs it, on the EC2 in a folder with all its parts.
 
+mod doors;
 mod endings;
 mod gc;
 mod killed;

@@ -9,6 +9,7 @@ mod command;
 mod forward;
 mod link;
 mod piped;
+mod proxy;
 mod reattach;
 mod sshd;
 mod terminal;

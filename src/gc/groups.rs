@@ -1,0 +1,231 @@
+//! Security groups that no instance uses any more: the doors of laptops are shut, and what is left
+//! without any goes.
+//!
+//! Only this owner's groups, and in them only rules that some xdrive made. What other hands have
+//! put there keeps its group.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::connect::door;
+use crate::ec2::{Ec2, Error, Group, Kind};
+
+/// What became of one group.
+#[derive(Debug, Serialize)]
+pub(super) struct GroupAccount {
+    group: String,
+    name: String,
+    vpc: String,
+    result: String,
+    /// What was cleared away, or would be.
+    steps: Vec<String>,
+    #[serde(skip)]
+    pub(super) failure: Option<Error>,
+}
+
+/// Clears away `owner`'s groups that no instance uses; with `rehearse` it is only said. Those in
+/// use are not spoken of.
+pub(super) async fn tidy(
+    ec2: &Ec2,
+    owner: &str,
+    rehearse: bool,
+) -> Result<Vec<GroupAccount>, Error> {
+    let mut accounts = Vec::new();
+    for group in ec2.groups_of(owner).await? {
+        if !ec2.is_group_used(&group.id).await? {
+            accounts.push(account(ec2, &group, rehearse).await);
+        }
+    }
+    Ok(accounts)
+}
+
+async fn account(ec2: &Ec2, group: &Group, rehearse: bool) -> GroupAccount {
+    let mut steps = Vec::new();
+    let done = clear(ec2, group, rehearse, &mut steps).await;
+    let (result, failure) = match done {
+        Ok(result) => (result.to_owned(), None),
+        // A network interface of something else, or another group's rule, holds on to it.
+        Err(error) if error.kind == Kind::State => (format!("left alone: {error}"), None),
+        Err(error) => ("not finished".to_owned(), Some(error)),
+    };
+    GroupAccount {
+        group: group.id.to_string(),
+        name: group.name.clone(),
+        vpc: group.vpc.to_string(),
+        result,
+        steps,
+        failure,
+    }
+}
+
+async fn clear(
+    ec2: &Ec2,
+    group: &Group,
+    rehearse: bool,
+    steps: &mut Vec<String>,
+) -> Result<&'static str, Error> {
+    let is_own = |rule: &&crate::ec2::Rule| door::laptop(&rule.description).is_some();
+    let has_others = group.has_other_rules || !group.rules.iter().all(|rule| is_own(&rule));
+    for rule in group.rules.iter().filter(is_own) {
+        if rehearse {
+            steps.push(format!("let {} in no longer", rule.from));
+        } else {
+            ec2.shut_out(&group.id, rule.from).await?;
+            steps.push(format!(
+                "let {} in no longer ({})",
+                rule.from, rule.description
+            ));
+        }
+    }
+    if has_others {
+        return Ok("unused, and kept: it has rules that xdrive did not make");
+    }
+    if rehearse {
+        steps.push(format!("delete {}", group.id));
+        return Ok("unused");
+    }
+    ec2.delete_group(&group.id).await?;
+    steps.push(format!("deleted {}", group.id));
+    Ok("gone")
+}
+
+impl GroupAccount {
+    /// In words; `would` is what steps begin with.
+    pub(super) fn text(&self, would: &str) -> String {
+        let mut text = format!("{} ({}): {}\n", self.name, self.vpc, self.result);
+        for step in &self.steps {
+            let _ = writeln!(text, "  {would}{step}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::drive::tags;
+    use crate::ec2::{GroupId, LaunchOrder, Market, Rule, Tags};
+    use crate::local::plane::Plane;
+    use crate::local::{Fault, Local, OpenOptions};
+
+    const ADA: &str = "arn:aws:iam::000000000000:user/ada";
+    const OWN: &str = "xdrive SHA256:AbCdEfGhIjKlMnOp 2026-11-21T12:00:00Z";
+
+    fn paper() -> (TempDir, Local, Ec2) {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::tokio("2026-11-21T12:00:00Z".parse().unwrap());
+        let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, clock)).unwrap();
+        let ec2 = Ec2::local(&local);
+        (dir, local, ec2)
+    }
+
+    async fn group(ec2: &Ec2, owner: &str, name: &str, rules: &[(&str, &str)]) -> GroupId {
+        let vpc = ec2.default_vpc().await.unwrap().unwrap();
+        let tags = tags::group(owner);
+        let made = ec2.create_group(name, "doors", &vpc, &tags).await;
+        let id = made.unwrap().unwrap();
+        for (from, description) in rules {
+            let rule = Rule {
+                from: from.parse().unwrap(),
+                description: (*description).to_owned(),
+            };
+            ec2.let_in(&id, &rule).await.unwrap();
+        }
+        id
+    }
+
+    async fn names(ec2: &Ec2, owner: &str) -> Vec<String> {
+        let groups = ec2.groups_of(owner).await.unwrap();
+        let names = groups
+            .into_iter()
+            .map(|group| (group.name, group.rules.len()));
+        let mut names: Vec<_> = names
+            .map(|(name, rules)| format!("{name} {rules}"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unused_groups_of_this_owner_go_and_no_others() {
+        let (_dir, _local, ec2) = paper();
+        let rules = [("203.0.113.7/32", OWN), ("2001:db8::7/128", OWN)];
+        let idle = group(&ec2, ADA, "idle", &rules).await;
+        let busy = group(&ec2, ADA, "busy", &rules).await;
+        let office = [("203.0.113.7/32", OWN), ("192.0.2.0/24", "office")];
+        group(&ec2, ADA, "mixed", &office).await;
+        group(&ec2, "arn:aws:iam::000000000000:user/bob", "bob", &rules).await;
+        let tags: Tags = [("Name".to_owned(), "of no drive".to_owned())].into();
+        let order = LaunchOrder {
+            client_token: "one".to_owned(),
+            image: crate::cloud::MACHINE.to_owned(),
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            subnet: None,
+            groups: vec![busy.clone()],
+            instance_profile: None,
+            market: Market::OnDemand,
+            user_data: Vec::new(),
+            tags: tags.clone(),
+            root_tags: tags,
+        };
+        ec2.launch(&order).await.unwrap();
+
+        let all = names(&ec2, ADA).await;
+        assert_eq!(all, ["busy 2", "idle 2", "mixed 2"]);
+        let foreseen = tidy(&ec2, ADA, true).await.unwrap();
+        assert_eq!(names(&ec2, ADA).await, all);
+        let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
+        assert!(
+            text.contains("would let 203.0.113.7/32 in no longer\n"),
+            "{text}"
+        );
+        assert!(text.contains(&format!("would delete {idle}\n")), "{text}");
+        assert!(!text.contains("busy"), "{text}");
+
+        let done = tidy(&ec2, ADA, false).await.unwrap();
+        assert_eq!(names(&ec2, ADA).await, ["busy 2", "mixed 1"]);
+        let text: String = done.iter().map(|it| it.text("")).collect();
+        assert!(text.contains(&format!("  deleted {idle}\n")), "{text}");
+        assert!(text.contains("unused, and kept"), "{text}");
+        assert_eq!(
+            names(&ec2, "arn:aws:iam::000000000000:user/bob").await,
+            ["bob 2"]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_group_that_something_else_holds_on_to_is_shut_and_left() {
+        let (_dir, local, ec2) = paper();
+        group(&ec2, ADA, "held", &[("203.0.113.7/32", OWN)]).await;
+        let words = "resource sg-1 has a dependent object";
+        let held = Fault::new("DeleteSecurityGroup", 400, "DependencyViolation", words);
+        local.plant(held).unwrap();
+        let done = tidy(&ec2, ADA, false).await.unwrap();
+        assert!(done[0].failure.is_none());
+        assert!(done[0].result.contains("left alone: "), "{:?}", done[0]);
+        assert!(done[0].result.contains(words), "{:?}", done[0]);
+        assert_eq!(names(&ec2, ADA).await, ["held 0"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_not_be_done_is_a_failure_that_is_told() {
+        let (_dir, local, ec2) = paper();
+        group(&ec2, ADA, "idle", &[("203.0.113.7/32", OWN)]).await;
+        let denied = Fault::new(
+            "RevokeSecurityGroupIngress",
+            403,
+            "UnauthorizedOperation",
+            "no",
+        );
+        local.plant(denied).unwrap();
+        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let failure = done[0].failure.as_ref().unwrap();
+        assert_eq!(failure.kind, Kind::Denied);
+        assert_eq!(names(&ec2, ADA).await, ["idle 1"]);
+    }
+}

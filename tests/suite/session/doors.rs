@@ -1,0 +1,174 @@
+//! Who is let in to the hosts of a session, and the ways there that need nobody to be.
+
+use std::fs;
+
+use rustix::process::Signal;
+use xdrive::ec2::{Ec2, Group};
+
+use super::site::{Ended, Site};
+
+/// A way to a host by programs that every system has.
+const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
+
+impl Site {
+    /// The security groups of the caller.
+    fn groups(&self) -> Vec<Group> {
+        let local = self.local();
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let ec2 = Ec2::local(&local);
+            let owner = ec2.owner().await.unwrap();
+            ec2.groups_of(&owner).await.unwrap()
+        })
+    }
+
+    /// Who may log in, of all groups.
+    fn let_in(&self) -> Vec<String> {
+        let rules = self.groups().into_iter().flat_map(|group| group.rules);
+        rules.map(|rule| rule.from.to_string()).collect()
+    }
+
+    fn session_with(&self, flags: &[&str]) -> Ended {
+        let image = self.image();
+        let words = [&["connect", "demo", "--image", &image], flags].concat();
+        self.run(&[&words[..], &["--", "true"]].concat())
+    }
+}
+
+/// The command lines of all processes that have `mark` in them.
+fn processes(mark: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .map(|words| String::from_utf8_lossy(&words).into_owned())
+        .filter(|words| words.contains(mark))
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
+    let site = Site::new();
+    site.session_with(&[]).is(0);
+    // As this computer's routes have it.
+    assert_eq!(site.let_in(), ["10.99.0.1/32"]);
+    let other = site.other_laptop();
+    let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--cidr", "0.0.0.0/0"]);
+    ended
+        .is(0)
+        .says("warning: 0.0.0.0/0 lets everybody knock")
+        .says("lets 198.51.100.0/24, 0.0.0.0/0 in");
+    assert_eq!(
+        site.let_in(),
+        ["10.99.0.1/32", "198.51.100.0/24", "0.0.0.0/0"]
+    );
+    // It does not want that any more; the first one's is not its to take.
+    other.session_with(&["--cidr", "198.51.100.0/24"]).is(0);
+    assert_eq!(site.let_in(), ["10.99.0.1/32", "198.51.100.0/24"]);
+
+    let group = site.groups().remove(0);
+    let said = site.run(&["gc", "--dry-run"]);
+    said.is(0)
+        .prints("would let 198.51.100.0/24 in no longer")
+        .prints(&format!("would delete {}", group.id));
+    assert_eq!(site.groups(), [group.clone()]);
+    // A group is of no drive.
+    site.run(&["gc", "demo"]).is(0);
+    assert_eq!(site.groups(), [group.clone()]);
+    site.run(&["gc"])
+        .is(0)
+        .prints(&format!("deleted {}", group.id));
+    assert_eq!(site.groups(), []);
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
+    let site = Site::new();
+    let mark = format!("true {};", site.path("way").display());
+    let way = format!("{mark} {THROUGH}");
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    let wrong = "proxy_command = 'echo no such plugin >&2; exit 7'\n";
+    fs::write(folder.join("config.toml"), wrong).unwrap();
+    site.session_with(&["--proxy-command", &way]).is(0);
+    assert_eq!(processes(&mark), [""; 0]);
+    assert_eq!(site.groups(), []);
+    site.is_saved("demo", 1);
+
+    // Without the flag it is the configuration's.
+    let image = site.image();
+    let words = ["connect", "demo", "--image", &image, "--", "true"];
+    let mut session = site.start(&words);
+    session.says("yet: the proxy command ended with exit status 7: no such plugin");
+    session.signal(Signal::INT);
+    session.end().is(130);
+    site.is_saved("demo", 1);
+}
+
+#[test]
+fn without_a_default_vpc_nothing_is_launched_and_a_subnet_is_asked_for() {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    let settings = "plane = \"paper\"\ndefault-vpc = false\n";
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    site.session_with(&[])
+        .is(69)
+        .says("error: there is no default VPC in us-east-1\n\nhint: --subnet names");
+    let listed = site.run(&["list"]);
+    assert_eq!(listed.is(0).stdout, "no drives\n");
+}
+
+#[test]
+fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+    let refused = |flags: &[&str], why: &str| {
+        site.session_with(flags).is(2).says(why);
+    };
+    refused(&["--subnet", "default"], "is not a subnet id");
+    refused(
+        &["--subnet", "subnet-0000000000000dead"],
+        "there is no subnet-0000000000000dead in us-east-1",
+    );
+    refused(
+        &["--instance-profile", "a b"],
+        "neither an instance profile's name",
+    );
+    refused(
+        &["--cidr", "home"],
+        "\"home\" is not an address such as 203.0.113.7",
+    );
+    refused(&["--proxy-command", "nc %r"], "%r stands for nothing");
+    refused(&["--proxy-command", ""], "the command is empty");
+    let profile = site.session_with(&["--instance-profile", "lab"]);
+    profile
+        .is(1)
+        .says("Value (lab) for parameter iamInstanceProfile.name is invalid");
+
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    for (text, why) in [
+        ("subnet = 'default'", "is not a subnet id"),
+        (
+            "instance_profile = 'a b'",
+            "neither an instance profile's name",
+        ),
+        ("cidr = 'home'", "cidr"),
+        ("cidr = ['192.0.2.1', '192.0.2.1/99']", "cidr"),
+        ("proxy_command = 'nc %r'", "%r stands for nothing"),
+        (
+            "address_service = 'http://example.com'",
+            "does not begin with https://",
+        ),
+    ] {
+        fs::write(folder.join("config.toml"), text).unwrap();
+        site.session_with(&[]).is(78).says(why);
+        site.run(&["stop", "demo"]).is(78).says(why);
+    }
+    let fine = "cidr = ['192.0.2.1', '2001:db8::/64']\nsubnet = 'subnet-00000000000000001'\n";
+    fs::write(folder.join("config.toml"), fine).unwrap();
+    site.run(&["stop", "demo"]).is(69);
+}
