@@ -113,6 +113,8 @@ mod tests {
     use crate::local::{Fault, Local, OpenOptions};
 
     const ADA: &str = "arn:aws:iam::000000000000:user/ada";
+    const MACHINE: &str =
+        "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
     const OWN: &str = "xdrive SHA256:AbCdEfGhIjKlMnOp 2026-11-21T12:00:00Z";
 
     fn paper() -> (TempDir, Local, Ec2) {
@@ -162,13 +164,14 @@ mod tests {
         let tags: Tags = [("Name".to_owned(), "of no drive".to_owned())].into();
         let order = LaunchOrder {
             client_token: "one".to_owned(),
-            image: crate::cloud::MACHINE.to_owned(),
+            image: MACHINE.to_owned(),
             instance_type: "t3.medium".to_owned(),
             zone: None,
             subnet: None,
             groups: vec![busy.clone()],
             instance_profile: None,
             market: Market::OnDemand,
+            max_price: None,
             user_data: Vec::new(),
             tags: tags.clone(),
             root_tags: tags,

@@ -6,7 +6,6 @@
 //! with it: hung up first, killed a moment later. What it says on standard error is kept, for whoever
 //! has to be told why it did not come through.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
@@ -110,8 +109,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts the command.
-    pub(super) fn start(&self, to: SocketAddr) -> io::Result<(Through, Arc<Process>)> {
+    /// Starts the command. It runs until its process is dropped.
+    pub(super) fn start(&self, to: SocketAddr) -> io::Result<(Through, Process)> {
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(self.command.of(to, &self.instance))
@@ -125,17 +124,16 @@ impl Proxy {
         let output = child.stdout.take().ok_or_else(taken)?;
         let errors = child.stderr.take().ok_or_else(taken)?;
         let group = Pid::from_child(&child);
-        let process = Arc::new(Process {
+        let process = Process {
             group,
-            child: Mutex::new(Some(child)),
+            child,
             said: Arc::default(),
-        });
+        };
         let errors = ChildStderr::from_std(errors)?;
         tokio::spawn(listen(errors, Arc::clone(&process.said)));
         let through = Through {
             input: ChildStdin::from_std(input)?,
             output: ChildStdout::from_std(output)?,
-            _process: Leash(Arc::clone(&process)),
         };
         Ok((through, process))
     }
@@ -168,33 +166,17 @@ async fn listen(mut errors: ChildStderr, said: Arc<Mutex<Said>>) {
     }
 }
 
-/// A command that runs, or has ended.
+/// A command that runs, or has ended. Dropped, it ends, and with it all that it started; that
+/// blocks for a tenth of a second if it does not end when it is hung up.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Pid,
-    /// Until it is reaped: as long, nobody else's group can have its number.
-    child: Mutex<Option<Child>>,
+    /// Not reaped before the end: as long, nobody else's group can have its number.
+    child: Child,
     said: Arc<Mutex<Said>>,
 }
 
 impl Process {
-    /// Ends the command and all that it started. Blocks for a tenth of a second if it does not end
-    /// when it is hung up.
-    pub(super) fn end(&self) {
-        let Some(mut child) = lock(&self.child).take() else {
-            return;
-        };
-        // It may have ended by itself: no error is of interest, only that nobody is left.
-        let _ = kill_process_group(self.group, Signal::HUP);
-        let mut looks = HANGUP.as_millis() / LOOK.as_millis();
-        while looks > 0 && self.how_it_ended().is_none() {
-            std::thread::sleep(LOOK);
-            looks -= 1;
-        }
-        let _ = kill_process_group(self.group, Signal::KILL);
-        let _ = child.wait();
-    }
-
     /// How the command ended, if it has, in words. It is not reaped by that.
     fn how_it_ended(&self) -> Option<String> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -229,21 +211,25 @@ impl Process {
     }
 }
 
-/// Ends its process when it is dropped.
-#[derive(Debug)]
-pub(super) struct Leash(pub(super) Arc<Process>);
-
-impl Drop for Leash {
+impl Drop for Process {
     fn drop(&mut self) {
-        self.0.end();
+        // It may have ended by itself: no error is of interest, only that nobody is left.
+        let _ = kill_process_group(self.group, Signal::HUP);
+        let mut looks = HANGUP.as_millis() / LOOK.as_millis();
+        while looks > 0 && self.how_it_ended().is_none() {
+            std::thread::sleep(LOOK);
+            looks -= 1;
+        }
+        let _ = kill_process_group(self.group, Signal::KILL);
+        let _ = self.child.wait();
     }
 }
 
-/// A command's output and input, as a connection. The command ends with it.
+/// A command's output and input, as a connection.
+#[derive(Debug)]
 pub(super) struct Through {
     input: ChildStdin,
     output: ChildStdout,
-    _process: Leash,
 }
 
 impl AsyncRead for Through {
@@ -271,12 +257,6 @@ impl AsyncWrite for Through {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.input).poll_shutdown(context)
-    }
-}
-
-impl fmt::Debug for Through {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Through")
     }
 }
 

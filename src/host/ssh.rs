@@ -8,7 +8,7 @@
 //! here drains.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
 use super::line::{Gate, Gated};
 use super::peer::{End, Peer, config, handshake_error};
-use super::proxy::{Leash, Proxy};
+use super::proxy::{Process, Proxy};
 
 /// A SYN to a host that is still booting is dropped without a word; whoever waits asks again.
 const REACH: Duration = Duration::from_secs(4);
@@ -91,8 +91,8 @@ struct Connection {
     target: Target,
     key: Arc<PrivateKey>,
     end: End,
-    /// The command that it goes through ends with it.
-    _proxy: Option<Leash>,
+    /// The command that it goes through, if it does, which ends with it.
+    proxy: OnceLock<Process>,
 }
 
 impl std::fmt::Debug for Ssh {
@@ -136,17 +136,20 @@ impl Ssh {
         let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
-            // However this ends, also by nobody waiting any more.
-            let leash = Leash(Arc::clone(&process));
             let stream = Gated::new(through, gate);
-            let login = Self::login(target, key, config, stream, host_key, Some(leash));
+            let login = Self::login(target, key, config, stream, host_key);
             let answer = tokio::time::timeout(LOGIN, login).await;
-            let why = match answer.unwrap_or_else(|late| Err(timed_out(late))) {
-                Err(SshError::Unreachable(_, why)) => why,
-                answer => return answer,
+            return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
+                Ok(ssh) => {
+                    ssh.connection.proxy.get_or_init(|| process);
+                    Ok(ssh)
+                }
+                Err(SshError::Unreachable(_, why)) => {
+                    let why = process.failure(&why.to_string()).await;
+                    Err(unreachable(std::io::Error::other(why)))
+                }
+                Err(error) => Err(error),
             };
-            let why = process.failure(&why.to_string()).await;
-            return Err(unreachable(std::io::Error::other(why)));
         }
         let stream = tokio::time::timeout(REACH, TcpStream::connect(address))
             .await
@@ -159,7 +162,7 @@ impl Ssh {
                 .map_err(|error| unreachable(error.into()))?;
         }
         let stream = Gated::new(stream, gate);
-        let login = Self::login(target, key, config, stream, host_key, None);
+        let login = Self::login(target, key, config, stream, host_key);
         tokio::time::timeout(LOGIN, login)
             .await
             .map_err(timed_out)?
@@ -171,7 +174,6 @@ impl Ssh {
         config: Arc<client::Config>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         host_key: PublicKey,
-        proxy: Option<Leash>,
     ) -> Result<Self, SshError> {
         let address = target.address;
         let (peer, end) = Peer::new(host_key);
@@ -198,7 +200,7 @@ impl Ssh {
                     target: target.clone(),
                     key,
                     end,
-                    _proxy: proxy,
+                    proxy: OnceLock::new(),
                 }),
             }),
             // A connection that ends during authentication looks like a refusal of every method.

@@ -101,7 +101,7 @@ fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
     let image = site.image();
     let words = ["connect", "demo", "--image", &image, "--", "true"];
     let mut session = site.start(&words);
-    session.says("yet: the proxy command ended with exit status 7: no such plugin");
+    session.says("the proxy command ended with exit status 7: no such plugin");
     session.signal(Signal::INT);
     session.end().is(130);
     site.is_saved("demo", 1);
