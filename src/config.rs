@@ -139,7 +139,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
 }
 
-/// An instance profile, by its name or its ARN (IAM API reference, *InstanceProfile*).
+/// An instance profile, by its name or its ARN (IAM API reference, `InstanceProfile`).
 pub fn instance_profile(text: &str) -> Result<String, String> {
     let name = match text.strip_prefix("arn:") {
         Some(arn) => arn

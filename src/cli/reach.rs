@@ -15,7 +15,7 @@ pub struct Reach {
     #[arg(long, value_name = "CIDR")]
     cidr: Vec<Cidr>,
 
-    /// Connect through this command's input and output, as ssh's ProxyCommand does, to the private
+    /// Connect through this command's input and output, as ssh's `ProxyCommand` does, to the private
     /// address: %h is the address, %p the port, %i the instance's id. Nobody is let in then but
     /// --cidr.
     #[arg(long, value_name = "COMMAND")]

@@ -136,19 +136,25 @@ impl Plan {
     async fn ask(&self) -> Result<IpAddr, HostError> {
         let service = self.reach.address_service.as_deref().unwrap_or(SERVICE);
         let answer = self.ec2.get(service).await;
-        let address = answer.and_then(|answer| {
-            let answer = answer.trim();
-            answer
-                .parse()
-                .map_err(|_| "the answer is no address".to_owned())
-        });
-        address.map_err(|why| HostError::NoWay {
-            why: format!("{service} does not tell this computer's address: {why}"),
-            hint: "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in \
+        answer
+            .and_then(|answer| address(&answer))
+            .map_err(|why| HostError::NoWay {
+                why: format!("{service} does not tell this computer's address: {why}"),
+                hint:
+                    "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in \
                    the configuration"
-                .to_owned(),
-        })
+                        .to_owned(),
+            })
     }
+}
+
+/// The address that a service answers with. Whoever is between it and this computer (a hotel's
+/// page, a proxy) may answer in its place.
+fn address(answer: &str) -> Result<IpAddr, String> {
+    let answer = answer.trim();
+    let is_public = |at: &IpAddr| !at.is_unspecified() && !at.is_loopback() && !at.is_multicast();
+    let address = answer.parse().ok().filter(is_public);
+    address.ok_or_else(|| "its answer is no address".to_owned())
 }
 
 /// Whether this computer's address may be translated on the way to `at`.
@@ -404,7 +410,7 @@ fn group_name(owner: &str) -> String {
     format!("xdrive-{caller}-{}", &digest[..8])
 }
 
-/// What names and descriptions may be made of (EC2 API reference, *CreateSecurityGroup*).
+/// What names and descriptions may be made of (EC2 API reference, `CreateSecurityGroup`).
 fn is_allowed(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || " ._-:/()#,@[]+=&;{}!$*".contains(letter)
 }

@@ -155,6 +155,8 @@ fn kind(code: &str, status: u16) -> Kind {
         "InstanceLimitExceeded"
         | "MaxIOPSLimitExceeded"
         | "ResourceCountExceeded"
+        | "RulesPerSecurityGroupLimitExceeded"
+        | "SecurityGroupLimitExceeded"
         | "ResourceLimitExceeded"
         | "ServiceQuotaExceededException"
         | "SnapshotLimitExceeded"

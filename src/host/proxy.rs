@@ -1,4 +1,4 @@
-//! Reaching a host through a command, as OpenSSH's `ProxyCommand` does (ssh_config(5)): its input
+//! Reaching a host through a command, as OpenSSH's `ProxyCommand` does (`ssh_config(5)`): its input
 //! and output are the connection.
 //!
 //! The command is run by `sh -c`, in a process group of its own, so that a Ctrl-C at the terminal
@@ -152,17 +152,13 @@ async fn listen(mut errors: ChildStderr, said: Arc<Mutex<Said>>) {
     loop {
         let read = errors.read(&mut chunk).await;
         let mut said = lock(&said);
-        match read {
-            Ok(length @ 1..) => {
-                said.words.extend_from_slice(&chunk[..length]);
-                let superfluous = said.words.len().saturating_sub(SAID);
-                said.words.drain(..superfluous);
-            }
-            Ok(0) | Err(_) => {
-                said.is_over = true;
-                return;
-            }
-        }
+        let Ok(length @ 1..) = read else {
+            said.is_over = true;
+            return;
+        };
+        said.words.extend_from_slice(&chunk[..length]);
+        let superfluous = said.words.len().saturating_sub(SAID);
+        said.words.drain(..superfluous);
     }
 }
 

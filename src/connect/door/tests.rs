@@ -93,7 +93,7 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
     door.look_ahead();
     let groups = door.for_launch().await.unwrap();
     let group = town.group(ADA).await.unwrap();
-    assert_eq!(groups, [group.id.clone()]);
+    assert_eq!(groups, std::slice::from_ref(&group.id));
     assert_eq!(group.name, group_name(ADA));
     let rule = &group.rules[0];
     assert_eq!(rule.from.to_string(), "203.0.113.7/32");
@@ -363,5 +363,22 @@ fn only_towards_public_ipv4_addresses_may_an_address_be_translated() {
     assert!(is_translated([203, 0, 113, 7].into()));
     for at in ["10.1.2.3", "172.31.0.9", "192.168.1.1", "2001:db8::7"] {
         assert!(!is_translated(at.parse().unwrap()), "{at}");
+    }
+}
+
+#[test]
+fn only_an_address_is_taken_for_one() {
+    let seven: IpAddr = [203, 0, 113, 7].into();
+    assert_eq!(address("203.0.113.7\n"), Ok(seven));
+    assert!(address("2001:db8::7").is_ok());
+    for answer in [
+        "",
+        "<html>",
+        "203.0.113",
+        "0.0.0.0",
+        "127.0.0.1",
+        "203.0.113.7, 10.0.0.1",
+    ] {
+        assert!(address(answer).is_err(), "{answer}");
     }
 }

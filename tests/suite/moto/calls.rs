@@ -318,7 +318,7 @@ impl Cloud {
     }
 }
 
-fn launch(token: &str) -> LaunchOrder {
+pub(super) fn launch(token: &str) -> LaunchOrder {
     LaunchOrder {
         client_token: token.to_owned(),
         image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"

@@ -7,5 +7,6 @@
 
 mod calls;
 mod doctor;
+mod doors;
 mod life;
 mod server;

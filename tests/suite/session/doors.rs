@@ -63,7 +63,9 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
         ["10.99.0.1/32", "198.51.100.0/24", "0.0.0.0/0"]
     );
     // It does not want that any more; the first one's is not its to take.
-    other.session_with(&["--cidr", "198.51.100.0/24"]).is(0);
+    let subnet = "subnet-00000000000000003";
+    let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--subnet", subnet]);
+    ended.is(0).says("us-east-1c");
     assert_eq!(site.let_in(), ["10.99.0.1/32", "198.51.100.0/24"]);
 
     let group = site.groups().remove(0);

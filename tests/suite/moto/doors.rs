@@ -1,0 +1,88 @@
+//! Security groups of both clouds: made, opened, shut and deleted as often as one likes.
+
+use std::time::Duration;
+
+use xdrive::clock::Clock;
+use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, SubnetId, Tags};
+use xdrive::local::plane::Plane;
+use xdrive::local::{Local, OpenOptions};
+
+use super::calls::launch;
+use super::server::against_moto;
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn moto_has_doors() {
+    against_moto("moto::doors::moto_has_doors", async |ec2| {
+        opens_and_shuts(&ec2, true).await;
+    });
+}
+
+#[tokio::test]
+async fn the_folder_has_doors_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+    opens_and_shuts(&Ec2::local(&Local::open(options).unwrap()), false).await;
+}
+
+async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
+    let nowhere: SubnetId = "subnet-0123456789abcdef0".parse().unwrap();
+    let error = ec2.subnet(&nowhere).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NotFound, "{error}");
+
+    let vpc = ec2.default_vpc().await.unwrap().unwrap();
+    let tags: Tags = [("xdrive:owner".to_owned(), "ada".to_owned())].into();
+    let make = async || {
+        let made = ec2.create_group("xdrive-ada", "doors", &vpc, &tags).await;
+        made.unwrap()
+    };
+    let id = make().await.unwrap();
+    assert_eq!(make().await, None);
+    let rules = ["203.0.113.7/32", "2001:db8::7/128"].map(|from| Rule {
+        from: from.parse().unwrap(),
+        description: "xdrive SHA256:AbC+/ 2026-11-21T12:00:00Z".to_owned(),
+    });
+    for rule in rules.iter().chain(&rules) {
+        ec2.let_in(&id, rule).await.unwrap();
+    }
+    let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
+    assert_eq!((&named.id, &named.vpc), (&id, &vpc));
+    assert_eq!(named.rules, rules);
+    assert_eq!(named.tags["xdrive:owner"], "ada");
+    assert!(!named.has_other_rules);
+    assert_eq!(ec2.groups_of("ada").await.unwrap(), [named.clone()]);
+    let tagged = ec2.tagged_groups(std::slice::from_ref(&id)).await;
+    assert_eq!(tagged.unwrap(), [named]);
+
+    let held = ec2.create_group("xdrive-held", "doors", &vpc, &tags).await;
+    let held = held.unwrap().unwrap();
+    let order = LaunchOrder {
+        groups: vec![id.clone(), held.clone()],
+        ..launch("in a group")
+    };
+    let host = ec2.launch(&order).await.unwrap();
+    assert_eq!(host.groups, [id.clone(), held.clone()]);
+    assert!(ec2.is_group_used(&id).await.unwrap());
+    let deleted = ec2.delete_group(&held).await;
+    if is_moto {
+        // moto deletes a group that an instance is in. AWS agrees with the folder, which answers
+        // DependencyViolation (EC2 API reference, `DeleteSecurityGroup`).
+        assert_eq!(deleted, Ok(()));
+    } else {
+        assert_eq!(deleted.unwrap_err().kind, Kind::State);
+    }
+    ec2.terminate(&host.id).await.unwrap();
+
+    for rule in rules.iter().chain(&rules) {
+        ec2.shut_out(&id, rule.from).await.unwrap();
+    }
+    let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
+    assert_eq!(named.rules, []);
+    while ec2.is_group_used(&id).await.unwrap() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for group in [&id, &held, &id] {
+        ec2.delete_group(group).await.unwrap();
+    }
+    assert_eq!(ec2.groups_of("ada").await.unwrap(), []);
+}
