@@ -20,8 +20,8 @@ pub(super) struct Found {
     pub(super) settings: Settings,
     /// Whether it has neither volume nor snapshot.
     pub(super) is_new: bool,
-    /// Whether an instance of it runs.
-    pub(super) is_live: bool,
+    /// The type of the instance that runs, if one does.
+    pub(super) live: Option<String>,
     /// Its volumes, root disks among them.
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
@@ -48,13 +48,13 @@ impl Session {
                 InstanceState::Pending | InstanceState::Running
             )
         });
-        let mut live = live.map(|instance| &instance.tags).peekable();
-        let is_live = live.peek().is_some();
+        let live = live.min_by_key(|instance| (instance.launched, &instance.id));
         let parts = || {
             let volumes = volumes.iter().map(|volume| &volume.tags);
             volumes.chain(snapshots.iter().map(|snapshot| &snapshot.tags))
         };
-        if let Some(tags) = live.next().or_else(|| newest(parts())) {
+        let own = live.map(|instance| &instance.tags);
+        if let Some(tags) = own.or_else(|| newest(parts())) {
             self.check_owner(tags::owner(tags), may_be)?;
         }
         let drives = volumes.iter().filter(|volume| {
@@ -84,7 +84,7 @@ impl Session {
         Ok(Found {
             settings: head.map(Settings::read).unwrap_or_default(),
             is_new: largest.is_none(),
-            is_live,
+            live: live.map(|instance| instance.instance_type.clone()),
             volumes,
             snapshots,
         })

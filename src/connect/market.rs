@@ -45,8 +45,17 @@ impl Session {
     ) -> Result<(), Failure> {
         let terms = terms(request, found, cloud)?;
         let markets = terms.markets.clone();
+        if let (Some(live), Some(Wish::Types(types))) = (&found.live, &request.options.wish)
+            && !types.contains(live)
+        {
+            self.report.say(&format!(
+                "{} is up on {live}: {} is for its next launch",
+                self.drive,
+                types.join(", ")
+            ));
+        }
         self.terms = Some(terms);
-        self.choose(&markets, &cloud.ec2, found.is_live);
+        self.choose(&markets, &cloud.ec2, found.live.is_some());
         Ok(())
     }
 

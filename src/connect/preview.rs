@@ -56,7 +56,7 @@ impl Session {
                 });
                 match launch {
                     Some(zone) => zone,
-                    None if found.is_live => {
+                    None if found.live.is_some() => {
                         let _ = writeln!(text, "{} is up: nothing is launched; next:", self.drive);
                         for step in steps {
                             let _ = writeln!(text, "  {step}");

@@ -142,8 +142,10 @@ impl<H: Hosts> Reconciler<H> {
         let claim = tags::claim(&who);
         self.ec2.tag(id.as_str(), &claim).await?;
         self.memory.claimed.insert(id.to_string());
+        let mut of_drive = claim;
+        of_drive.extend(self.wanted.settings.tags());
         for volume in seen.held_by(id) {
-            self.ec2.tag(volume.id.as_str(), &claim).await?;
+            self.ec2.tag(volume.id.as_str(), &of_drive).await?;
             self.memory.claimed.insert(volume.id.to_string());
         }
         self.memory.me.announced = Some(self.clock.boot());

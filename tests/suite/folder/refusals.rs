@@ -253,6 +253,14 @@ const REFUSALS: &[(&str, &str)] = &[
         "Unsupported",
     ),
     (
+        "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 InstanceType=t3.micro InstanceMarketOptions.MarketType=spot InstanceMarketOptions.SpotOptions.MaxPrice=0.003",
+        "SpotMaxPriceTooLow",
+    ),
+    (
+        "DescribeInstanceTypes MaxResults=101",
+        "InvalidParameterValue",
+    ),
+    (
         "RunInstances ImageId=IMAGE MinCount=1 MaxCount=1 KeyName=mine",
         "InvalidKeyPair.NotFound",
     ),

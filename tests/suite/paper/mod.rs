@@ -68,6 +68,8 @@ pub(crate) struct World {
     /// The same folder without any staleness: what is really there.
     pub(crate) truth: Ec2,
     stale: Staleness,
+    /// What the drive's user chose for it.
+    pub(crate) settings: RefCell<Settings>,
     processes: RefCell<u32>,
     dir: tempfile::TempDir,
 }
@@ -143,6 +145,7 @@ impl World {
         let hidden = self.hidden().clone();
         let copy = Self::open(dir, self.stale, self.clock.clone(), hidden);
         *copy.processes.borrow_mut() = *self.processes.borrow();
+        *copy.settings.borrow_mut() = self.settings.borrow().clone();
         copy
     }
 
@@ -171,6 +174,7 @@ impl World {
             local,
             truth,
             stale,
+            settings: RefCell::default(),
             processes: RefCell::new(0),
             dir,
         }
@@ -219,7 +223,10 @@ impl World {
             PaperHosts::new(self, process),
             self.clock.clone(),
             self.limits.clone(),
-            wanted(),
+            Wanted {
+                settings: self.settings.borrow().clone(),
+                ..wanted()
+            },
             tell,
         );
         let life = Box::pin(async {

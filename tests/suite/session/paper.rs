@@ -1,0 +1,145 @@
+//! A site whose instances are states only: xdrive as its user runs it, up to the point where there
+//! would be a host to wait for.
+
+use std::fs;
+use std::time::Duration;
+
+use xdrive::ec2::{Ec2, SnapshotId, SnapshotState, VolumeId, VolumeOrder, VolumeState, Zone};
+use xdrive::local::Fault;
+
+use super::site::{Ended, Site};
+
+pub(super) fn paper() -> Site {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+    site
+}
+
+pub(super) fn configured(site: &Site, text: &str) {
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// `xdrive --local connect demo` with these flags, an image, and every call told of.
+pub(super) fn connect(site: &Site, flags: &[&str]) -> Ended {
+    let image = site.image();
+    let all = [
+        &["connect", "demo", "--image", &image],
+        flags,
+        &["--", "true"],
+    ]
+    .concat();
+    traced(site, &all)
+}
+
+pub(super) fn dry_run(site: &Site, flags: &[&str]) -> Ended {
+    connect(site, &[flags, &["--dry-run"]].concat())
+}
+
+pub(super) fn traced(site: &Site, arguments: &[&str]) -> Ended {
+    let mut command = site.command(arguments);
+    command
+        .env("XDRIVE_LOG", "xdrive::ec2=debug")
+        .env("NO_COLOR", "1");
+    let output = command.output().unwrap();
+    Ended {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The calls that were sent, in order.
+pub(super) fn calls(ended: &Ended) -> Vec<String> {
+    let sent = ended.stderr.lines().filter(|line| line.contains("sending"));
+    let name = |line: &str| {
+        line.split("call=\"")
+            .nth(1)?
+            .split('"')
+            .next()
+            .map(str::to_owned)
+    };
+    sent.filter_map(name).collect()
+}
+
+pub(super) fn count(ended: &Ended, call: &str) -> usize {
+    calls(ended).iter().filter(|name| *name == call).count()
+}
+
+/// A drive of generation 1, as a volume in `zone` with these tags besides.
+pub(super) fn with_volume(site: &Site, zone: &str, tags: &[(&str, &str)]) -> VolumeId {
+    let own = [
+        ("Name", "demo"),
+        ("xdrive:drive", "demo"),
+        ("xdrive:session", "an earlier one"),
+        ("xdrive:owner", "arn:aws:iam::000000000000:user/local"),
+        ("xdrive:base", "0"),
+        ("xdrive:generation", "1"),
+        ("xdrive:blank", "yes"),
+        ("xdrive:formatted", "1"),
+    ];
+    let order = VolumeOrder {
+        client_token: format!("{zone} {tags:?}"),
+        zone: Zone(zone.to_owned()),
+        size: 8,
+        snapshot: None,
+        tags: own
+            .iter()
+            .chain(tags)
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+    };
+    in_the_cloud(site, async |ec2| {
+        ec2.create_volume(&order).await.unwrap().id
+    })
+}
+
+/// The same as a completed snapshot alone.
+pub(super) fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
+    let volume = with_volume(site, "us-east-1a", tags);
+    let own = [("xdrive:kind", "clean"), ("xdrive:op", "op")];
+    in_the_cloud(site, async |ec2| {
+        let made = loop {
+            let volume = ec2.volume(&volume).await.unwrap().unwrap();
+            if volume.state == VolumeState::Available {
+                break volume;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let tags = own
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .chain(made.tags)
+            .collect();
+        let snapshot = ec2.create_snapshot(&volume, &tags).await.unwrap().id;
+        while ec2.snapshot(&snapshot).await.unwrap().unwrap().state == SnapshotState::Pending {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        ec2.delete_volume(&volume).await.unwrap();
+        snapshot
+    })
+}
+
+pub(super) fn in_the_cloud<T>(site: &Site, what: impl AsyncFnOnce(Ec2) -> T) -> T {
+    let ec2 = Ec2::local(&site.local());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(what(ec2))
+}
+
+pub(super) fn plant(site: &Site, fault: Fault) {
+    site.local().plant(fault).unwrap();
+}
+
+pub(super) fn vcpu_limit() -> Fault {
+    Fault::new(
+        "RunInstances",
+        400,
+        "VcpuLimitExceeded",
+        "You have requested more vCPU capacity than your current vCPU limit of 0 allows.",
+    )
+}

@@ -1,0 +1,238 @@
+//! What would be launched: choices, their prices, and what is refused, before anything is made.
+
+use std::fs;
+
+use xdrive::local::Fault;
+
+use super::paper::{
+    calls, configured, connect, count, dry_run, paper, plant, traced, with_snapshot,
+};
+use super::site::Site;
+
+/// The prices of t3.medium in the folder's zones.
+const CHEAPEST: &str = "$0.01248 an hour";
+
+#[test]
+fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
+    let site = paper();
+    let ended = dry_run(&site, &["--fallback", "on-demand"]);
+    ended
+        .is(0)
+        .prints("demo is new: an empty volume of 8 GiB, about $0.64 a month")
+        .prints(&format!(
+            "1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1a  {CHEAPEST}"
+        ))
+        .prints("3. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1c")
+        .prints("4. t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  on-demand price: not")
+        .prints("image: resolve:ssm:/aws/service/ecs/")
+        .prints("nothing was changed");
+    let calls = calls(&ended);
+    let looks = |call: &String| call.starts_with("Describe") || call == "GetCallerIdentity";
+    assert!(calls.iter().all(looks), "{calls:?}");
+    assert!((5..=9).contains(&calls.len()), "{calls:?}");
+    assert_eq!(site.drive("demo"), serde_json::Value::Null);
+}
+
+#[test]
+fn a_type_that_there_is_not_is_refused_with_its_neighbours() {
+    let site = paper();
+    let ended = connect(&site, &["--type", "t3.medum"]);
+    ended
+        .is(2)
+        .says("t3.medum")
+        .says("hint: there are t3.2xlarge, t3.large, t3.medium, ");
+    assert_eq!(count(&ended, "RunInstances"), 0);
+    connect(&site, &["--type", "t9.medium"])
+        .is(2)
+        .says("hint: types are written like t3.medium");
+    connect(&site, &["--gpu", "99"])
+        .is(2)
+        .says("no instance type that runs x86_64 programs has 99 NVIDIA GPUs");
+}
+
+#[test]
+fn a_drive_is_not_launched_on_another_architecture() {
+    let site = paper();
+    with_snapshot(&site, &[("xdrive:arch", "x86_64")]);
+    let ended = connect(&site, &["--type", "m7g.large"]);
+    ended
+        .is(2)
+        .says("m7g.large runs arm64 programs, and those on the drive are compiled for x86_64")
+        .says("connect demo --from empty begins anew on the other architecture");
+    assert_eq!(count(&ended, "RunInstances"), 0);
+    // Whatever has so much: only what the drive can be used on.
+    let ended = dry_run(&site, &["--memory", "8"]);
+    ended.is(0).prints("t3.large");
+    assert!(!ended.stdout.contains("arm64"), "{}", ended.stdout);
+    // Begun anew it may be another one.
+    dry_run(&site, &["--type", "m7g.large", "--from", "empty"])
+        .is(0)
+        .prints("first: keep snap-")
+        .prints("demo is new: an empty volume")
+        .prints("1. m7g.large");
+}
+
+#[test]
+fn no_more_is_paid_than_was_said() {
+    let site = paper();
+    let ended = connect(&site, &["--max-price", "0.01"]);
+    ended.is(75).says(
+        "the cheapest is t3.medium spot in us-east-1a, at $0.01248 an hour: more than $0.0100",
+    );
+    assert_eq!(count(&ended, "RunInstances"), 0);
+    dry_run(&site, &["--max-price", "0.013"])
+        .is(0)
+        .prints("1. t3.medium")
+        .prints(
+            "left out: 2 pools cost more than $0.0130 an hour, the least t3.medium spot in us-",
+        );
+}
+
+#[test]
+fn with_the_name_alone_another_laptop_launches_what_was_chosen() {
+    let site = paper();
+    with_snapshot(
+        &site,
+        &[
+            ("xdrive:arch", "x86_64"),
+            ("xdrive:type", "m5.large,c5.large"),
+        ],
+    );
+    let other = site.other_laptop();
+    let by_name = |flags: &[&str]| {
+        let ended = traced(&other, &[&["connect", "demo", "--dry-run"], flags].concat());
+        ended.is(0).prints("demo is restored from snap-");
+        let lines = ended.stdout.lines();
+        let first = |number: &str| {
+            let line = lines.clone().find(|line| line.trim().starts_with(number));
+            line.map(|line| line.split_whitespace().nth(1).unwrap().to_owned())
+        };
+        (first("1."), first("4."))
+    };
+    let some = |kind: &str| Some(kind.to_owned());
+    assert_eq!(
+        by_name(&[]),
+        (some("m5.large"), some("c5.large")),
+        "the drive's own"
+    );
+    configured(&other, "x = 1\n");
+    let folder = other.home().join(".config/xdrive/config.toml");
+    fs::write(&folder, "type = [\"r5.large\", \"c5.xlarge\"]\n").unwrap();
+    assert_eq!(
+        by_name(&[]),
+        (some("r5.large"), some("c5.xlarge")),
+        "the configuration's"
+    );
+    assert_eq!(
+        by_name(&["--type", "t3.large"]),
+        (some("t3.large"), None),
+        "the flag's"
+    );
+    fs::write(&folder, "gpu = 1\n").unwrap();
+    assert_eq!(
+        by_name(&[]).0,
+        some("g4dn.xlarge"),
+        "a need instead of a type"
+    );
+}
+
+#[test]
+fn what_says_two_things_or_nonsense_is_refused() {
+    let site = Site::new();
+    for (flags, why) in [
+        (
+            &["--type", "t3.medium", "--gpu", "1"][..],
+            "cannot be used with",
+        ),
+        (&["--spot", "--on-demand"], "cannot be used with"),
+        (
+            &["--on-demand", "--fallback", "on-demand"],
+            "cannot be used with",
+        ),
+        (
+            &["--type", "medium"],
+            "is not an instance type such as t3.medium",
+        ),
+        (&["--gpu", "0"], "1..=1024"),
+        (
+            &["--max-price", "free"],
+            "it is not a number of dollars such as 0.05",
+        ),
+        (&["--max-price", "0"], "nothing is sold for nothing"),
+        (
+            &["--ami", "al2023"],
+            "it is neither ami-… nor resolve:ssm:PARAMETER",
+        ),
+    ] {
+        connect(&site, flags).is(2).says(why);
+    }
+    for (text, why) in [
+        ("type = \"t3.medium\"\ngpu = 1\n", "but not both"),
+        ("type = \"medium\"\n", "is not an instance type"),
+        ("max_price = 0\n", "nothing is sold for nothing"),
+        ("market = \"auction\"\n", "auction"),
+        ("ami = \"mine\"\n", "neither ami-"),
+    ] {
+        configured(&site, text);
+        connect(&site, &[]).is(78).says(why);
+    }
+    assert!(!site.dir().exists(), "nothing was made");
+}
+
+#[test]
+fn prices_are_shown_by_type_and_zone() {
+    let site = paper();
+    let ended = site.run(&["prices", "t3.medium", "g5g.xlarge"]);
+    ended
+        .is(0)
+        .prints("type        arch    CPUs    memory  GPUs  zone        spot, an hour\n")
+        .prints("t3.medium   x86_64     2     4 GiB     0  us-east-1a  $0.01248\n")
+        .prints("g5g.xlarge  arm64      4     8 GiB     1  us-east-1c  $0.1596\n");
+    let rows: serde_json::Value =
+        serde_json::from_str(&site.run(&["prices", "t3.medium", "--json"]).is(0).stdout).unwrap();
+    assert_eq!(rows[0]["zone"], "us-east-1a");
+    assert_eq!(rows[0]["name"], "t3.medium");
+    assert_eq!(rows[0]["arch"], "x86_64");
+    assert!(rows[0]["spot_dollars_an_hour"].as_f64().unwrap() > 0.012);
+
+    site.run(&["prices"])
+        .is(0)
+        .says("t3.medium, the default")
+        .prints("us-east-1b");
+    with_snapshot(&site, &[("xdrive:type", "m5.large")]);
+    configured(&site, "gpu = 1\n");
+    site.run(&["prices"])
+        .is(0)
+        .says("gpus=1, the configuration's; m5.large, of a drive of yours")
+        .prints("m5.large")
+        .prints("g4dn.xlarge");
+    site.run(&["prices", "t3.medum"])
+        .is(2)
+        .says("there are t3.2xlarge");
+}
+
+#[test]
+fn whoever_may_not_look_is_told_and_prices_are_not_worth_a_failure() {
+    let denied = |call: &str| {
+        let message = "You are not authorized to perform this operation.";
+        Fault::new(call, 403, "UnauthorizedOperation", message)
+    };
+    let site = paper();
+    plant(&site, denied("DescribeInstanceTypes"));
+    let ended = connect(&site, &[]);
+    ended
+        .is(77)
+        .says("error: DescribeInstanceTypes: UnauthorizedOperation");
+    assert_eq!(count(&ended, "RunInstances"), 0);
+    plant(&site, denied("DescribeSpotPriceHistory"));
+    dry_run(&site, &[])
+        .is(0)
+        .prints(
+            "1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  a zone of EC2's choice  price not known",
+        )
+        .prints("left out: spot prices could not be asked for, EC2 chooses the zone");
+    for call in ["DescribeInstanceTypes", "DescribeSpotPriceHistory"] {
+        plant(&site, Fault::throttled(call, 2));
+        dry_run(&site, &[]).is(0).prints("us-east-1a");
+    }
+}
