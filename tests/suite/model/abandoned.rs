@@ -112,3 +112,35 @@ fn a_lease_may_run_out_on_the_way_in_and_out() {
     sleeps_before(&[(0, Asleep::Before(|step| matches!(step, Step::Mount { .. })))]);
     sleeps_before(&[(0, Asleep::Before(|step| matches!(step, Step::Close { .. })))]);
 }
+
+#[test]
+fn a_sleeper_may_wake_long_after_its_host_is_gone() {
+    let wakes = |name, asleep| {
+        holds(&Setup {
+            name,
+            past: Past::Saved,
+            asleep,
+            clients: &[&[Run::Connect], &[Run::Connect]],
+            zones: 2,
+            depth: None,
+            ..LEASED
+        });
+    };
+    wakes(
+        "late raise",
+        &[
+            (0, Asleep::Before(|step| matches!(step, Step::Raise { .. }))),
+            (0, Asleep::On(12)),
+        ],
+    );
+    wakes(
+        "late snapshot",
+        &[
+            (
+                0,
+                Asleep::Before(|step| matches!(step, Step::Snapshot { .. })),
+            ),
+            (0, Asleep::On(12)),
+        ],
+    );
+}

@@ -42,6 +42,8 @@ pub(super) struct Setup {
     pub(super) faults: &'static [Fault],
     /// …and how often, all together.
     pub(super) budget: Budget,
+    /// What a long check adds to that.
+    pub(super) further: Budget,
     /// How old a list or a read may be.
     pub(super) lag: Tick,
     pub(super) old: Old,

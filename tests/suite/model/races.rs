@@ -201,6 +201,10 @@ fn lists_may_be_old_in_any_mix() {
         holds(&Setup {
             name: "old lists",
             past,
+            further: Budget {
+                stale: 1,
+                ..CALM.budget
+            },
             budget: Budget {
                 stale: 2,
                 ..CALM.budget
