@@ -69,7 +69,7 @@ impl Session {
     /// The end of a session that never had a shell.
     pub(super) fn not_ready(&self, outcome: Outcome, asked: Option<Signal>) -> Result<u8, Failure> {
         match (outcome, asked) {
-            (outcome @ (Outcome::Unwound | Outcome::Saved { .. }), Some(signal)) => {
+            (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(signal)) => {
                 self.finish(Ending::Asked(signal), outcome)
             }
             (outcome, _) => self.told(outcome).map(|()| 0),
@@ -161,8 +161,19 @@ impl Session {
                 Ok(())
             }
             Outcome::Saved { snapshot: None, .. } => Err(Failure::no_drive(drive, &self.command)),
-            Outcome::Unwound => {
-                self.report.say(&format!("undone: {drive} is as it was"));
+            Outcome::Unwound { left } => {
+                let left = left.besides_snapshots();
+                let words = if left.0.is_empty() {
+                    String::new()
+                } else {
+                    let xdrive = &self.command;
+                    format!(
+                        ", not saved ({xdrive} stop {drive} does that){}",
+                        listed(&left)
+                    )
+                };
+                self.report
+                    .say(&format!("undone: {drive} is as it was{words}"));
                 Ok(())
             }
             Outcome::StoppedWaiting(left) => Err(Failure::new(

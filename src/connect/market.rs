@@ -142,7 +142,7 @@ fn lacking(outcome: &Outcome) -> Option<Lacking> {
     else {
         return None;
     };
-    if !matches!(**also, Outcome::Saved { .. } | Outcome::Unwound) {
+    if !matches!(**also, Outcome::Saved { .. } | Outcome::Unwound { .. }) {
         return None;
     }
     match error {

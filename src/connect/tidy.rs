@@ -59,7 +59,7 @@ pub async fn tidy(
         Outcome::Busy(holder) => {
             tidied.result = format!("in use on {} by {}", holder.instance, holder.owner);
         }
-        Outcome::Saved { .. } | Outcome::Unwound => {
+        Outcome::Saved { .. } | Outcome::Unwound { .. } => {
             if let Some(keep) = keep {
                 let gone = session.reconciler.thin(keep).await;
                 let gone = gone.map_err(of_run)?;

@@ -93,7 +93,10 @@ pub enum Outcome {
         left: Left,
     },
     /// Undone: the drive is as it was before this session, which never attached it.
-    Unwound,
+    Unwound {
+        /// What is billed all the same: what was there before.
+        left: Left,
+    },
     /// Another live xdrive has the drive. What this run made is gone again.
     Busy(Holder),
     /// It cannot go on safely. What this run made is gone again where that could be.

@@ -152,6 +152,13 @@ impl Left {
         self
     }
 
+    /// Without what a saved drive always costs.
+    #[must_use]
+    pub fn besides_snapshots(mut self) -> Self {
+        self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
+        self
+    }
+
     /// Whether an instance is among it, which is billed by the second.
     #[must_use]
     pub fn has_instances(&self) -> bool {

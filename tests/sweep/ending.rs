@@ -134,6 +134,8 @@ pub(crate) struct Told {
     pub(crate) took: Duration,
     /// Whether the drive is saved, by what was said or has to be.
     pub(crate) is_saved: bool,
+    /// Whether the drive is said to be as it was before.
+    pub(crate) is_undone: bool,
     /// What was seen on the host.
     pub(crate) seen: Option<Seen>,
 }
@@ -288,6 +290,7 @@ impl Session<'_> {
             Some(guest) => format!("{}\nthe guest:\n{}", lead.stderr, guest.stderr),
             None => lead.stderr.clone(),
         };
+        let is_undone = stderr.contains("undone: ");
         Ok(Told {
             found,
             writers,
@@ -295,7 +298,8 @@ impl Session<'_> {
             took: lead
                 .took
                 .max(guest.map_or(Duration::ZERO, |guest| guest.took)),
-            is_saved: self.ending.saves() || stderr.contains(" is saved: snap-"),
+            is_saved: (self.ending.saves() && !is_undone) || stderr.contains(" is saved: snap-"),
+            is_undone,
             stderr,
             seen,
         })

@@ -264,13 +264,11 @@ impl Run {
                 let took_none =
                     with.memory.snapshots.is_empty() && with.memory.me.attempts.is_empty();
                 let unwound = self.goal == Goal::Ended && took_none;
+                let left = Left::of(seen);
                 Some(self.conclude(if unwound {
-                    Outcome::Unwound
+                    Outcome::Unwound { left }
                 } else {
-                    Outcome::Saved {
-                        snapshot,
-                        left: Left::of(seen),
-                    }
+                    Outcome::Saved { snapshot, left }
                 }))
             }
         }
@@ -307,7 +305,7 @@ impl Run {
 
     /// The first verdict, with what came of ending things after it.
     fn conclude(&mut self, ended: Outcome) -> Outcome {
-        let is_clean = matches!(ended, Outcome::Unwound | Outcome::Saved { .. });
+        let is_clean = matches!(ended, Outcome::Unwound { .. } | Outcome::Saved { .. });
         let left = self.left.clone();
         let error = match self.verdict.take() {
             None => return ended,

@@ -72,7 +72,7 @@ async fn no_capacity_anywhere_leaves_everything_as_it_was() {
             "{told:#?}"
         );
         assert!(
-            matches!(failure.also.as_deref(), Some(Outcome::Unwound)),
+            matches!(failure.also.as_deref(), Some(Outcome::Unwound { .. })),
             "{told:#?}"
         );
         let after = world.run(Ask::Session(3), Trouble::default()).await;

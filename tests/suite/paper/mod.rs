@@ -344,10 +344,6 @@ impl World {
                 unsaid.push(format!("{} runs, and nobody was told", instance.id));
             }
         }
-        if matches!(outcome, Outcome::Unwound) {
-            // "As it was" names what was there before; the next run finds anything else.
-            return unsaid;
-        }
         for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
             let is_over = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             // A root disk goes with its instance.
