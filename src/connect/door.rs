@@ -56,8 +56,8 @@ pub(super) struct Door {
     owner: String,
     /// This laptop, as rules name it.
     laptop: String,
-    /// What is being found out before it is needed.
-    ahead: Option<JoinHandle<Result<Found, HostError>>>,
+    /// What is being found out before it is needed, and since when.
+    ahead: Option<(BootTime, JoinHandle<Result<Found, HostError>>)>,
     /// The group of this session's launches, and who was let in there when.
     own: Option<(BootTime, GroupId, Vec<Cidr>)>,
     /// When it was last looked whether a host lets this laptop in.
@@ -215,7 +215,8 @@ impl Door {
     pub(super) fn look_ahead(&mut self) {
         if !self.plan.is_closed() {
             let plan = self.plan.clone();
-            self.ahead = Some(tokio::spawn(async move { plan.look().await }));
+            let looking = tokio::spawn(async move { plan.look().await });
+            self.ahead = Some((self.clock.boot(), looking));
         }
     }
 
@@ -232,10 +233,10 @@ impl Door {
             return Ok(vec![group.clone()]);
         }
         let found = match self.ahead.take() {
-            Some(ahead) => ahead
+            Some((since, ahead)) if now.since(since) < GOOD => ahead
                 .await
                 .map_err(|error| HostError::Failed(error.to_string()))?,
-            None => self.plan.look().await,
+            _ => self.plan.look().await,
         }?;
         let group = match found.group {
             Some(group) => group,
@@ -380,7 +381,7 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         // It only looks.
-        if let Some(ahead) = &self.ahead {
+        if let Some((_, ahead)) = &self.ahead {
             ahead.abort();
         }
     }

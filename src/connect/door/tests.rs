@@ -162,8 +162,11 @@ async fn a_group_that_another_laptop_makes_at_the_same_moment_is_used() {
     // Both look while there is none; then both make it.
     one.look_ahead();
     two.look_ahead();
-    while !two.ahead.as_ref().unwrap().is_finished() || !one.ahead.as_ref().unwrap().is_finished() {
-        sleep(Duration::from_millis(1)).await;
+    for door in [&one, &two] {
+        let (_, looking) = door.ahead.as_ref().unwrap();
+        while !looking.is_finished() {
+            sleep(Duration::from_millis(1)).await;
+        }
     }
     let (made, found) = (
         one.for_launch().await.unwrap(),
@@ -381,4 +384,19 @@ fn only_an_address_is_taken_for_one() {
     ] {
         assert!(address(answer).is_err(), "{answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_out_long_ago_is_not_believed() {
+    let town = Town::new(paper());
+    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
+    let groups = door.for_launch().await.unwrap();
+    let mut later = town.door(ADA, "one", &["203.0.113.7"]);
+    later.look_ahead();
+    sleep(GOOD).await;
+    // Somebody tidied up meanwhile.
+    town.ec2.delete_group(&groups[0]).await.unwrap();
+    let made = later.for_launch().await.unwrap();
+    assert_ne!(made, groups);
+    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
 }

@@ -50,7 +50,8 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     assert_eq!(named.rules, rules);
     assert_eq!(named.tags["xdrive:owner"], "ada");
     assert!(!named.has_other_rules);
-    assert_eq!(ec2.groups_of("ada").await.unwrap(), [named.clone()]);
+    let owned = ec2.groups_of("ada").await.unwrap();
+    assert_eq!(owned, std::slice::from_ref(&named));
     let tagged = ec2.tagged_groups(std::slice::from_ref(&id)).await;
     assert_eq!(tagged.unwrap(), [named]);
 

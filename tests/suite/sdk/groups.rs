@@ -110,7 +110,7 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
     scene.local.plant(unseen).unwrap();
     let instance = ec2.launch(&order).await.unwrap();
     assert_eq!(instance.zone, subnet.zone);
-    assert_eq!(instance.groups, [group.clone()]);
+    assert_eq!(instance.groups, std::slice::from_ref(&group));
     assert!(ec2.is_group_used(&group).await.unwrap());
     let error = ec2.delete_group(&group).await.unwrap_err();
     assert_eq!(error.kind, Kind::State, "{error}");
