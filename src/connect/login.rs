@@ -221,3 +221,68 @@ fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
         proxy,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ec2::{InstanceState, Market, Zone};
+
+    fn host(public: Option<&str>, private: Option<&str>, six: Option<&str>) -> Instance {
+        let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
+        Instance {
+            id: "i-0abc".parse().unwrap(),
+            state: InstanceState::Running,
+            zone: Zone("us-east-1a".to_owned()),
+            instance_type: "t3.medium".to_owned(),
+            market: Market::Spot,
+            address: address(public).or(address(private)),
+            private: address(private),
+            ipv6: six.map(|six| six.parse().unwrap()),
+            launched: jiff::Timestamp::UNIX_EPOCH,
+            image: "ami-1".to_owned(),
+            arch: None,
+            mappings: Vec::new(),
+            groups: Vec::new(),
+            tags: [(tags::HOST_KEY.to_owned(), "a key".to_owned())].into(),
+        }
+    }
+
+    fn at(host: &Instance, reach: &Reach) -> Option<String> {
+        let target = target(host, reach).ok()?;
+        Some(target.address.to_string())
+    }
+
+    #[test]
+    fn a_host_is_reached_at_its_public_address_and_through_a_command_at_its_private_one() {
+        let (public, private) = (Some("203.0.113.7"), Some("10.0.0.7"));
+        let straight = Reach::default();
+        let proxied = Reach {
+            proxy: Some("nc %h %p".parse().unwrap()),
+            ..Reach::default()
+        };
+        let both = host(public, private, None);
+        assert_eq!(at(&both, &straight).as_deref(), Some("203.0.113.7:22"));
+        assert_eq!(at(&both, &proxied).as_deref(), Some("10.0.0.7:22"));
+        let only_private = host(None, private, None);
+        assert_eq!(at(&only_private, &straight).as_deref(), Some("10.0.0.7:22"));
+        // ::1 is an address that every computer with IPv6 has a way to.
+        let six = host(None, None, Some("::1"));
+        assert_eq!(at(&six, &straight).as_deref(), Some("[::1]:22"));
+        assert_eq!(at(&six, &proxied).as_deref(), Some("[::1]:22"));
+        let all = host(public, private, Some("::1"));
+        assert_eq!(at(&all, &straight).as_deref(), Some("203.0.113.7:22"));
+        assert_eq!(at(&host(None, None, None), &straight), None);
+        let named = target(&both, &proxied).ok().and_then(|target| target.proxy);
+        assert_eq!(named.map(|proxy| proxy.instance).as_deref(), Some("i-0abc"));
+    }
+
+    #[test]
+    fn ipv6_is_preferred_to_a_private_address_where_there_is_a_way() {
+        let host = host(None, Some("10.0.0.7"), Some("::1"));
+        let expected = match source("::1".parse().unwrap()) {
+            Some(_) => "[::1]:22",
+            None => "10.0.0.7:22",
+        };
+        assert_eq!(at(&host, &Reach::default()).as_deref(), Some(expected));
+    }
+}

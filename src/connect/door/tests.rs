@@ -400,3 +400,53 @@ async fn what_was_found_out_long_ago_is_not_believed() {
     assert_ne!(made, groups);
     assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
+    let passing = |call| {
+        [
+            Fault::throttled(call, 2),
+            Fault::answer_lost(call),
+            Fault::new(call, 503, "Unavailable", "later"),
+        ]
+    };
+    for call in [
+        "DescribeVpcs",
+        "DescribeSecurityGroups",
+        "CreateSecurityGroup",
+        "AuthorizeSecurityGroupIngress",
+        "RevokeSecurityGroupIngress",
+    ] {
+        for fault in passing(call) {
+            let town = Town::new(paper());
+            town.local.plant(fault.clone()).unwrap();
+            for from in ["203.0.113.7", "192.0.2.1"] {
+                let mut door = town.door(ADA, "one", &[from]);
+                let opened = door.for_launch().await;
+                assert!(opened.is_ok(), "{fault:?}: {opened:?}");
+                assert_eq!(town.let_in(ADA).await, [format!("{from}/32")], "{fault:?}");
+            }
+        }
+        let town = Town::new(paper());
+        let denied = Fault::new(call, 403, "UnauthorizedOperation", "no");
+        town.local.plant(denied).unwrap();
+        let mut said = Vec::new();
+        for from in ["203.0.113.7", "192.0.2.1", "192.0.2.2"] {
+            said.push(town.door(ADA, "one", &[from]).for_launch().await);
+        }
+        let denied = said.iter().any(|said| {
+            matches!(said, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
+        });
+        // An old rule that may not be taken away is told, and no reason not to launch.
+        assert_eq!(
+            denied,
+            call != "RevokeSecurityGroupIngress",
+            "{call}: {said:?}"
+        );
+        let left = town.let_in(ADA).await;
+        assert!(
+            left.contains(&"192.0.2.2/32".to_owned()),
+            "{call}: {left:?}"
+        );
+    }
+}
