@@ -154,10 +154,6 @@ pub struct Connect {
     #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
     pub instance_profile: Option<String>,
 
-    /// How hosts are reached.
-    #[command(flatten)]
-    pub reach: Reach,
-
     /// Go on from this volume or snapshot (`empty`: begin anew); whatever else there is, is kept as NAME.fork-N.
     #[arg(long, value_name = "VOLUME|SNAPSHOT")]
     pub from: Option<Head>,
@@ -170,10 +166,6 @@ pub struct Connect {
     #[arg(long)]
     pub shared: bool,
 
-    /// What to launch.
-    #[command(flatten)]
-    pub launch: Launch,
-
     /// Print what would be done and launched, with prices, and change nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -181,6 +173,15 @@ pub struct Connect {
     /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
+
+    // Each begins a section of the help: what follows would be in it too.
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+
+    /// What to launch.
+    #[command(flatten)]
+    pub launch: Launch,
 }
 
 /// `xdrive list`.

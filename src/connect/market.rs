@@ -32,6 +32,9 @@ const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
 /// launched for them.
 const UNRECORDED: Arch = Arch::X86_64;
 
+/// The default type's counterpart, for a drive whose programs are compiled for it.
+const ARM: &str = "t4g.medium";
+
 /// The question where no spot is to be had.
 const QUESTION: &str = "launch on demand instead? [y/N]";
 
@@ -177,11 +180,10 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
             unusable(error).hint("--type says what to launch, and is recorded in its place")
         })?,
     };
-    let wish = wish.unwrap_or_else(|| Wish::Types(vec![INSTANCE_TYPE.to_owned()]));
     let is_new = found.is_new || request.from == Some(Head::Empty);
     let arch = if is_new {
         let image = options.image.as_ref().unwrap_or(&cloud.image);
-        let is_choice = matches!(wish, Wish::Need(_));
+        let is_choice = matches!(wish, Some(Wish::Need(_)));
         // A registry has images for both; an archive has one.
         (is_choice && container::is_archive(image)).then_some(NATIVE)
     } else {
@@ -193,6 +195,13 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
                 .unwrap_or(UNRECORDED),
         )
     };
+    let wish = wish.unwrap_or_else(|| {
+        let default = match arch {
+            Some(Arch::Arm64) => ARM,
+            Some(Arch::X86_64) | None => INSTANCE_TYPE,
+        };
+        Wish::Types(vec![default.to_owned()])
+    });
     let markets = match (options.market, options.fallback) {
         (Some(Market::OnDemand), _) => vec![Market::OnDemand],
         (_, Some(Fallback::OnDemand)) => vec![Market::Spot, Market::OnDemand],
@@ -220,8 +229,8 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
         Refused::OtherArch { drive: theirs, .. } => (
             Exit::Usage,
             format!(
-                "leave --type away, or name one that runs {theirs} programs; {connect} --from empty \
-                 begins anew on the other architecture, and keeps what there is under another name"
+                "leave --type (or the configuration's type) away, or name one that runs {theirs} \
+                 programs; {connect} --from empty begins anew on the other architecture, and keeps what there is under another name"
             ),
         ),
         Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),

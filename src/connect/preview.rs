@@ -78,8 +78,14 @@ impl Session {
         let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
             market::refused(error, &format!("{} connect {}", self.command, self.drive))
         })?;
-        let zone = zone.as_ref().or(self.reconciler.placement().zone.as_ref());
-        text.push_str(&plan(&chosen, zone));
+        let there = self.reconciler.placement().zone.as_ref();
+        if let (Some(pinned), Some(there)) = (&zone, there)
+            && pinned != there
+        {
+            let _ = writeln!(text, "the subnet is in {there}: nothing is launched");
+            return print(&text);
+        }
+        text.push_str(&plan(&chosen, zone.as_ref().or(there)));
         print(&text)
     }
 

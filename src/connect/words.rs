@@ -54,10 +54,13 @@ impl Teller {
                 }
             }
             Event::Launched { made, pool } => self.launched = Some((made, pool)),
-            Event::Failed { step, error } => {
+            Event::Failed { step, error, again } => {
                 self.steps.remove(&step);
-                self.report
-                    .say(&format!("could not {step}, looking again: {error}"));
+                // What ends the run is told at its end.
+                if again {
+                    self.report
+                        .say(&format!("could not {step}, looking again: {error}"));
+                }
             }
             Event::LookFailed(error) => self.report.say(&format!(
                 "could not look at the drive, trying again: {error}"

@@ -21,12 +21,14 @@ pub enum Event {
         /// How long it took.
         took: Duration,
     },
-    /// It failed; the loop looks again and decides anew.
+    /// It failed.
     Failed {
         /// The step.
         step: Step,
         /// Why.
         error: String,
+        /// Whether the loop looks again and decides anew; if not, the run fails of it.
+        again: bool,
     },
     /// EC2 could not be asked how things are; it is asked again after a pause.
     LookFailed(String),

@@ -155,12 +155,14 @@ impl Run {
                     with.tell(Event::Finished { step, made, took });
                 }
                 Err(error) => {
+                    self.steps_failed += 1;
+                    let again = !is_final(&error) && self.steps_failed < with.limits.failures;
                     with.tell(Event::Failed {
                         step,
                         error: error.to_string(),
+                        again,
                     });
-                    self.steps_failed += 1;
-                    if is_final(&error) || self.steps_failed >= with.limits.failures {
+                    if !again {
                         return self.end(Verdict::Failed(error));
                     }
                     // What was asked of the cloud has come to its end, one way or the other: look.

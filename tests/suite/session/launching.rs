@@ -141,3 +141,25 @@ fn at_a_terminal_on_demand_is_launched_only_after_a_yes() {
     }
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }
+
+#[test]
+fn a_subnet_has_a_zone_that_is_the_only_one_and_may_not_be_the_volumes() {
+    // The default subnet of us-east-1b.
+    let subnet = ["--subnet", "subnet-00000000000000002"];
+    let site = paper();
+    let ended = dry_run(&site, &subnet);
+    ended
+        .is(0)
+        .prints("1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  us-east-1b  $0.0141");
+    assert!(!ended.stdout.contains("us-east-1a"), "{}", ended.stdout);
+    with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);
+    dry_run(&site, &subnet)
+        .is(0)
+        .prints("the subnet is in us-east-1b: nothing is launched");
+    let ended = connect(&site, &subnet);
+    ended
+        .is(75)
+        .says("no capacity in us-east-1c, where the drive's volume is: subnet-00000000000000002 is")
+        .says("--leave-zone");
+    assert_eq!(count(&ended, "RunInstances"), 0);
+}
