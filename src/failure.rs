@@ -91,6 +91,7 @@ impl From<ec2::Error> for Failure {
             Kind::Capacity | Kind::SpotUnavailable | Kind::Quota | Kind::Throttled => {
                 Exit::TryAgain
             }
+            Kind::Invalid if of_image(&error).is_some() => Exit::Usage,
             _ => Exit::Failed,
         };
         let hint = advice(&error);
@@ -129,7 +130,26 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
             "is the network up, the region's name right, and no proxy in the way (HTTPS_PROXY, \
              NO_PROXY)?",
         ),
-        _ => None,
+        _ => of_image(error),
+    }
+}
+
+/// What helps where the machine image is what is wrong with a launch.
+fn of_image(error: &ec2::Error) -> Option<&'static str> {
+    let says = |words| error.message.contains(words);
+    if error.call != "RunInstances" {
+        None
+    } else if error.code.starts_with("InvalidAMIID") {
+        Some("--ami names an image of this region; without it AWS's public one is taken")
+    } else if error.code.starts_with("InvalidParameter") && says("could not be resolved") {
+        Some(
+            "the image's parameter has to exist in this region, and to be readable \
+             (ssm:GetParameters); --ami names another image",
+        )
+    } else if error.code.starts_with("InvalidParameter") && says("architecture") {
+        Some("the image that --ami names has to be of the instance type's architecture")
+    } else {
+        None
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use xdrive::clock::Clock;
 use xdrive::ec2::{
-    AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market, Snapshot,
-    SnapshotState, Tags, Volume, VolumeOrder, VolumeState, Zone,
+    Arch, AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market,
+    Snapshot, SnapshotState, Tags, Volume, VolumeOrder, VolumeState, Zone,
 };
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
@@ -55,6 +55,7 @@ impl Cloud {
     async fn answers_every_call(&self) {
         assert!(!self.ec2.is_aws());
         assert!(self.ec2.owner().await.unwrap().starts_with("arn:aws:"));
+        self.sells().await;
         let host = self.launches().await;
         let volume = self.makes_volumes(&host).await;
         self.tags(&volume).await;
@@ -84,6 +85,40 @@ impl Cloud {
         };
         let who = self.who;
         assert_eq!(got, expected, "{who:?}; AWS agrees with {right:?}: {why}");
+    }
+
+    /// Types and their prices.
+    async fn sells(&self) {
+        let named = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let names = named(&["g5g.xlarge", "t3.medium"]);
+        let mut types = self.ec2.instance_types(&names).await.unwrap();
+        types.sort_by(|one, other| one.name.cmp(&other.name));
+        let seen: Vec<_> = types
+            .iter()
+            .map(|kind| (&*kind.name, kind.cpus, kind.memory, kind.gpus, kind.arch))
+            .collect();
+        let expected = [
+            ("g5g.xlarge", 4, 8 * 1024, 1, Arch::Arm64),
+            ("t3.medium", 2, 4 * 1024, 0, Arch::X86_64),
+        ];
+        assert_eq!(seen, expected);
+        let unknown = self.ec2.instance_types(&named(&["t3.medum"])).await;
+        assert_eq!(unknown.unwrap_err().code, "InvalidInstanceType");
+        let near = self.ec2.instance_types_like("t3.*").await.unwrap();
+        assert!(near.len() > 3 && near.iter().all(|kind| kind.name.starts_with("t3.")));
+        let arm = self.ec2.instance_types_for(Market::Spot, &[Arch::Arm64]);
+        let arm = arm.await.unwrap();
+        assert!(!arm.is_empty() && arm.iter().all(|kind| kind.arch == Arch::Arm64));
+        let prices = self.ec2.spot_prices(&names).await.unwrap();
+        for name in &names {
+            let zones = prices.iter().filter(|price| price.instance_type == *name);
+            assert!(zones.count() > 1, "{prices:?}");
+        }
     }
 
     /// The last of all, as moto's instance does not recover from it.

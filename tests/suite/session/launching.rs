@@ -163,3 +163,37 @@ fn a_subnet_has_a_zone_that_is_the_only_one_and_may_not_be_the_volumes() {
         .says("--leave-zone");
     assert_eq!(count(&ended, "RunInstances"), 0);
 }
+
+#[test]
+fn an_image_that_cannot_be_launched_is_refused_once_with_a_hint() {
+    let site = paper();
+    for (image, why, hint) in [
+        (
+            "ami-00000000000000009",
+            "InvalidAMIID.NotFound",
+            "hint: --ami names an image of this region",
+        ),
+        (
+            "resolve:ssm:/no/such",
+            "could not be resolved",
+            "hint: the image's parameter has to exist in this region",
+        ),
+    ] {
+        let ended = connect(&site, &["--ami", image]);
+        ended.is(2).says(why).says(hint);
+        assert_eq!(
+            count(&ended, "RunInstances"),
+            1,
+            "the next pool is no better"
+        );
+    }
+    let message = "The architecture 'x86_64' of the specified instance type does not match the \
+                   architecture 'arm64' of the specified AMI.";
+    plant(
+        &site,
+        Fault::new("RunInstances", 400, "InvalidParameterValue", message),
+    );
+    connect(&site, &[])
+        .is(2)
+        .says("hint: the image that --ami names has to be of the instance type's architecture");
+}
