@@ -9,10 +9,13 @@ use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType,
 
 use super::change::tagged;
 use super::describe::{PAGE, literally};
-use super::{Cidr, Ec2, Error, GroupId, Kind, Tags, VpcId, convert};
+use super::{Cidr, Ec2, Error, GroupId, Tags, VpcId, convert};
 
 /// The port of every rule here.
 const PORT: i32 = 22;
+
+/// There is no such group (any more, or yet).
+const NO_GROUP: &str = "InvalidGroup.NotFound";
 
 /// The tag that says whose a thing is.
 const OWNER: &str = "xdrive:owner";
@@ -148,7 +151,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::of(CALL, &error));
-        match unless(answer, "InvalidGroup.Duplicate")? {
+        match unless(answer, &["InvalidGroup.Duplicate"])? {
             None => Ok(None),
             Some(made) => convert::id("the group's id", made.group_id())
                 .map(Some)
@@ -157,7 +160,7 @@ impl Ec2 {
     }
 
     /// Lets one range in, unless it is let in already. A group made a moment ago may be
-    /// [`Kind::NotFound`] yet.
+    /// [`super::Kind::NotFound`] yet.
     pub async fn let_in(&self, group: &GroupId, rule: &Rule) -> Result<(), Error> {
         let answer = self
             .patient
@@ -167,7 +170,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::of("AuthorizeSecurityGroupIngress", &error));
-        unless(answer, "InvalidPermission.Duplicate").map(drop)
+        unless(answer, &["InvalidPermission.Duplicate"]).map(drop)
     }
 
     /// Lets one range in no longer. That there is no such rule, or no such group, is success.
@@ -180,10 +183,10 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::of("RevokeSecurityGroupIngress", &error));
-        gone(answer)
+        unless(answer, &["InvalidPermission.NotFound", NO_GROUP]).map(drop)
     }
 
-    /// Deletes a group; gone already is success. [`Kind::State`] while anything uses it.
+    /// Deletes a group; gone already is success. [`super::Kind::State`] while anything uses it.
     pub async fn delete_group(&self, group: &GroupId) -> Result<(), Error> {
         let answer = self
             .patient
@@ -192,23 +195,17 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::of("DeleteSecurityGroup", &error));
-        gone(answer)
+        unless(answer, &[NO_GROUP]).map(drop)
     }
 }
 
-/// The answer, or none if it is `code`, which says that there was nothing to do.
-fn unless<T>(answer: Result<T, Error>, code: &str) -> Result<Option<T>, Error> {
+/// The answer, or none if it is one of `codes`, which say that there was nothing to do: that
+/// something else is missing says nothing of it.
+fn unless<T>(answer: Result<T, Error>, codes: &[&str]) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.code == code => Ok(None),
+        Err(error) if codes.contains(&error.code.as_str()) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-fn gone<T>(answer: Result<T, Error>) -> Result<(), Error> {
-    match answer {
-        Err(error) if error.kind != Kind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 

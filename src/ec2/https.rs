@@ -118,7 +118,7 @@ impl Ec2 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
     use std::thread::JoinHandle;
@@ -132,7 +132,9 @@ mod tests {
     use crate::clock::Clock;
 
     /// A server that gives each of `answers` once; what it was asked.
-    fn answering(answers: &'static [&'static [u8]]) -> (String, JoinHandle<Vec<String>>) {
+    pub(crate) fn answering(
+        answers: &'static [&'static [u8]],
+    ) -> (String, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let serve = move || {
@@ -147,6 +149,13 @@ mod tests {
             asked
         };
         (url, std::thread::spawn(serve))
+    }
+
+    /// A client whose EC2 is nowhere, after a first call.
+    pub(crate) async fn after_a_call() -> Ec2 {
+        let ec2 = lost();
+        assert!(ec2.once.describe_vpcs().send().await.is_err());
+        ec2
     }
 
     /// A client whose EC2 is nowhere.
@@ -191,8 +200,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_too_long_is_none() {
         static LONG: [u8; 5000] = [b'1'; 5000];
-        let ec2 = lost();
-        assert!(ec2.once.describe_vpcs().send().await.is_err());
+        let ec2 = after_a_call().await;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {

@@ -44,3 +44,6 @@ pub use prices::{NoPrice, Price, SpotPrice};
 pub use rehearsal::{Props, Rehearsal};
 pub use spot::SpotStatus;
 pub use types::{Arch, InstanceType};
+
+#[cfg(test)]
+pub(crate) use https::tests as loopback;

@@ -4,6 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::drive::pools::image_of;
+use crate::ec2::loopback::{after_a_call, answering};
 use crate::ec2::{Arch, LaunchOrder, Market, Tags};
 use crate::host::ProxyCommand;
 use crate::local::plane::Plane;
@@ -449,4 +450,29 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
             "{call}: {left:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_address_service_is_believed_when_it_answers_with_an_address() {
+    let (url, server) = answering(&[
+        b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\nconnection: close\r\n\r\n203.0.113.7\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nlog in!\r\n",
+    ]);
+    let town = Town::new(paper());
+    let mut plan = town.door(ADA, "one", &[]).plan.clone();
+    plan.ec2 = after_a_call().await;
+    plan.reach.address_service = Some(url.clone());
+    assert_eq!(plan.ask().await.unwrap(), IpAddr::from([203, 0, 113, 7]));
+    let error = plan.ask().await;
+    let Err(HostError::NoWay { why, hint }) = error else {
+        panic!("{error:?}");
+    };
+    assert!(
+        why.starts_with(&url) && why.ends_with("is no address"),
+        "{why}"
+    );
+    assert!(hint.starts_with("--cidr"), "{hint}");
+    assert_eq!(server.join().unwrap().len(), 2);
+    // An endpoint is in AWS's place here: the service is not asked, though it is configured.
+    assert_eq!(plan.from(None).await.unwrap(), []);
 }
