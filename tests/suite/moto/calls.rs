@@ -89,13 +89,13 @@ impl Cloud {
 
     /// Types and their prices.
     async fn sells(&self) {
-        let named = |names: &[&str]| {
+        let owned = |names: &[&str]| {
             names
                 .iter()
                 .map(|&name| name.to_owned())
                 .collect::<Vec<_>>()
         };
-        let names = named(&["g5g.xlarge", "t3.medium"]);
+        let names = owned(&["g5g.xlarge", "t3.medium"]);
         let mut types = self.ec2.instance_types(&names).await.unwrap();
         types.sort_by(|one, other| one.name.cmp(&other.name));
         let seen: Vec<_> = types
@@ -107,7 +107,7 @@ impl Cloud {
             ("t3.medium", 2, 4 * 1024, 0, Arch::X86_64),
         ];
         assert_eq!(seen, expected);
-        let unknown = self.ec2.instance_types(&named(&["t3.medum"])).await;
+        let unknown = self.ec2.instance_types(&owned(&["t3.medum"])).await;
         assert_eq!(unknown.unwrap_err().code, "InvalidInstanceType");
         let near = self.ec2.instance_types_like("t3.*").await.unwrap();
         assert!(near.len() > 3 && near.iter().all(|kind| kind.name.starts_with("t3.")));
