@@ -38,6 +38,9 @@ fn a_quota_stops_at_once_and_says_what_raises_it() {
         .says("VcpuLimitExceeded")
         .says("Service Quotas");
     assert_eq!(count(&ended, "RunInstances"), 1);
+    // All that choosing costs.
+    assert_eq!(count(&ended, "DescribeInstanceTypes"), 1);
+    assert_eq!(count(&ended, "DescribeSpotPriceHistory"), 1);
 }
 
 #[test]
