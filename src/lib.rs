@@ -44,7 +44,7 @@
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
 //! | [`connect`] | one session, top to bottom; the only `select!` on endings |
-//! | [`list`], [`gc`], [`prices`] | the commands of these names |
+//! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`] | the commands of these names |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
 //! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
