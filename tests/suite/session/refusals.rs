@@ -159,14 +159,26 @@ fn a_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn without_local_there_is_no_cloud_yet() {
-    let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
-        .args(["connect", "demo", "--", "true"])
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .output()
-        .unwrap();
-    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+fn without_an_account_it_is_said_what_is_missing() {
+    let connect = |environment: &[(&str, &str)]| {
+        let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
+            .args(["connect", "demo", "--", "true"])
+            .env_clear()
+            .env("HOME", "/nonexistent")
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        (ended.status.code(), said)
+    };
+    let (code, said) = connect(&[]);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(said.contains("error: no AWS region is set"), "{said}");
+    let (code, said) = connect(&[("AWS_REGION", "us-east-1")]);
+    assert_eq!(code, Some(77), "{said}");
+    assert!(said.contains("error: no AWS credentials were found"), "{said}");
+    assert!(said.contains("xdrive --local needs no account"), "{said}");
 }
 
 #[test]
