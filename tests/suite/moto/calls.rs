@@ -100,7 +100,7 @@ impl Cloud {
         types.sort_by(|one, other| one.name.cmp(&other.name));
         let seen: Vec<_> = types
             .iter()
-            .map(|kind| (&*kind.name, kind.cpus, kind.memory, kind.gpus, kind.arch))
+            .map(|sold| (&*sold.name, sold.cpus, sold.memory, sold.gpus, sold.arch))
             .collect();
         let expected = [
             ("g5g.xlarge", 4, 8 * 1024, 1, Arch::Arm64),
