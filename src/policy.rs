@@ -35,14 +35,14 @@ pub fn policy(role: Option<&str>) -> Value {
         let action = format!("{}:{}", call.service, call.name);
         match call.right {
             Right::Free => {}
-            Right::Read => statements.allow(&action, json!("*"), None),
-            Right::Own { kinds, tag } => statements.allow(&action, arns(kinds), carries(tag)),
+            Right::Read => statements.allow(&action, &json!("*"), &Value::Null),
+            Right::Own { kinds, tag } => statements.allow(&action, &arns(kinds), &carries(tag)),
             Right::Make { kinds, tag, with } => {
-                statements.allow(&action, arns(kinds), asks_for(tag));
+                statements.allow(&action, &arns(kinds), &asks_for(tag));
                 let (own, others): (Vec<&str>, Vec<&str>) =
                     with.iter().partition(|kind| OF_A_DRIVE.contains(kind));
-                statements.allow(&action, arns(&own), carries(tag));
-                statements.allow(&action, arns(&others), None);
+                statements.allow(&action, &arns(&own), &carries(tag));
+                statements.allow(&action, &arns(&others), &Value::Null);
                 creating.push(call.name);
                 created.extend(kinds);
             }
@@ -51,19 +51,19 @@ pub fn policy(role: Option<&str>) -> Value {
     created.sort_unstable();
     created.dedup();
     let in_a_create_call = json!({"StringEquals": {"ec2:CreateAction": creating}});
-    statements.allow("ec2:CreateTags", arns(&created), Some(in_a_create_call));
+    statements.allow("ec2:CreateTags", &arns(&created), &in_a_create_call);
     // EC2 resolves `resolve:ssm:` images as the caller.
     let parameters = json!("arn:aws:ssm:*::parameter/aws/service/*");
-    statements.allow("ssm:GetParameters", parameters, None);
+    statements.allow("ssm:GetParameters", &parameters, &Value::Null);
     // Made once in each account, by its first spot request.
     statements.allow(
         "iam:CreateServiceLinkedRole",
-        json!("arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
-        Some(json!({"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}})),
+        &json!("arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+        &json!({"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}),
     );
     if let Some(role) = role {
         let to_instances = json!({"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}});
-        statements.allow("iam:PassRole", json!(role), Some(to_instances));
+        statements.allow("iam:PassRole", &json!(role), &to_instances);
     }
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
@@ -73,13 +73,13 @@ pub fn policy(role: Option<&str>) -> Value {
 struct Statements(Vec<Value>);
 
 impl Statements {
-    fn allow(&mut self, action: &str, resource: Value, condition: Option<Value>) {
+    /// Where `condition` is null there is none.
+    fn allow(&mut self, action: &str, resource: &Value, condition: &Value) {
         if resource.as_array().is_some_and(Vec::is_empty) {
             return;
         }
-        let condition = condition.unwrap_or(Value::Null);
         let same = |statement: &&mut Value| {
-            statement["Resource"] == resource && statement["Condition"] == condition
+            statement["Resource"] == *resource && statement["Condition"] == *condition
         };
         if let Some(statement) = self.0.iter_mut().find(same)
             && let Some(actions) = statement["Action"].as_array_mut()
@@ -89,7 +89,7 @@ impl Statements {
         }
         let mut statement = json!({"Effect": "Allow", "Action": [action], "Resource": resource});
         if !condition.is_null() {
-            statement["Condition"] = condition;
+            statement["Condition"] = condition.clone();
         }
         self.0.push(statement);
     }
@@ -104,13 +104,13 @@ fn arns(kinds: &[&str]) -> Value {
 }
 
 /// What is used has the tag.
-fn carries(tag: &str) -> Option<Value> {
-    Some(json!({"Null": {format!("aws:ResourceTag/{tag}"): "false"}}))
+fn carries(tag: &str) -> Value {
+    json!({"Null": {format!("aws:ResourceTag/{tag}"): "false"}})
 }
 
 /// What is made gets the tag.
-fn asks_for(tag: &str) -> Option<Value> {
-    Some(json!({"Null": {format!("aws:RequestTag/{tag}"): "false"}}))
+fn asks_for(tag: &str) -> Value {
+    json!({"Null": {format!("aws:RequestTag/{tag}"): "false"}})
 }
 
 #[cfg(test)]

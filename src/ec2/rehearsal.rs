@@ -69,7 +69,6 @@ impl Ec2 {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one line or two for each call")]
     async fn try_one(&self, call: &'static str, props: &Props) -> Option<Rehearsal> {
         let ec2 = &self.once;
         let host = props.instance.as_ref().map(|instance| instance.id.as_str());

@@ -177,7 +177,10 @@ fn without_an_account_it_is_said_what_is_missing() {
     assert!(said.contains("error: no AWS region is set"), "{said}");
     let (code, said) = connect(&[("AWS_REGION", "us-east-1")]);
     assert_eq!(code, Some(77), "{said}");
-    assert!(said.contains("error: no AWS credentials were found"), "{said}");
+    assert!(
+        said.contains("error: no AWS credentials were found"),
+        "{said}"
+    );
     assert!(said.contains("xdrive --local needs no account"), "{said}");
 }
 
