@@ -107,6 +107,8 @@ struct Session {
     is_patient: bool,
     /// What is launched, if anything may be.
     terms: Option<pools::Terms>,
+    /// Whether it goes on on spot alone when EC2 takes its instance back.
+    stays_on_spot: bool,
     clock: Clock,
     /// Jupyter's port on this computer, once there is one.
     port: Option<u16>,
@@ -290,6 +292,7 @@ impl Session {
             owner,
             is_patient: false,
             terms: None,
+            stays_on_spot: false,
             clock: cloud.clock.clone(),
             port: None,
             news,

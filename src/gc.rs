@@ -103,7 +103,13 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
             break;
         }
     }
-    for entry in list::entries(cloud).await? {
+    // What was done is told, whatever fails after it.
+    let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
+        report.say(&failure.to_string());
+        worst = worse(worst, failure.exit);
+        Vec::new()
+    });
+    for entry in entries {
         let account = accounts.iter_mut();
         if let Some(account) = account.into_iter().find(|it| it.drive == entry.drive) {
             account.notes = notes(&entry);
@@ -113,7 +119,14 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     let mut groups = Vec::new();
     // A group is of no drive: whoever asks for one drive leaves it.
     if order.drive.is_none() && worst != Some(Exit::Interrupted) {
-        groups = groups::tidy(&cloud.ec2, &owner, order.dry_run).await?;
+        match groups::tidy(&cloud.ec2, &owner, order.dry_run).await {
+            Ok(tidied) => groups = tidied,
+            Err(error) => {
+                let failure = Failure::from(error);
+                report.say(&failure.to_string());
+                worst = worse(worst, failure.exit);
+            }
+        }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
         let failure = Failure::from(failure);

@@ -29,6 +29,9 @@ use crate::report::Report;
 /// What answers with its caller's IPv4 address (AWS's own).
 const SERVICE: &str = "https://checkip.amazonaws.com";
 
+/// What sends requests through a proxy.
+const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
 /// How long what was found out is believed: a laptop that moved is let in again a minute later.
 const GOOD: Duration = Duration::from_mins(1);
 
@@ -117,7 +120,7 @@ impl Plan {
     /// Who is to be let in to a host at this address; to one that has none yet, as far as that can
     /// be said.
     async fn from(&self, at: Option<IpAddr>) -> Result<Vec<Cidr>, HostError> {
-        if !self.reach.cidrs.is_empty() {
+        if self.is_closed() || !self.reach.cidrs.is_empty() {
             return Ok(self.reach.cidrs.clone());
         }
         let is_far = at.is_none_or(is_translated) && self.ec2.is_aws() && self.ec2.is_public();
@@ -135,7 +138,11 @@ impl Plan {
     /// Asks the address service.
     async fn ask(&self) -> Result<IpAddr, HostError> {
         let service = self.reach.address_service.as_deref().unwrap_or(SERVICE);
-        let answer = self.ec2.get(service).await;
+        let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
+            // It would tell the proxy's address, through which no SSH goes.
+            Some(name) => Err(format!("it would be asked through the proxy of {name}")),
+            None => self.ec2.get(service).await,
+        };
         answer
             .and_then(|answer| address(&answer))
             .map_err(|why| HostError::NoWay {
@@ -213,19 +220,14 @@ impl Door {
 
     /// Begins to find out what a launch will need, beside other work. Changes nothing.
     pub(super) fn look_ahead(&mut self) {
-        if !self.plan.is_closed() {
-            let plan = self.plan.clone();
-            let looking = tokio::spawn(async move { plan.look().await });
-            self.ahead = Some((self.clock.boot(), looking));
-        }
+        let plan = self.plan.clone();
+        let looking = tokio::spawn(async move { plan.look().await });
+        self.ahead = Some((self.clock.boot(), looking));
     }
 
     /// The groups of an instance about to be launched, with this laptop let in; none if nobody is
     /// to be. Only as far as something lacks there is anything to call.
     pub(super) async fn for_launch(&mut self) -> Result<Vec<GroupId>, HostError> {
-        if self.plan.is_closed() {
-            return Ok(Vec::new());
-        }
         let now = self.clock.boot();
         if let Some((at, group, _)) = &self.own
             && now.since(*at) < GOOD
@@ -273,10 +275,12 @@ impl Door {
         if self.plan.is_closed() || is_known.is_some_and(|at| now.since(*at) < GOOD) {
             return;
         }
-        self.looked.insert(host.id.clone(), now);
-        if let Err(error) = self.opened(host, at).await {
-            let id = &host.id;
-            self.say_once(format!("could not let this computer in to {id}: {error}"));
+        match self.opened(host, at).await {
+            Ok(()) => drop(self.looked.insert(host.id.clone(), now)),
+            Err(error) => {
+                let id = &host.id;
+                self.say_once(format!("could not let this computer in to {id}: {error}"));
+            }
         }
     }
 

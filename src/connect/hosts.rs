@@ -4,25 +4,29 @@
 //! the lock is free as soon as this process or its connection is gone, however that came. Every
 //! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
 
+mod said;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Uuid, superblock, tags,
+    RECORD_LIFE, SessionId, Uuid, lease_left, superblock, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
-use crate::host::facts::{self, Oddity};
+use crate::host::facts;
 use crate::host::scripts::{self, HoldOrder, Host, Role};
 use crate::host::{HostKey, Ssh, UserKey};
 
 use super::door::Door;
 use super::lease::{Lease, Terms, extend};
 use super::login::{ANSWER, Login, Refusal};
+use said::{other, session_of, translated};
 
 /// How long the attached volume may take to appear inside (AWS: under a second, mostly).
 const DEVICE: Duration = Duration::from_secs(30);
@@ -160,6 +164,10 @@ impl SshHosts {
         }
         let unreachable = || HostError::Unreachable("this session never held it".to_owned());
         let client = self.client.clone().ok_or_else(unreachable)?;
+        // Attaching tells the host, so the record comes first here too.
+        extend(&self.terms, &host.id, client.lease)
+            .await
+            .map_err(|error| HostError::Unreachable(error.to_string()))?;
         let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
         link.attach(&host.id, client, &self.terms)
             .await
@@ -177,9 +185,13 @@ impl SshHosts {
         // Nobody renews it any more: what is said now is the last word.
         self.let_go(&host.id);
         let until = self.terms.clock.now() + keep;
+        let recorded = self.terms.clock.boot();
         let tags = tags::lease(until);
         self.terms.ec2.tag(host.id.as_str(), &tags).await?;
-        scripts.lease(keep).await?;
+        // A laptop may sleep between the two: no host lives longer than the record says.
+        let spent = self.terms.clock.boot().since(recorded);
+        let left = lease_left(keep, spent).context("its time was over before it was told")?;
+        scripts.lease(left).await?;
         self.links.remove(&host.id);
         Ok(until)
     }
@@ -233,6 +245,11 @@ impl SshHosts {
     /// Whether a client's line is this session's.
     pub(super) fn is_own(&self, line: &str) -> bool {
         !self.session().is_empty() && session_of(line) == self.session()
+    }
+
+    /// From now on hosts are only looked at: nobody is let in anywhere for that.
+    pub(super) fn only_look(&mut self) {
+        self.login.only_looks = true;
     }
 
     /// Is attached to a host no longer; the connection stays.
@@ -451,48 +468,5 @@ impl Hosts for SshHosts {
 
     fn release(&mut self, host: &Instance) {
         self.links.remove(&host.id);
-    }
-}
-
-/// Another client, from its line.
-fn other(line: &str) -> Client {
-    let (owner, since) = told(line);
-    Client::Other { owner, since }
-}
-
-/// The session out of a client's line.
-fn session_of(line: &str) -> &str {
-    line.split(' ').next().unwrap_or(line)
-}
-
-/// Owner and time out of a client's line.
-fn told(line: &str) -> (String, String) {
-    let mut words = line.splitn(3, ' ').skip(1);
-    let since = words.next().unwrap_or("an unknown time");
-    // To the second: nobody reads more.
-    let since = since
-        .parse::<jiff::Timestamp>()
-        .map_or_else(|_| since.to_owned(), |time| format!("{time:.0}"));
-    let owner = words.next().unwrap_or(line).to_owned();
-    (owner, since)
-}
-
-/// What a script said, in the drive's words.
-fn translated(error: facts::HostError) -> HostError {
-    match error {
-        facts::HostError::Ssh(error) => HostError::Unreachable(error.to_string()),
-        facts::HostError::Closing(reason) => HostError::Closing(reason),
-        facts::HostError::Busy {
-            owner: Some(line), ..
-        } => {
-            let (owner, since) = told(&line);
-            HostError::Busy { owner, since }
-        }
-        facts::HostError::Odd {
-            oddity: Oddity::HalfMade,
-            words,
-        } => HostError::Garbled(words),
-        facts::HostError::Odd { words, .. } => HostError::Damaged(words),
-        other => HostError::Failed(other.to_string()),
     }
 }

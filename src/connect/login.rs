@@ -47,6 +47,8 @@ pub(super) struct Login {
     door: Door,
     ec2: Ec2,
     clock: Clock,
+    /// Whether nothing is to be changed, not even to be let in.
+    pub(super) only_looks: bool,
     /// When each host's door was last asked for, and why it stayed shut.
     asked: BTreeMap<InstanceId, (BootTime, String)>,
 }
@@ -83,6 +85,7 @@ impl Login {
             door,
             ec2,
             clock,
+            only_looks: false,
             asked: BTreeMap::new(),
         }
     }
@@ -106,7 +109,9 @@ impl Login {
     /// within about three seconds, if the host knows the key and the way there is straight.
     pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
         let target = target(host, self.door.reach())?;
-        self.door.open(host, target.address.ip()).await;
+        if !self.only_looks {
+            self.door.open(host, target.address.ip()).await;
+        }
         let attempt = self.attempt(&target).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
         if let (Some(_), Err(Refusal::Unreachable(why))) = (&target.proxy, &attempt) {
@@ -116,6 +121,10 @@ impl Login {
         if let Attempt::In(made) = attempt? {
             self.asked.remove(&host.id);
             return Ok(*made);
+        }
+        if self.only_looks {
+            let why = "it does not know this computer yet, and nothing is to be changed";
+            return Err(Refusal::Barred(why.to_owned()));
         }
         let now = self.clock.boot();
         if let Some((at, why)) = self.asked.get(&host.id)

@@ -57,9 +57,19 @@ impl Session {
                 types.join(", ")
             ));
         }
+        // Whoever bounds the price, or rules on demand out, means it for the night as well.
+        let is_bound =
+            terms.max_price.is_some() || request.options.fallback == Some(Fallback::None);
+        self.stays_on_spot = is_bound && !markets.contains(&Market::OnDemand);
         self.terms = Some(terms);
         self.choose(&markets, &cloud.ec2, found.live.is_some());
         Ok(())
+    }
+
+    /// Those of `markets` in which a session whose instance EC2 took back may go on.
+    pub(super) fn markets_elsewhere(&self, markets: &[Market]) -> Vec<Market> {
+        let may = |market: &&Market| **market == Market::Spot || !self.stays_on_spot;
+        markets.iter().filter(may).copied().collect()
     }
 
     /// Begins to choose what to launch in these markets; or, if nothing may be launched at all,

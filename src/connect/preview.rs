@@ -29,6 +29,7 @@ impl Session {
         let goal = Goal::Ready {
             from: request.from.clone(),
         };
+        self.reconciler.hosts().only_look();
         let next = match request.from {
             // What is chosen between is looked at for as long as lists may lag.
             Some(_) => self

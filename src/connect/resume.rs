@@ -75,7 +75,8 @@ impl Session {
             }
             // What the old host still had to say is of no interest any more.
             while self.news.try_recv().is_ok() {}
-            self.choose(&[Market::OnDemand, Market::Spot], ec2, false);
+            let markets = self.markets_elsewhere(&[Market::OnDemand, Market::Spot]);
+            self.choose(&markets, ec2, false);
             return None;
         }
         let ending = self.ended(taken, instance, is_command);
@@ -130,7 +131,8 @@ impl Session {
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                     self.drive
                 ));
-                self.choose(&[Market::Spot, Market::OnDemand], ec2, false);
+                let markets = self.markets_elsewhere(&[Market::Spot, Market::OnDemand]);
+                self.choose(&markets, ec2, false);
                 self.run(goal).await
             }
             (_, asked) => (outcome, asked),

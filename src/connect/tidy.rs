@@ -76,6 +76,7 @@ pub async fn tidy(
 
 impl Session {
     async fn rehearse(&mut self, keep: Option<usize>) -> Result<Tidied, Failure> {
+        self.reconciler.hosts().only_look();
         let foreseen = self.reconciler.foresee(&GOAL, keep).await;
         let (next, outdated) = foreseen.map_err(of_run)?;
         let mut failure = None;

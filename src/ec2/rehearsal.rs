@@ -58,7 +58,8 @@ impl Ec2 {
             "DetachVolume",
             "TerminateInstances",
         ];
-        if DESTROYING.contains(&call) && !self.is_aws() {
+        let is_aws = self.is_aws() && self.is_public();
+        if DESTROYING.contains(&call) && !is_aws {
             return Rehearsal::Unknown(
                 "only AWS itself is trusted with a dry run of it".to_owned(),
             );
@@ -169,8 +170,15 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     let error = match answer {
-        // Whoever carries it out in spite of `DryRun` allows it as well.
-        Ok(_) => return Rehearsal::Allowed,
+        Ok(_) if call.starts_with("Describe") || call.starts_with("Get") => {
+            return Rehearsal::Allowed;
+        }
+        Ok(_) => {
+            return Rehearsal::Unknown(
+                "it was carried out, dry run or not: `xdrive list` shows what came of it"
+                    .to_owned(),
+            );
+        }
         Err(error) => Error::of(call, &error),
     };
     match error.kind {
