@@ -105,7 +105,7 @@ impl Ending {
     fn saves(self) -> bool {
         matches!(
             self,
-            Self::Exit(_) | Self::Checkpoint | Self::Terminated | Self::Notice | Self::Joined
+            Self::Exit(_) | Self::Checkpoint | Self::Notice | Self::Joined
         )
     }
 }
@@ -291,6 +291,13 @@ impl Session<'_> {
             None => lead.stderr.clone(),
         };
         let is_undone = stderr.contains("undone: ");
+        let is_saved = self.ending.saves() || stderr.contains(" is saved: snap-");
+        // One that is told to end before it has begun ends as any program does, and says nothing.
+        ensure!(
+            self.ending != Ending::Terminated || is_saved || is_undone || stderr.is_empty(),
+            "told to end, and it does not say how: {}",
+            told()
+        );
         Ok(Told {
             found,
             writers,
@@ -298,7 +305,7 @@ impl Session<'_> {
             took: lead
                 .took
                 .max(guest.map_or(Duration::ZERO, |guest| guest.took)),
-            is_saved: (self.ending.saves() && !is_undone) || stderr.contains(" is saved: snap-"),
+            is_saved,
             is_undone,
             stderr,
             seen,
