@@ -1,7 +1,7 @@
 //! A drive's life, twice: made empty and saved, restored and saved again.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use xdrive::clock::Clock;
@@ -14,6 +14,7 @@ use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
+use crate::harness::DEADLINE;
 use crate::paper::host::PaperHosts;
 use crate::paper::{Hidden, drive};
 
@@ -46,19 +47,27 @@ async fn live_twice(ec2: &Ec2, local: Option<Local>) {
     assert_eq!(second.1, Generation(2));
 
     assert_eq!(hidden.lock().unwrap().broken, [""; 0]);
-    let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
-    let left: Vec<_> = instances
-        .iter()
-        .filter(|instance| instance.state != InstanceState::Terminated)
-        .map(|instance| instance.id.to_string())
-        .chain(
-            volumes
-                .iter()
-                .filter(|volume| volume.state != VolumeState::Deleted)
-                .map(|volume| volume.id.to_string()),
-        )
-        .collect();
-    assert_eq!(left, [""; 0], "besides snapshots");
+    // Lists may be a moment old.
+    let began = Instant::now();
+    let snapshots = loop {
+        let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
+        let left: Vec<_> = instances
+            .iter()
+            .filter(|instance| instance.state != InstanceState::Terminated)
+            .map(|instance| instance.id.to_string())
+            .chain(
+                volumes
+                    .iter()
+                    .filter(|volume| volume.state != VolumeState::Deleted)
+                    .map(|volume| volume.id.to_string()),
+            )
+            .collect();
+        if left.is_empty() {
+            break snapshots;
+        }
+        assert!(began.elapsed() < DEADLINE, "besides snapshots: {left:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
     let mut saved: Vec<_> = snapshots
         .iter()
         .map(|snapshot| {
