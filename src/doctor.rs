@@ -11,7 +11,7 @@ use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
 use crate::config::{Config, Paths};
 use crate::drive::pools::image_of;
 use crate::ec2::calls::{CALLS, Call, Right};
-use crate::ec2::{Arch, Ec2, Props, Rehearsal, Tags, Zone};
+use crate::ec2::{Arch, Ec2, Props, Rehearsal, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::report;
@@ -198,10 +198,12 @@ async fn props(ec2: &Ec2, owner: &str) -> Props {
     // What may not be listed is not tried on; that it may not be is found out by trying the lists.
     let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
+    let prices = ec2.spot_prices(&[INSTANCE_TYPE.to_owned()]).await;
+    let sold = prices.unwrap_or_default().into_iter().next();
     Props {
         image: image_of(Arch::X86_64, 0).to_owned(),
         instance_type: INSTANCE_TYPE.to_owned(),
-        zone: Some(Zone(format!("{}a", ec2.region()))),
+        zone: sold.map(|price| price.zone),
         tags: Tags::from([
             ("xdrive:drive".to_owned(), "doctor".to_owned()),
             ("xdrive:owner".to_owned(), owner.to_owned()),

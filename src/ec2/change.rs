@@ -114,7 +114,7 @@ impl Ec2 {
         convert::instance(launched).map_err(|doubt| Error::unreadable(LAUNCH, doubt))
     }
 
-    fn launch_request(&self, order: &LaunchOrder) -> RunInstancesFluentBuilder {
+    pub(super) fn launch_request(&self, order: &LaunchOrder) -> RunInstancesFluentBuilder {
         let mut request = self
             .once
             .run_instances()

@@ -8,12 +8,15 @@
 use std::net::IpAddr;
 
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_ec2::types::{InstanceMarketOptionsRequest, InstanceType, MarketType, ResourceType};
+use aws_sdk_ec2::types::ResourceType;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::change::tagged;
 use super::group::permission;
-use super::{Cidr, Ec2, Error, GroupId, Instance, Kind, SnapshotId, Tags, VolumeId, Zone};
+use super::{
+    Cidr, Ec2, Error, GroupId, Instance, Kind, LaunchOrder, Market, SnapshotId, Tags, VolumeId,
+    Zone,
+};
 
 /// What came of trying a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,11 +123,12 @@ impl Ec2 {
                     .create_volume()
                     .availability_zone(&props.zone.as_ref()?.0);
                 let tags = tagged(ResourceType::Volume, &props.tags);
-                tried!(request.size(1).tag_specifications(tags))
+                tried!(request.size(1).encrypted(true).tag_specifications(tags))
             }
             "DeleteSecurityGroup" => tried!(ec2.delete_security_group().group_id(group?)),
             "DeleteSnapshot" => tried!(ec2.delete_snapshot().snapshot_id(snapshot?)),
             "DeleteVolume" => tried!(ec2.delete_volume().volume_id(volume?)),
+            "DescribeInstanceTypes" => tried!(ec2.describe_instance_types()),
             "DescribeInstances" => tried!(ec2.describe_instances()),
             "DescribeSecurityGroups" => tried!(ec2.describe_security_groups()),
             "DescribeSnapshots" => tried!(ec2.describe_snapshots().owner_ids("self")),
@@ -140,23 +144,28 @@ impl Ec2 {
             "ModifyInstanceAttribute" => {
                 tried!(ec2.modify_instance_attribute().instance_id(host?))
             }
-            "RunInstances" => {
-                let spot = InstanceMarketOptionsRequest::builder()
-                    .market_type(MarketType::Spot)
-                    .build();
-                let request = ec2
-                    .run_instances()
-                    .image_id(&props.image)
-                    .instance_type(InstanceType::from(props.instance_type.as_str()))
-                    .instance_market_options(spot)
-                    .tag_specifications(tagged(ResourceType::Instance, &props.tags))
-                    .tag_specifications(tagged(ResourceType::Volume, &props.tags))
-                    .tag_specifications(tagged(ResourceType::SpotInstancesRequest, &props.tags));
-                tried!(request.min_count(1).max_count(1))
-            }
+            "RunInstances" => tried!(self.launch_request(&launch(props))),
             "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
             _ => Some(Rehearsal::Unknown("it cannot be tried".to_owned())),
         }
+    }
+}
+
+/// What a session would launch, as far as rights can depend on it.
+fn launch(props: &Props) -> LaunchOrder {
+    LaunchOrder {
+        client_token: "xdrive-doctor".to_owned(),
+        image: props.image.clone(),
+        instance_type: props.instance_type.clone(),
+        zone: props.zone.clone(),
+        subnet: None,
+        groups: props.group.iter().cloned().collect(),
+        instance_profile: None,
+        market: Market::Spot,
+        max_price: None,
+        user_data: Vec::new(),
+        tags: props.tags.clone(),
+        root_tags: props.tags.clone(),
     }
 }
 

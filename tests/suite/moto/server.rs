@@ -3,12 +3,16 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::ec2::{Account, Ec2};
 
-use crate::harness::{DEADLINE, python};
+use crate::harness::python;
+
+/// How long a server may take to come up: Python reads some hundred files first.
+const START: Duration = Duration::from_mins(1);
 
 /// Set in the process that runs a test against moto.
 const INSIDE: &str = "XDRIVE_TEST_INSIDE";
@@ -45,7 +49,7 @@ impl Moto {
                 }
             }
         });
-        match told.recv_timeout(DEADLINE) {
+        match told.recv_timeout(START) {
             Ok(url) => Self { child, home, url },
             Err(error) => {
                 child.kill().unwrap();
