@@ -249,7 +249,8 @@ impl Site {
             }))
     }
 
-    fn billed(&self) -> anyhow::Result<Vec<String>> {
+    /// What is left of that in the EC2: instances, volumes, snapshots that are not completed.
+    pub(crate) fn billed(&self) -> anyhow::Result<Vec<String>> {
         let mut left = Vec::new();
         self.runtime.block_on(async {
             let answer = self.ec2.describe_instances().send().await?;
