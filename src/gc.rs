@@ -88,8 +88,7 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
             }
         };
         if let Some(failure) = &tidied.failure {
-            report.say(&failure.to_string());
-            worst = worse(worst, failure.exit);
+            worst = tell(&report, worst, failure);
         }
         accounts.push(Account {
             drive: name,
@@ -105,8 +104,7 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     }
     // What was done is told, whatever fails after it.
     let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
-        report.say(&failure.to_string());
-        worst = worse(worst, failure.exit);
+        worst = tell(&report, worst, &failure);
         Vec::new()
     });
     for entry in entries {
@@ -122,16 +120,12 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
         match groups::tidy(&cloud.ec2, &owner, order.dry_run).await {
             Ok(tidied) => groups = tidied,
             Err(error) => {
-                let failure = Failure::from(error);
-                report.say(&failure.to_string());
-                worst = worse(worst, failure.exit);
+                worst = tell(&report, worst, &Failure::from(error));
             }
         }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
-        let failure = Failure::from(failure);
-        report.say(&failure.to_string());
-        worst = worse(worst, failure.exit);
+        worst = tell(&report, worst, &Failure::from(failure));
     }
     let all = Accounts {
         drives: accounts,
@@ -171,6 +165,12 @@ fn left_alone(result: String) -> Tidied {
         failure: None,
         asked: None,
     }
+}
+
+/// Says a failure that does not keep the rest from being told; the answer is the worst so far.
+fn tell(report: &Report, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
+    report.say(&failure.to_string());
+    worse(worst, failure.exit)
 }
 
 /// Stuck needs a person; anything else may pass by itself.

@@ -19,12 +19,11 @@ use super::superblock::Uuid;
 
 /// The name that AWS's console shows.
 pub const NAME: &str = "Name";
-/// The drive that a thing belongs to; xdrive filters by it.
-pub const DRIVE: &str = "xdrive:drive";
 /// Who made or last claimed it.
 pub const SESSION: &str = "xdrive:session";
-/// That session's caller: an ARN without session name.
-pub const OWNER: &str = "xdrive:owner";
+/// The drive that a thing belongs to, by which xdrive filters; and its session's caller, an ARN
+/// without session name.
+pub use crate::ec2::{DRIVE, OWNER};
 /// On instances: the host's public SSH key.
 pub const HOST_KEY: &str = "xdrive:host-key";
 /// On instances: when the lease ends (RFC 3339, by the clock of whoever wrote it). It is written

@@ -5,11 +5,7 @@
 //! in a test of its own. Resources and condition keys: Service authorization reference, *Actions,
 //! resources, and condition keys for Amazon EC2*, *… Amazon EBS*, *… EC2 Instance Connect*.
 
-/// The tag that everything of a drive carries.
-const DRIVE: &str = "xdrive:drive";
-
-/// The tag of what is an owner's, and no drive's: security groups.
-const OWNER: &str = "xdrive:owner";
+use super::{DRIVE, OWNER};
 
 /// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

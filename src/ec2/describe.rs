@@ -6,11 +6,8 @@
 use aws_sdk_ec2::types::{Filter, Reservation};
 
 use super::{
-    Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, convert,
+    DRIVE, Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, convert,
 };
-
-/// The tag that says which drive a thing belongs to.
-const DRIVE: &str = "xdrive:drive";
 
 /// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
 /// number EC2 may throttle or time out on large accounts.

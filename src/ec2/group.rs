@@ -9,16 +9,13 @@ use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType,
 
 use super::change::tagged;
 use super::describe::{PAGE, literally};
-use super::{Cidr, Ec2, Error, GroupId, Tags, VpcId, convert};
+use super::{Cidr, Ec2, Error, GroupId, OWNER, Tags, VpcId, convert};
 
 /// The port of every rule here.
 const PORT: i32 = 22;
 
 /// There is no such group (any more, or yet).
 const NO_GROUP: &str = "InvalidGroup.NotFound";
-
-/// The tag that says whose a thing is.
-const OWNER: &str = "xdrive:owner";
 
 /// A security group with the rules that let somebody in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,6 +27,12 @@ mod spot;
 mod trace;
 mod types;
 
+/// The tag that says which drive a thing belongs to.
+pub const DRIVE: &str = "xdrive:drive";
+
+/// The tag that says who made or last claimed a thing.
+pub const OWNER: &str = "xdrive:owner";
+
 pub use account::{Account, AccountError};
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
