@@ -117,8 +117,11 @@ fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
         pty.signal(Signal::CONT);
         let raw = || !pty.modes_are_as_before();
         eventually_within(SESSION, || "raw mode again".to_owned(), raw);
-        pty.type_in("\recho back$((1+1)) $(stty size)\r");
-        pty.see(&format!("back2 {rows} 99"));
+        // The size travels beside what is typed.
+        pty.type_in(&format!(
+            "\runtil [ \"$(stty size)\" = '{rows} 99' ]; do :; done; echo back$((1+1)) {rows}\r"
+        ));
+        pty.see(&format!("back2 {rows}"));
     }
     write(&mut pty, "suspended");
     pty.type_in("exit 8\r");
