@@ -3,6 +3,7 @@
 //! Read from tags alone, so it shows the same from any laptop. Whatever carries a drive's name is
 //! listed, also what no plan would know what to do with: a bill unseen is worse than an odd line.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -30,6 +31,7 @@ pub(crate) struct Entry {
     dollars_a_month: f64,
     /// US dollars an hour for what runs, where the price is known.
     dollars_an_hour: f64,
+    /// Instances, volumes, then snapshots, the newest generation first.
     things: Vec<Line>,
 }
 
@@ -122,6 +124,8 @@ fn entry<'a>(drives: &'a mut BTreeMap<String, Entry>, tags: &Tags) -> &'a mut En
 
 impl Entry {
     fn sum_up(&mut self) {
+        let snapshots = self.things.partition_point(|line| line.kind != SNAPSHOT);
+        self.things[snapshots..].sort_by_key(|line| Reverse(line.generation));
         let has = |kind| self.things.iter().any(|line| line.kind == kind);
         self.state = if self
             .things
@@ -277,4 +281,36 @@ fn dollars(thing: &Thing) -> Option<f64> {
     thing
         .cents()
         .map(|cents| f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_generation_comes_first_among_snapshots() {
+        let line = |kind, id: &str, generation| Line {
+            kind,
+            id: id.to_owned(),
+            state: "completed",
+            detail: String::new(),
+            gib: Some(8),
+            generation,
+            since: String::new(),
+            dollars_a_month: None,
+            dollars_an_hour: None,
+        };
+        let mut entry = Entry {
+            things: vec![
+                line(VOLUME, "vol-5", Some(1)),
+                line(SNAPSHOT, "snap-odd", None),
+                line(SNAPSHOT, "snap-9", Some(9)),
+                line(SNAPSHOT, "snap-10", Some(10)),
+            ],
+            ..Entry::default()
+        };
+        entry.sum_up();
+        let ids: Vec<_> = entry.things.iter().map(|line| line.id.as_str()).collect();
+        assert_eq!(ids, ["vol-5", "snap-10", "snap-9", "snap-odd"]);
+    }
 }
