@@ -1,6 +1,7 @@
 //! `xdrive doctor`: whether all is here that a session needs; a line for each thing, and what to do.
 //!
-//! Nothing is made and nothing is changed: rights are tried by `DryRun`. A line says `ok`, `no` with
+//! Nothing is made and nothing is changed: rights are tried by `DryRun`, and where a call has none
+//! by making it, if it only reads. A line says `ok`, `no` with
 //! what helps, or `?` where it cannot be told from here. Later lines need what earlier ones found:
 //! without credentials no right can be looked at.
 
@@ -11,7 +12,7 @@ use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
 use crate::config::{Config, Paths};
 use crate::drive::pools::image_of;
 use crate::ec2::calls::{CALLS, Call, Right};
-use crate::ec2::{Arch, Ec2, Props, Rehearsal, Tags};
+use crate::ec2::{Arch, Ec2, Props, Rehearsal, SnapshotState, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::report;
@@ -95,11 +96,9 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         findings.add_failure("machine", failure);
     }
     let ec2 = &cloud.ec2;
-    match ec2.clock_skew().await {
-        Ok(skew) => findings.add("clock", Exit::Failed, clock(skew)),
-        Err(error) => findings.add_failure("clock", error.into()),
-    }
-    let owner = match ec2.owner().await {
+    let caller = ec2.caller().await;
+    findings.add("clock", Exit::Failed, clock(caller.clock_skew));
+    let owner = match caller.owner {
         Ok(owner) => owner,
         Err(error) => return findings.add_failure("account", error.into()),
     };
@@ -143,7 +142,7 @@ fn key(path: &Path) -> Found {
 
 fn clock(skew: Option<jiff::SignedDuration>) -> Found {
     match skew {
-        None => Found::Unknown("the answer has no time".to_owned()),
+        None => Found::Unknown("no answer came that has the time".to_owned()),
         Some(skew) if skew.unsigned_abs().as_secs() <= SKEW => {
             Found::Ok(format!("{} s off", skew.as_secs()))
         }
@@ -200,6 +199,9 @@ async fn props(ec2: &Ec2, owner: &str) -> Props {
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
     let prices = ec2.spot_prices(&[INSTANCE_TYPE.to_owned()]).await;
     let sold = prices.unwrap_or_default().into_iter().next();
+    let mut snapshots = snapshots.into_iter();
+    // What is in one can be read only then.
+    let completed = snapshots.find(|snapshot| snapshot.state == SnapshotState::Completed);
     Props {
         image: image_of(Arch::X86_64, 0).to_owned(),
         instance_type: INSTANCE_TYPE.to_owned(),
@@ -210,7 +212,7 @@ async fn props(ec2: &Ec2, owner: &str) -> Props {
         ]),
         instance: instances.into_iter().next(),
         volume: volumes.into_iter().next().map(|volume| volume.id),
-        snapshot: snapshots.into_iter().next().map(|snapshot| snapshot.id),
+        snapshot: completed.map(|snapshot| snapshot.id),
         group: groups.into_iter().next().map(|group| group.id),
     }
 }

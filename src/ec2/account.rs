@@ -4,14 +4,17 @@
 //! variables of the environment, then `~/.aws/config` and `~/.aws/credentials`, web identity,
 //! containers, and an instance's role (AWS SDKs and tools reference guide, *Standardized credential
 //! providers*). What is missing is found out before the first call, so that it can be said in
-//! xdrive's words.
+//! xdrive's words; and what was fetched for that is what the first calls are signed with. A program
+//! that asks for a password or a second factor (`credential_process`) runs once.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::provider::ProvideCredentials as _;
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
 
 use super::client::SigningTime;
 use super::error::causes;
@@ -73,7 +76,13 @@ impl Account {
             return Err(AccountError::NoCredentials);
         };
         match provider.provide_credentials().await {
-            Ok(_) => Ok(config),
+            Ok(fetched) => Ok(config
+                .into_builder()
+                .credentials_provider(SharedCredentialsProvider::new(Fetched {
+                    first: Mutex::new(Some(fetched)),
+                    chain: provider,
+                }))
+                .build()),
             Err(CredentialsError::CredentialsNotLoaded(_)) => Err(AccountError::NoCredentials),
             Err(error) => {
                 let why = causes(&error);
@@ -86,5 +95,30 @@ impl Account {
                 })
             }
         }
+    }
+}
+
+/// Hands out what was fetched already, once; from then on what its chain answers. (The SDK keeps
+/// what it gets until that expires.)
+#[derive(Debug)]
+struct Fetched {
+    first: Mutex<Option<Credentials>>,
+    chain: SharedCredentialsProvider,
+}
+
+impl ProvideCredentials for Fetched {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let first = || self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        match first().take() {
+            Some(fetched) => future::ProvideCredentials::ready(Ok(fetched)),
+            None => self.chain.provide_credentials(),
+        }
+    }
+
+    fn fallback_on_interrupt(&self) -> Option<Credentials> {
+        self.chain.fallback_on_interrupt()
     }
 }

@@ -54,7 +54,11 @@ impl Ec2 {
     }
 
     /// Pages may be empty although more follow.
-    async fn block_token(&self, id: &SnapshotId, index: i32) -> Result<Option<String>, Error> {
+    pub(super) async fn block_token(
+        &self,
+        id: &SnapshotId,
+        index: i32,
+    ) -> Result<Option<String>, Error> {
         const CALL: &str = "ListSnapshotBlocks";
         let mut next = None;
         loop {

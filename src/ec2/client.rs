@@ -166,37 +166,40 @@ impl Ec2 {
 
     /// The caller's ARN without its session name (STS `GetCallerIdentity`).
     pub async fn owner(&self) -> Result<String, Error> {
-        const CALL: &str = "GetCallerIdentity";
-        let answer = self
-            .sts
-            .get_caller_identity()
-            .send()
-            .await
-            .map_err(|error| Error::of(CALL, &error))?;
-        let arn = answer
-            .arn()
-            .ok_or_else(|| Error::unreadable(CALL, "the caller's ARN is missing"))?;
-        Ok(without_session(arn).to_owned())
+        self.caller().await.owner
     }
 
-    /// How far this computer's clock is ahead of AWS's (behind it, if negative), to the second;
-    /// `None` if the answer has no time. STS refuses signatures that are five minutes off.
-    pub async fn clock_skew(&self) -> Result<Option<SignedDuration>, Error> {
+    /// Who calls, and by how much this computer's clock is off: one `GetCallerIdentity`, whose
+    /// answer has the time also where it is a refusal. STS refuses signatures that are five minutes
+    /// off.
+    pub async fn caller(&self) -> Caller {
         const CALL: &str = "GetCallerIdentity";
         let answered = Answered::default();
         let request = self.sts.get_caller_identity().customize();
         let answer = request.interceptor(answered.clone()).send().await;
-        match (answered.0.get(), answer) {
-            // Refused for its time, or whatever else: the time is there all the same.
-            (Some(at), _) => {
-                let at =
-                    Timestamp::try_from(*at).map_err(|doubt| Error::unreadable(CALL, doubt))?;
-                Ok(Some(self.clock.now().duration_since(at)))
-            }
-            (None, Ok(_)) => Ok(None),
-            (None, Err(error)) => Err(Error::of(CALL, &error)),
+        let at = answered.0.get().copied();
+        let at = at.and_then(|at| Timestamp::try_from(at).ok());
+        Caller {
+            owner: match &answer {
+                Ok(answer) => match answer.arn() {
+                    Some(arn) => Ok(without_session(arn).to_owned()),
+                    None => Err(Error::unreadable(CALL, "the caller's ARN is missing")),
+                },
+                Err(error) => Err(Error::of(CALL, error)),
+            },
+            clock_skew: at.map(|at| self.clock.now().duration_since(at)),
         }
     }
+}
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The caller's ARN without its session name.
+    pub owner: Result<String, Error>,
+    /// How far this computer's clock is ahead of AWS's (behind it, if negative), to the second;
+    /// none if no answer had a time.
+    pub clock_skew: Option<SignedDuration>,
 }
 
 /// Keeps the time of an answer.

@@ -37,7 +37,7 @@ pub use account::{Account, AccountError};
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
 pub use cidr::{Cidr, InvalidCidr};
-pub use client::Ec2;
+pub use client::{Caller, Ec2};
 pub use error::{Error, Kind};
 pub use group::{Group, Rule};
 pub use model::{

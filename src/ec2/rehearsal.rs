@@ -1,9 +1,13 @@
 //! Calls that are only tried: whether the caller may make them, by `DryRun`.
 //!
-//! Only AWS itself is trusted not to carry out what would destroy something. EC2 looks at the caller's rights and answers `DryRunOperation` instead of carrying the call out
+//! EC2 looks at the caller's rights and answers `DryRunOperation` instead of carrying the call out
 //! (EC2 API reference, *Dry run*). It proves rights and nothing else: no capacity, no quota, no
-//! valid parameters. What acts on things is tried on things that there are; a policy that asks for
-//! their tags says no to any other.
+//! valid parameters. Only AWS itself is trusted not to carry out what would destroy something. What
+//! acts on things is tried on things that there are; a policy that asks for their tags says no to
+//! any other.
+//!
+//! The EBS direct APIs have no `DryRun`; they only read, so they are tried by reading. EC2 Instance
+//! Connect has none either, and its one call lets a key in: it is never tried.
 
 use std::net::IpAddr;
 
@@ -146,7 +150,34 @@ impl Ec2 {
             }
             "RunInstances" => tried!(self.launch_request(&launch(props))),
             "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
+            "GetSnapshotBlock" | "ListSnapshotBlocks" => {
+                Some(self.try_reading(call, props.snapshot.as_ref()?).await)
+            }
+            "SendSSHPublicKey" => Some(Rehearsal::Unknown(
+                "it cannot be tried without letting a key in; a second laptop needs it to join"
+                    .to_owned(),
+            )),
             _ => Some(Rehearsal::Unknown("it cannot be tried".to_owned())),
+        }
+    }
+
+    /// Asks for the first block of a snapshot, as a save does.
+    async fn try_reading(&self, call: &'static str, snapshot: &SnapshotId) -> Rehearsal {
+        let tried = match call {
+            "ListSnapshotBlocks" => self.block_token(snapshot, 0).await.map(|_| true),
+            _ => self
+                .snapshot_block(snapshot, 0)
+                .await
+                .map(|it| it.is_some()),
+        };
+        match tried {
+            Ok(true) => Rehearsal::Allowed,
+            Ok(false) => Rehearsal::Unknown(format!("nothing was ever written to {snapshot}")),
+            Err(error) if error.call != call => {
+                Rehearsal::Unknown(format!("it needs what {} answers", error.call))
+            }
+            Err(error) if error.kind == Kind::Denied => Rehearsal::Denied(error.message),
+            Err(error) => Rehearsal::Unknown(error.to_string()),
         }
     }
 }

@@ -1,0 +1,52 @@
+//! An account: how often its credentials are fetched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use crate::serving::Serving;
+
+/// Counts how often it is run, and answers with the keys that follow.
+fn program(log: &str, environment: &str) -> String {
+    format!(
+        "#!/bin/sh\n{environment}\necho run >> '{log}'\n\
+         printf '{{\"Version\": 1, \"AccessKeyId\": \"%s\", \"SecretAccessKey\": \"%s\"}}' \
+         \"$AWS_ACCESS_KEY_ID\" \"$AWS_SECRET_ACCESS_KEY\"\n"
+    )
+}
+
+#[test]
+fn a_program_that_fetches_credentials_runs_once_a_command() {
+    let serving = Serving::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (log, fetch, config) = (path("log"), path("fetch"), path("config"));
+    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    fs::write(&fetch, program(&log, &environment)).unwrap();
+    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o700)).unwrap();
+    let profile = format!("[default]\nregion = us-east-1\ncredential_process = {fetch}\n");
+    fs::write(&config, profile).unwrap();
+    for (words, printed) in [
+        (&["list"][..], "no drives"),
+        (
+            &["connect", "demo", "--dry-run"],
+            "launches the first of these",
+        ),
+        (&["doctor"], "ok  rights"),
+    ] {
+        fs::write(&log, "").unwrap();
+        let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
+            .args(words)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", folder.path())
+            .env("AWS_CONFIG_FILE", &config)
+            .env("AWS_ENDPOINT_URL", &serving.url)
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ended.stdout);
+        assert!(told.contains(printed), "{words:?}: {ended:?}");
+        assert_eq!(fs::read_to_string(&log).unwrap(), "run\n", "{words:?}");
+    }
+}
