@@ -10,6 +10,7 @@
 //! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
+mod archive;
 mod check;
 mod container;
 mod cost;
@@ -107,8 +108,6 @@ struct Session {
     is_patient: bool,
     /// What is launched, if anything may be.
     terms: Option<pools::Terms>,
-    /// Whether it goes on on spot alone when EC2 takes its instance back.
-    stays_on_spot: bool,
     clock: Clock,
     /// Jupyter's port on this computer, once there is one.
     port: Option<u16>,
@@ -139,7 +138,7 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
     let mut goes_on = false;
     let (host, ending) = loop {
         let (outcome, asked) = if goes_on {
-            session.run_elsewhere(&cloud.ec2).await
+            session.run_elsewhere(&request.options, &cloud.ec2).await
         } else {
             let from = request.from.clone();
             let (options, ec2) = (&request.options, &cloud.ec2);
@@ -292,7 +291,6 @@ impl Session {
             owner,
             is_patient: false,
             terms: None,
-            stays_on_spot: false,
             clock: cloud.clock.clone(),
             port: None,
             news,

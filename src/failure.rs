@@ -88,9 +88,11 @@ impl From<ec2::Error> for Failure {
     fn from(error: ec2::Error) -> Self {
         let exit = match error.kind {
             Kind::Credentials | Kind::Denied => Exit::Denied,
-            Kind::Capacity | Kind::SpotUnavailable | Kind::Quota | Kind::Throttled => {
-                Exit::TryAgain
-            }
+            Kind::Capacity
+            | Kind::SpotQuota
+            | Kind::SpotUnavailable
+            | Kind::Quota
+            | Kind::Throttled => Exit::TryAgain,
             Kind::Invalid if of_image(&error).is_some() => Exit::Usage,
             _ => Exit::Failed,
         };

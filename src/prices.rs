@@ -107,6 +107,7 @@ async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
         max_price: None,
         image: None,
         arch: None,
+        is_new: true,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,

@@ -70,9 +70,12 @@ pub(super) fn check_default(image: &str) -> Result<(), Failure> {
     })
 }
 
-/// Whether an image is named that is a file on this computer.
-pub(super) fn is_archive(given: &str) -> bool {
-    matches!(Wish::parse(given), Wish::Archive(_))
+/// The file on this computer that an image's name is, if it is one.
+pub(super) fn file(given: &str) -> Option<PathBuf> {
+    match Wish::parse(given) {
+        Wish::Archive(path) => Some(path),
+        Wish::Reference(_) => None,
+    }
 }
 
 /// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it

@@ -9,12 +9,12 @@
 use anyhow::anyhow;
 
 use super::check::Found;
-use super::{Request, Session, container};
+use super::{Request, Session, archive, container};
 use crate::cloud::{Cloud, INSTANCE_TYPE};
 use crate::config::Options;
 use crate::config::launch::Fallback;
 use crate::drive::pools::{self, Refused, Terms, Wish};
-use crate::drive::reconcile::{Failure as RunFailure, NoCapacity, RunError};
+use crate::drive::reconcile::{Choosing, Failure as RunFailure, NoCapacity, RunError};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Arch, Ec2, Market, Zone};
@@ -57,19 +57,9 @@ impl Session {
                 types.join(", ")
             ));
         }
-        // Whoever bounds the price, or rules on demand out, means it for the night as well.
-        let is_bound =
-            terms.max_price.is_some() || request.options.fallback == Some(Fallback::None);
-        self.stays_on_spot = is_bound && !markets.contains(&Market::OnDemand);
         self.terms = Some(terms);
         self.choose(&markets, &cloud.ec2, found.live.is_some());
         Ok(())
-    }
-
-    /// Those of `markets` in which a session whose instance EC2 took back may go on.
-    pub(super) fn markets_elsewhere(&self, markets: &[Market]) -> Vec<Market> {
-        let may = |market: &&Market| **market == Market::Spot || !self.stays_on_spot;
-        markets.iter().filter(may).copied().collect()
     }
 
     /// Begins to choose what to launch in these markets; or, if nothing may be launched at all,
@@ -83,15 +73,21 @@ impl Session {
             ..terms.clone()
         };
         let ec2 = ec2.clone();
-        let look = async move { pools::look(&ec2, &terms).await };
-        if lazily {
-            return self.reconciler.choose_pools(Box::pin(look));
-        }
-        let looking = tokio::spawn(look);
-        self.reconciler.choose_pools(Box::pin(async move {
-            let chosen = looking.await;
-            chosen.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-        }));
+        let look = move || {
+            let (ec2, terms) = (ec2.clone(), terms.clone());
+            async move { pools::look(&ec2, &terms).await }
+        };
+        let mut ahead = (!lazily).then(|| tokio::spawn(look()));
+        let choose = move || -> Choosing {
+            match ahead.take() {
+                Some(looking) => Box::pin(async move {
+                    let chosen = looking.await;
+                    chosen.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+                }),
+                None => Box::pin(look()),
+            }
+        };
+        self.reconciler.choose_pools(Box::new(choose));
     }
 
     /// As [`Session::run`] towards a mounted drive; where nothing is to be had, from the drive's
@@ -194,16 +190,16 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
     let arch = if is_new {
         let image = options.image.as_ref().unwrap_or(&cloud.image);
         let is_choice = matches!(wish, Some(Wish::Need(_)));
-        // A registry has images for both; an archive has one.
-        (is_choice && container::is_archive(image)).then_some(NATIVE)
+        // A registry has images for both; an archive has one, most likely this computer's.
+        container::file(image).and_then(|file| {
+            let unknown = is_choice.then_some(NATIVE);
+            archive::arch(&file).or(unknown)
+        })
     } else {
-        Some(
-            found
-                .settings
-                .arch()
-                .map_err(unusable)?
-                .unwrap_or(UNRECORDED),
-        )
+        let own = found.settings.arch().map_err(unusable)?;
+        let own = own.unwrap_or(UNRECORDED);
+        check_image(options.image.as_deref(), own, request.drive.as_str())?;
+        Some(own)
     };
     let wish = wish.unwrap_or_else(|| {
         let default = match arch {
@@ -212,18 +208,50 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
         };
         Wish::Types(vec![default.to_owned()])
     });
-    let markets = match (options.market, options.fallback) {
-        (Some(Market::OnDemand), _) => vec![Market::OnDemand],
-        (_, Some(Fallback::OnDemand)) => vec![Market::Spot, Market::OnDemand],
-        (_, Some(Fallback::None) | None) => vec![Market::Spot],
-    };
     Ok(Terms {
         wish,
-        markets,
+        markets: markets(options).to_vec(),
         max_price: options.max_price,
         image: options.ami.clone(),
         arch,
+        is_new,
     })
+}
+
+/// Refuses an image whose programs do not run where the drive's do.
+fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failure> {
+    let Some((image, file)) = image.and_then(|image| Some((image, container::file(image)?))) else {
+        return Ok(());
+    };
+    match archive::arch(&file) {
+        Some(arch) if arch != own => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{image} has {arch} programs, and {drive} is used on {own} alone"),
+        )
+        .hint(format!(
+            "--image names one that has {own} programs; --from empty begins anew, and keeps what \
+             there is under another name"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// In which markets is launched, the preferred one first.
+fn markets(options: &Options) -> &'static [Market] {
+    match (options.market, options.fallback) {
+        (Some(Market::OnDemand), _) => &[Market::OnDemand],
+        (_, Some(Fallback::OnDemand)) => &[Market::Spot, Market::OnDemand],
+        (_, Some(Fallback::None) | None) => &[Market::Spot],
+    }
+}
+
+/// Those of `preferred` in which a session whose instance EC2 took back may go on: whoever bounds
+/// the price, or rules on demand out, means it for the night as well.
+pub(super) fn elsewhere(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
+    let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
+    let stays_on_spot = is_bound && !markets(options).contains(&Market::OnDemand);
+    let may = |market: &Market| *market == Market::Spot || !stays_on_spot;
+    preferred.into_iter().filter(may).collect()
 }
 
 /// Why nothing can be launched as it is wanted, and what helps. `connect` is the command that the
@@ -236,6 +264,17 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             "types are written like t3.medium; --cpus, --memory and --gpu find one".to_owned(),
         ),
         Refused::Unknown { near, .. } => (Exit::Usage, format!("there are {}", near.join(", "))),
+        Refused::OtherArch {
+            drive: theirs,
+            is_new: true,
+            ..
+        } => (
+            Exit::Usage,
+            format!(
+                "leave --type (or the configuration's type) away, or name one that runs {theirs} \
+                 programs; --image names another image"
+            ),
+        ),
         Refused::OtherArch { drive: theirs, .. } => (
             Exit::Usage,
             format!(
@@ -275,4 +314,31 @@ pub(super) fn no_capacity(lack: NoCapacity, connect: &str) -> Failure {
     }
     hints.push("--type names other types, in order of liking".to_owned());
     Failure::new(Exit::TryAgain, lack).hint(hints.join("\n      "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_bounds_the_price_or_rules_on_demand_out_stays_on_spot() {
+        const BOTH: [Market; 2] = [Market::OnDemand, Market::Spot];
+        let max_price = "0.05".parse().ok();
+        for (market, fallback, max_price, expected) in [
+            (None, None, None, &BOTH[..]),
+            (None, None, max_price, &[Market::Spot]),
+            (None, Some(Fallback::None), None, &[Market::Spot]),
+            (None, Some(Fallback::OnDemand), max_price, &BOTH),
+            (Some(Market::OnDemand), None, max_price, &BOTH),
+            (Some(Market::OnDemand), Some(Fallback::None), None, &BOTH),
+        ] {
+            let options = Options {
+                market,
+                fallback,
+                max_price,
+                ..Options::default()
+            };
+            assert_eq!(elsewhere(&options, BOTH), expected, "{options:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
+use crate::config::Options;
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
@@ -20,6 +21,7 @@ use crate::host::streams::answer;
 use crate::signals::Signal;
 
 use super::cost::Cost;
+use super::market::elsewhere;
 use super::{Ending, Request, Session};
 
 /// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
@@ -75,7 +77,7 @@ impl Session {
             }
             // What the old host still had to say is of no interest any more.
             while self.news.try_recv().is_ok() {}
-            let markets = self.markets_elsewhere(&[Market::OnDemand, Market::Spot]);
+            let markets = elsewhere(&request.options, [Market::OnDemand, Market::Spot]);
             self.choose(&markets, ec2, false);
             return None;
         }
@@ -106,8 +108,12 @@ impl Session {
 
     /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
     /// zone has no capacity, from its snapshot in any zone.
-    pub(super) async fn run_elsewhere(&mut self, ec2: &Ec2) -> (Outcome, Option<Signal>) {
-        let (outcome, asked) = self.try_elsewhere(ec2).await;
+    pub(super) async fn run_elsewhere(
+        &mut self,
+        options: &Options,
+        ec2: &Ec2,
+    ) -> (Outcome, Option<Signal>) {
+        let (outcome, asked) = self.try_elsewhere(options, ec2).await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = match instance.market {
                 Market::Spot => "spot",
@@ -122,7 +128,7 @@ impl Session {
         (outcome, asked)
     }
 
-    async fn try_elsewhere(&mut self, ec2: &Ec2) -> (Outcome, Option<Signal>) {
+    async fn try_elsewhere(&mut self, options: &Options, ec2: &Ec2) -> (Outcome, Option<Signal>) {
         let goal = Goal::Ready { from: None };
         let (outcome, asked) = self.run(goal.clone()).await;
         match (full_zone(&outcome), asked) {
@@ -131,7 +137,7 @@ impl Session {
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                     self.drive
                 ));
-                let markets = self.markets_elsewhere(&[Market::Spot, Market::OnDemand]);
+                let markets = elsewhere(options, [Market::Spot, Market::OnDemand]);
                 self.choose(&markets, ec2, false);
                 self.run(goal).await
             }

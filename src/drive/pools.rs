@@ -13,6 +13,7 @@ mod look;
 mod tests;
 mod wish;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::ec2::{self, Arch, InstanceType, Market, Price, SpotPrice, Zone};
@@ -49,24 +50,35 @@ impl fmt::Display for Pool {
 /// How many pools of one market are tried: a launch that nobody has room for ends within a minute.
 pub const TRIES: usize = 12;
 
-/// Of `all` those that are of use in `zone`, at most [`TRIES`] of each market; and how many more
-/// there would be.
+/// Of `all` those that are of use in `zone`, in their order, at most [`TRIES`] of each market; and
+/// how many more there would be. Every type has its best pool among them: whoever names several does
+/// not mean that the zones of the first two use up all tries. (Only a need can be met by more types
+/// than there are tries; then the best pools are taken, whatever their types.)
 pub fn to_try<'a, T: AsRef<Pool>>(all: &'a [T], zone: Option<&Zone>) -> (Vec<&'a T>, usize) {
     let is_there =
         |pool: &Pool| pool.zone.is_none() || zone.is_none() || pool.zone.as_ref() == zone;
-    let (mut spot, mut on_demand) = (0, 0);
-    let (taken, left): (Vec<_>, Vec<_>) = all
-        .iter()
-        .filter(|pool| is_there(pool.as_ref()))
-        .partition(|pool| {
-            let count = match pool.as_ref().market {
-                Market::Spot => &mut spot,
-                Market::OnDemand => &mut on_demand,
-            };
-            *count += 1;
-            *count <= TRIES
-        });
-    (taken, left.len())
+    let there: Vec<&T> = all.iter().filter(|it| is_there(it.as_ref())).collect();
+    let mut tried = BTreeSet::new();
+    for market in [Market::Spot, Market::OnDemand] {
+        let sold: Vec<usize> = (0..there.len())
+            .filter(|&at| there[at].as_ref().market == market)
+            .collect();
+        let mut types = BTreeSet::new();
+        let mut best = sold.clone();
+        best.retain(|&at| types.insert(&there[at].as_ref().instance_type));
+        if best.len() > TRIES {
+            best.clear();
+        }
+        let mut of_market = BTreeSet::new();
+        for at in best.into_iter().chain(sold) {
+            if of_market.len() < TRIES {
+                of_market.insert(at);
+            }
+        }
+        tried.extend(of_market);
+    }
+    let more = there.len() - tried.len();
+    (tried.into_iter().map(|at| there[at]).collect(), more)
 }
 
 impl AsRef<Pool> for Pool {
@@ -111,6 +123,8 @@ pub struct Terms {
     pub image: Option<String>,
     /// The only architecture that the drive can be used on, if it has one.
     pub arch: Option<Arch>,
+    /// Whether the drive is yet to be made: the architecture is that of its image then.
+    pub is_new: bool,
 }
 
 /// A pool, and what is known of it.
@@ -221,7 +235,12 @@ pub enum Refused {
         near: Vec<String>,
     },
     /// Every type that is wanted runs programs of another architecture than the drive's.
-    #[error("{} runs {arch} programs, and those on the drive are compiled for {drive}", .types.join(", "))]
+    #[error(
+        "{} {} {arch} programs, and those {} are compiled for {drive}",
+        .types.join(", "),
+        if .types.len() == 1 { "runs" } else { "run" },
+        if *.is_new { "of the image" } else { "on the drive" },
+    )]
     OtherArch {
         /// The types.
         types: Vec<String>,
@@ -229,6 +248,8 @@ pub enum Refused {
         arch: Arch,
         /// The drive's.
         drive: Arch,
+        /// Whether that is its image's: there is nothing on it yet.
+        is_new: bool,
     },
     /// The type runs programs of neither architecture.
     #[error("{0} runs neither x86_64 nor arm64 programs")]
@@ -354,6 +375,7 @@ impl Choice<'_> {
                     types: names.clone(),
                     arch: *arch,
                     drive,
+                    is_new: self.terms.is_new,
                 })
             }
             _ => Ok(wanted),

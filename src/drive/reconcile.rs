@@ -68,6 +68,9 @@ pub struct Placement {
 /// A choice under way: of what to launch, by the time that it is needed.
 pub type Choosing = Pin<Box<dyn Future<Output = Result<Chosen, Refused>>>>;
 
+/// Begins a choice; once more after one that failed in passing.
+pub type Choose = Box<dyn FnMut() -> Choosing>;
+
 /// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
@@ -179,7 +182,7 @@ pub enum RunError {
     NoCapacity(Box<NoCapacity>),
     /// Nothing can be launched as it is wanted.
     #[error(transparent)]
-    Pools(#[from] Refused),
+    Pools(Refused),
     /// What is wanted cannot be.
     #[error("{0}")]
     Invalid(String),
@@ -206,6 +209,16 @@ impl From<HostError> for RunError {
     }
 }
 
+impl From<Refused> for RunError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            // As any other call that failed: some of those pass.
+            Refused::Ec2(error) => Self::Ec2(error),
+            refused => Self::Pools(refused),
+        }
+    }
+}
+
 /// One session's way with one drive.
 pub struct Reconciler<H: Hosts> {
     drive: DriveName,
@@ -215,7 +228,7 @@ pub struct Reconciler<H: Hosts> {
     limits: Limits,
     wanted: Wanted,
     /// What replaces the wanted pools once it is known.
-    choosing: Option<Choosing>,
+    choose: Option<Choose>,
     memory: Memory,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
@@ -250,7 +263,7 @@ impl<H: Hosts> Reconciler<H> {
             clock,
             limits,
             wanted,
-            choosing: None,
+            choose: None,
             memory,
             seen_instances: BTreeMap::new(),
             left: Left::default(),
@@ -265,8 +278,8 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Launches from what is chosen from now on. It is waited for when there is something to
     /// launch, and only then, so that the choice and the first looks go on side by side.
-    pub fn choose_pools(&mut self, choosing: Choosing) {
-        self.choosing = Some(choosing);
+    pub fn choose_pools(&mut self, choose: Choose) {
+        self.choose = Some(choose);
     }
 
     /// Where instances are launched, whatever pool they come from.

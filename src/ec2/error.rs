@@ -18,6 +18,9 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 pub enum Kind {
     /// This pool (type, zone, market) has nothing now: try the next.
     Capacity,
+    /// The account may not have so much spot of this type: another type may count against another
+    /// quota, or for less of it; on-demand may be had.
+    SpotQuota,
     /// Spot is not to be had by this account now: on-demand may be.
     SpotUnavailable,
     /// The account's quota is reached.
@@ -113,12 +116,21 @@ impl Error {
         }
     }
 
+    /// Whether a security group that was named is not there (any more, or yet).
+    #[must_use]
+    pub fn lacks_group(&self) -> bool {
+        self.code == NO_GROUP
+    }
+
     /// Whether EC2 turned the request away unread because there are too many. Limits that pass
     /// more slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {
         REQUEST_THROTTLING.contains(&self.code.as_str())
     }
 }
+
+/// There is no such security group (any more, or yet).
+pub(super) const NO_GROUP: &str = "InvalidGroup.NotFound";
 
 /// Codes that say "too many requests": the call was not looked at.
 const REQUEST_THROTTLING: &[&str] = &[
@@ -149,9 +161,8 @@ fn kind(code: &str, status: u16) -> Kind {
         | "UnfulfillableCapacity"
         | "Unsupported"
         | "VolumeTypeNotAvailableInZone" => Kind::Capacity,
-        "MaxSpotInstanceCountExceeded" | "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => {
-            Kind::SpotUnavailable
-        }
+        "MaxSpotInstanceCountExceeded" => Kind::SpotQuota,
+        "AuthFailure.ServiceLinkedRoleCreationNotPermitted" => Kind::SpotUnavailable,
         "InstanceLimitExceeded"
         | "MaxIOPSLimitExceeded"
         | "ResourceCountExceeded"
@@ -249,7 +260,7 @@ mod tests {
         for (code, status, expected) in [
             ("InsufficientInstanceCapacity", 500, Kind::Capacity),
             ("Unsupported", 400, Kind::Capacity),
-            ("MaxSpotInstanceCountExceeded", 400, Kind::SpotUnavailable),
+            ("MaxSpotInstanceCountExceeded", 400, Kind::SpotQuota),
             (
                 "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
                 403,

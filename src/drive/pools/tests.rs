@@ -52,6 +52,7 @@ fn terms(wish: &str) -> Terms {
         max_price: None,
         image: None,
         arch: None,
+        is_new: false,
     }
 }
 
@@ -301,6 +302,46 @@ fn tries_are_bounded_in_each_market_and_stay_in_a_pinned_zone() {
     let (tried, more) = to_try(&pools, Some(&zone));
     assert_eq!((tried.len(), more), (20, 0));
     assert!(tried.iter().all(|pool| pool.zone.as_ref() == Some(&zone)));
+}
+
+#[test]
+fn every_type_that_is_named_is_tried_somewhere() {
+    let names: Vec<String> = (0..10).map(|number| format!("t{number}.large")).collect();
+    let types: Vec<InstanceType> = names
+        .iter()
+        .map(|name| kind(name, 2, 8, 0, Arch::X86_64))
+        .collect();
+    let place = |name: &String, zone: &str, price: &str| SpotPrice {
+        instance_type: name.clone(),
+        zone: Zone(zone.to_owned()),
+        price: price.parse().unwrap(),
+    };
+    let zones = [("a", "0.03"), ("b", "0.01"), ("c", "0.02"), ("d", "0.04")];
+    let prices: Vec<SpotPrice> = names
+        .iter()
+        .flat_map(|name| zones.map(|(zone, price)| place(name, zone, price)))
+        .collect();
+    let terms = Terms {
+        markets: vec![Market::Spot, Market::OnDemand],
+        ..terms(&names.join(","))
+    };
+    let chosen = choose(&terms, &types, Some(&prices)).unwrap();
+    let pools = chosen.pools();
+    let (tried, more) = to_try(&pools, None);
+    assert_eq!(more, 80 - 2 * TRIES);
+    let places: Vec<String> = tried
+        .iter()
+        .map(|pool| {
+            let zone = pool.zone.as_ref().map_or("-", |zone| zone.0.as_str());
+            format!("{} {zone}", pool.instance_type)
+        })
+        .collect();
+    let mut expected = ["t0.large b", "t0.large c", "t0.large a"]
+        .map(str::to_owned)
+        .to_vec();
+    expected.extend(names[1..].iter().map(|name| format!("{name} b")));
+    assert_eq!(places[..TRIES], expected);
+    assert_eq!(places[TRIES..], expected);
 }
 
 #[test]

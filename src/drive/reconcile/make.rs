@@ -3,6 +3,8 @@
 //! An order whose answer got lost is sent again as it was, under the same client token: EC2 then
 //! answers with what it made the first time.
 
+use std::collections::BTreeSet;
+
 use crate::ec2::{Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone};
 
 use super::super::event::Event;
@@ -44,21 +46,27 @@ impl<H: Hosts> Reconciler<H> {
         let (pools, cut) = pools::to_try(&self.wanted.pools, zone.as_ref());
         let pools: Vec<Pool> = pools.into_iter().cloned().collect();
         let of = pools.len() + cut;
-        let (mut tried, mut on_demand, mut no_spot) = (0, false, false);
+        let (mut tried, mut on_demand) = (0, false);
+        let (mut no_spot, mut over_quota) = (false, BTreeSet::new());
         for pool in pools {
-            if no_spot && pool.market == Market::Spot {
+            let is_spot = pool.market == Market::Spot;
+            if is_spot && (no_spot || over_quota.contains(&pool.instance_type)) {
                 continue;
             }
             tried += 1;
             on_demand |= pool.market == Market::OnDemand;
             match Box::pin(self.launch_from(&pool, zone.as_ref())).await {
                 Err(RunError::Ec2(error)) if is_elsewhere(&error) => {
+                    match error.kind {
+                        // Not in this zone alone.
+                        Kind::SpotQuota => drop(over_quota.insert(pool.instance_type.clone())),
+                        Kind::SpotUnavailable => no_spot = true,
+                        _ => {}
+                    }
                     self.tell(Event::NoCapacity {
                         pool,
                         error: error.to_string(),
                     });
-                    // Not this pool alone: the account gets no spot at all now.
-                    no_spot |= error.kind == Kind::SpotUnavailable;
                     last = Some(error);
                 }
                 answer => {
@@ -81,14 +89,17 @@ impl<H: Hosts> Reconciler<H> {
         })))
     }
 
-    /// Waits for the choice that is under way, if one is.
+    /// Waits for the choice that is under way, if one is. One that failed is begun anew by the next
+    /// launch.
     async fn await_pools(&mut self) -> Result<(), RunError> {
-        if let Some(choosing) = self.choosing.take() {
-            let chosen = choosing.await?;
-            self.wanted.pools = chosen.pools();
-            for left_out in chosen.left_out {
-                self.tell(Event::LeftOut(left_out));
-            }
+        let Some(choose) = &mut self.choose else {
+            return Ok(());
+        };
+        let chosen = choose().await?;
+        self.choose = None;
+        self.wanted.pools = chosen.pools();
+        for left_out in chosen.left_out {
+            self.tell(Event::LeftOut(left_out));
         }
         Ok(())
     }
@@ -247,5 +258,8 @@ impl<H: Hosts> Reconciler<H> {
 
 /// Whether another pool may have what this one has not.
 fn is_elsewhere(error: &Error) -> bool {
-    matches!(error.kind, Kind::Capacity | Kind::SpotUnavailable)
+    matches!(
+        error.kind,
+        Kind::Capacity | Kind::SpotQuota | Kind::SpotUnavailable
+    )
 }

@@ -76,6 +76,46 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
 }
 
 #[test]
+fn a_quota_of_spot_that_is_reached_passes_over_its_type_alone() {
+    let site = paper();
+    let message = "Max spot instance count exceeded";
+    let mut no_gpus = Fault::new("RunInstances", 400, "MaxSpotInstanceCountExceeded", message);
+    let of = |kind: &str| [("InstanceType".to_owned(), kind.to_owned())];
+    no_gpus.matching.extend(of("g4dn.xlarge"));
+    plant(&site, no_gpus);
+    let mut reached = vcpu_limit();
+    reached.matching.extend(of("m5.large"));
+    plant(&site, reached);
+    let ended = connect(&site, &["--type", "g4dn.xlarge,m5.large"]);
+    ended
+        .is(75)
+        .says("no g4dn.xlarge spot in us-east-1a to be had: ")
+        .says("VcpuLimitExceeded");
+    assert_eq!(count(&ended, "RunInstances"), 2, "{ended:?}");
+}
+
+#[test]
+fn choosing_that_fails_in_passing_is_done_again() {
+    for (call, code, status) in [
+        ("DescribeInstanceTypes", "RequestLimitExceeded", 503),
+        ("DescribeInstanceTypes", "InternalError", 500),
+        ("DescribeSpotPriceHistory", "RequestLimitExceeded", 503),
+    ] {
+        let site = paper();
+        // More often than the SDK tries.
+        let passing = Fault {
+            times: 4,
+            ..Fault::new(call, status, code, "not now")
+        };
+        plant(&site, passing);
+        plant(&site, vcpu_limit());
+        let ended = connect(&site, &[]);
+        ended.is(75).says("VcpuLimitExceeded");
+        assert_eq!(count(&ended, "RunInstances"), 1, "{ended:?}");
+    }
+}
+
+#[test]
 fn a_waiting_volume_pins_its_zone() {
     let site = paper();
     let volume = with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);

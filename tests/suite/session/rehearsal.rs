@@ -1,6 +1,7 @@
 //! What would be launched: choices, their prices, and what is refused, before anything is made.
 
 use std::fs;
+use std::process::Command;
 
 use xdrive::local::Fault;
 
@@ -70,6 +71,43 @@ fn a_drive_is_not_launched_on_another_architecture() {
         .prints("first: keep snap-")
         .prints("demo is new: an empty volume")
         .prints("1. m7g.large");
+}
+
+/// An archive as `docker save` writes it, of an image for `architecture`.
+fn archive(site: &Site, architecture: &str) -> String {
+    let tree = site.path(architecture);
+    fs::create_dir(&tree).unwrap();
+    let configuration = format!("{{\"architecture\": \"{architecture}\", \"os\": \"linux\"}}");
+    fs::write(tree.join("config.json"), configuration).unwrap();
+    let manifest = "[{\"Config\": \"config.json\", \"RepoTags\": null, \"Layers\": []}]";
+    fs::write(tree.join("manifest.json"), manifest).unwrap();
+    let tar = site.path(&format!("{architecture}.tar"));
+    let mut command = Command::new("tar");
+    let made = command.arg("-cf").arg(&tar).arg("-C").arg(&tree).arg(".");
+    assert!(made.status().unwrap().success());
+    tar.into_os_string().into_string().unwrap()
+}
+
+#[test]
+fn an_image_archive_says_on_what_it_runs() {
+    let site = paper();
+    let arm = archive(&site, "arm64");
+    let rehearse = |flags: &[&str]| {
+        let words = ["connect", "demo", "--image", &arm, "--dry-run"];
+        traced(&site, &[&words, flags].concat())
+    };
+    rehearse(&[]).is(0).prints("1. t4g.medium");
+    rehearse(&["--memory", "8"]).is(0).prints("1. m6g.large");
+    rehearse(&["--type", "t3.medium,m5.large"])
+        .is(2)
+        .says("t3.medium, m5.large run x86_64 programs, and those of the image are compiled for arm64")
+        .says("--image names another image");
+    with_snapshot(&site, &[("xdrive:arch", "x86_64")]);
+    rehearse(&[])
+        .is(2)
+        .says("arm64.tar has arm64 programs, and demo is used on x86_64 alone")
+        .says("hint: --image names one that has x86_64 programs");
+    rehearse(&["--from", "empty"]).is(0).prints("1. t4g.medium");
 }
 
 #[test]
