@@ -123,6 +123,9 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
              are",
         ),
         (Kind::Denied, _) => Some("whoever administers the account can allow this call"),
+        (_, "RulesPerSecurityGroupLimitExceeded" | "SecurityGroupLimitExceeded") => {
+            Some("`xdrive gc` clears away security groups that no instance uses, with their rules")
+        }
         (Kind::Quota, _) => Some(
             "the account has no room for more: Service Quotas in the AWS console raises it; \
              `xdrive list` shows what is up",

@@ -370,6 +370,10 @@ impl Hosts for SshHosts {
         })
     }
 
+    fn forget_groups(&mut self) {
+        self.login.door().forget();
+    }
+
     async fn contact(&mut self, host: &Instance) -> Contact {
         let mut tries = LEAVING_TRIES;
         loop {

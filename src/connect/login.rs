@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
@@ -105,14 +106,15 @@ impl Login {
         self.asked.get(host).map(|(_, why)| why.as_str())
     }
 
-    /// Logs in and makes contact, after making sure that the host lets this laptop in. Answers
-    /// within about three seconds, if the host knows the key and the way there is straight.
+    /// Logs in and makes contact, while it is made sure that the host lets this laptop in. Answers
+    /// within about three seconds, six where that took a new rule, if the host knows the key and
+    /// the way there is straight.
     pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
         let target = target(host, self.door.reach())?;
         if !self.only_looks {
-            self.door.open(host, target.address.ip()).await;
+            self.door.open(host, target.address.ip());
         }
-        let attempt = self.attempt(&target).await;
+        let attempt = self.first_attempt(&target).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
         if let (Some(_), Err(Refusal::Unreachable(why))) = (&target.proxy, &attempt) {
             self.door
@@ -139,26 +141,20 @@ impl Login {
         let_in
     }
 
-    /// One attempt with this laptop's key.
-    async fn attempt(&self, target: &Target) -> Result<Attempt, Refusal> {
-        let attempt = async {
-            let ssh = match Ssh::connect(target, self.key.private()).await {
-                Ok(ssh) => ssh,
-                Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
-                Err(error) => return Err(Refusal::Unreachable(error.to_string())),
-            };
-            let (host, contact) = Host::contact(ssh.clone())
-                .await
-                .map_err(|error| unreachable(&error))?;
-            Ok(Attempt::In(Box::new((ssh, host, contact))))
-        };
-        let answer = match &target.proxy {
-            None => ANSWER,
-            Some(_) => PROXIED,
-        };
-        timeout(answer, attempt)
-            .await
-            .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
+    /// An attempt beside the look at the host's door. What was sent before a rule was made is lost,
+    /// and TCP sends it again only after a second: then another attempt is quicker.
+    async fn first_attempt(&mut self, target: &Target) -> Result<Attempt, Refusal> {
+        let mut first = pin!(attempt(target, &self.key));
+        tokio::select! {
+            biased;
+            answer = &mut first => return answer,
+            is_new = self.door.opened() => {
+                if !is_new {
+                    return first.await;
+                }
+            }
+        }
+        attempt(target, &self.key).await
     }
 
     /// Has the key let in for a minute, logs in with it, and tells the host to keep it.
@@ -184,7 +180,7 @@ impl Login {
             }
         }
         for _ in 0..TRIES {
-            match self.attempt(target).await? {
+            match attempt(target, &self.key).await? {
                 Attempt::In(made) => {
                     made.1
                         .admit(self.key.public())
@@ -198,6 +194,28 @@ impl Login {
         let why = "the host does not ask EC2 Instance Connect for keys";
         Err(Refusal::Barred(why.to_owned()))
     }
+}
+
+/// One attempt with this laptop's key.
+async fn attempt(target: &Target, key: &UserKey) -> Result<Attempt, Refusal> {
+    let attempt = async {
+        let ssh = match Ssh::connect(target, key.private()).await {
+            Ok(ssh) => ssh,
+            Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
+            Err(error) => return Err(Refusal::Unreachable(error.to_string())),
+        };
+        let (host, contact) = Host::contact(ssh.clone())
+            .await
+            .map_err(|error| unreachable(&error))?;
+        Ok(Attempt::In(Box::new((ssh, host, contact))))
+    };
+    let answer = match &target.proxy {
+        None => ANSWER,
+        Some(_) => PROXIED,
+    };
+    timeout(answer, attempt)
+        .await
+        .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
 }
 
 fn unreachable(error: &HostError) -> Refusal {

@@ -168,6 +168,10 @@ pub trait Hosts {
     fn prepare(&mut self, session: &SessionId)
     -> impl Future<Output = Result<Prepared, HostError>>;
 
+    /// The groups that the last [`Hosts::prepare`] named are not there any more: the next one finds
+    /// out anew. (Whoever tidies up may have found them unused right before the launch.)
+    fn forget_groups(&mut self) {}
+
     /// Asks a running host about itself. Answers within about three seconds, also if the host
     /// does not; changes nothing there.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;

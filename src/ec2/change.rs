@@ -17,6 +17,7 @@ use aws_sdk_ec2::types::{
 };
 
 use super::client::unless_throttled;
+use super::error::NO_GROUP;
 use super::{
     Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Price, Snapshot,
     SnapshotId, SubnetId, Tags, Volume, VolumeId, Zone, convert,
@@ -95,7 +96,10 @@ impl Ec2 {
             answer = send_launch(&request).await;
         }
         let answer = answer.map_err(|error| match (error.kind, error.code.as_str()) {
-            // What is not there is an image or a subnet that the order names: no new id that lags.
+            // A group may be made again under another id.
+            (Kind::NotFound, NO_GROUP) => error,
+            // What else is not there is an image or a subnet that the order names: no new id that
+            // lags.
             (Kind::NotFound, _) => Error {
                 kind: Kind::Invalid,
                 ..error
@@ -310,7 +314,7 @@ async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstances
     loop {
         let answer = unless_throttled(LAUNCH, || request.clone().send()).await;
         match (&answer, pauses.next()) {
-            (Err(error), Some(pause)) if error.code == "InvalidGroup.NotFound" => {
+            (Err(error), Some(pause)) if error.lacks_group() => {
                 tokio::time::sleep(pause).await;
             }
             _ => return answer,

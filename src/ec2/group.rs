@@ -9,13 +9,11 @@ use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType,
 
 use super::change::tagged;
 use super::describe::{PAGE, literally};
+use super::error::NO_GROUP;
 use super::{Cidr, Ec2, Error, GroupId, OWNER, Tags, VpcId, convert};
 
 /// The port of every rule here.
 const PORT: i32 = 22;
-
-/// There is no such group (any more, or yet).
-const NO_GROUP: &str = "InvalidGroup.NotFound";
 
 /// A security group with the rules that let somebody in.
 #[derive(Debug, Clone, PartialEq, Eq)]

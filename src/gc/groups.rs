@@ -1,15 +1,16 @@
-//! Security groups that no instance uses any more: the doors of laptops are shut, and what is left
-//! without any goes.
+//! Security groups that no instance uses any more go, and with them the doors of laptops.
 //!
-//! Only this owner's groups, and in them only rules that some xdrive made. What other hands have
-//! put there keeps its group.
+//! Only this owner's groups, and of those in which other hands have put rules only the rules that
+//! some xdrive made. A session may be about to launch into a group that looks unused: so a group is
+//! deleted as a whole, which EC2 refuses from the moment that an instance is in it, and no rule is
+//! taken out before. A launch whose group is gone makes it again.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use crate::connect::door;
-use crate::ec2::{Ec2, Error, Group, Kind};
+use crate::ec2::{Ec2, Error, Group, Kind, Rule};
 
 /// What became of one group.
 #[derive(Debug, Serialize)]
@@ -45,7 +46,6 @@ async fn account(ec2: &Ec2, group: &Group, rehearse: bool) -> GroupAccount {
     let done = clear(ec2, group, rehearse, &mut steps).await;
     let (result, failure) = match done {
         Ok(result) => (result.to_owned(), None),
-        // A network interface of something else, or another group's rule, holds on to it.
         Err(error) if error.kind == Kind::State => (format!("left alone: {error}"), None),
         Err(error) => ("not finished".to_owned(), Some(error)),
     };
@@ -65,29 +65,38 @@ async fn clear(
     rehearse: bool,
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
-    let is_own = |rule: &&crate::ec2::Rule| door::laptop(&rule.description).is_some();
-    let has_others = group.has_other_rules || !group.rules.iter().all(|rule| is_own(&rule));
-    for rule in group.rules.iter().filter(is_own) {
-        if rehearse {
-            steps.push(format!("let {} in no longer", rule.from));
-        } else {
-            ec2.shut_out(&group.id, rule.from).await?;
-            steps.push(format!(
-                "let {} in no longer ({})",
-                rule.from, rule.description
-            ));
-        }
-    }
-    if has_others {
-        return Ok("unused, and kept: it has rules that xdrive did not make");
-    }
+    const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
+    let is_own = |rule: &&Rule| door::laptop(&rule.description).is_some();
+    let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
+    let has_others = group.has_other_rules || own.len() < group.rules.len();
+    let line = |rule: &&Rule| format!("let {} in no longer ({})", rule.from, rule.description);
     if rehearse {
+        steps.extend(own.iter().map(line));
+        if has_others {
+            return Ok(KEPT);
+        }
         steps.push(format!("delete {}", group.id));
         return Ok("unused");
     }
-    ec2.delete_group(&group.id).await?;
-    steps.push(format!("deleted {}", group.id));
-    Ok("gone")
+    let mut held = None;
+    if !has_others {
+        match ec2.delete_group(&group.id).await {
+            Ok(()) => {
+                steps.extend(own.iter().map(line));
+                steps.push(format!("deleted {}", group.id));
+                return Ok("gone");
+            }
+            Err(error) if error.kind != Kind::State => return Err(error),
+            Err(_) if ec2.is_group_used(&group.id).await? => return Ok("in use by now"),
+            // A network interface of something else, or another group's rule, holds on to it.
+            Err(error) => held = Some(error),
+        }
+    }
+    for rule in own {
+        ec2.shut_out(&group.id, rule.from).await?;
+        steps.push(line(&rule));
+    }
+    held.map_or(Ok(KEPT), Err)
 }
 
 impl GroupAccount {
@@ -108,7 +117,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::drive::tags;
-    use crate::ec2::{GroupId, LaunchOrder, Market, Rule, Tags};
+    use crate::ec2::{GroupId, LaunchOrder, Market, Tags};
     use crate::local::plane::Plane;
     use crate::local::{Fault, Local, OpenOptions};
 
@@ -184,7 +193,7 @@ mod tests {
         assert_eq!(names(&ec2, ADA).await, all);
         let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
         assert!(
-            text.contains("would let 203.0.113.7/32 in no longer\n"),
+            text.contains("would let 203.0.113.7/32 in no longer (xdrive SHA256:"),
             "{text}"
         );
         assert!(text.contains(&format!("would delete {idle}\n")), "{text}");
@@ -219,12 +228,7 @@ mod tests {
     async fn what_may_not_be_done_is_a_failure_that_is_told() {
         let (_dir, local, ec2) = paper();
         group(&ec2, ADA, "idle", &[("203.0.113.7/32", OWN)]).await;
-        let denied = Fault::new(
-            "RevokeSecurityGroupIngress",
-            403,
-            "UnauthorizedOperation",
-            "no",
-        );
+        let denied = Fault::new("DeleteSecurityGroup", 403, "UnauthorizedOperation", "no");
         local.plant(denied).unwrap();
         let done = tidy(&ec2, ADA, false).await.unwrap();
         let failure = done[0].failure.as_ref().unwrap();

@@ -127,7 +127,11 @@ impl<H: Hosts> Reconciler<H> {
             tags,
             root_tags: tags::root(&self.drive, who),
         };
-        Ok(self.send_launch(order).await?)
+        let sent = self.send_launch(order).await;
+        if sent.as_ref().is_err_and(Error::lacks_group) {
+            self.hosts.forget_groups();
+        }
+        Ok(sent?)
     }
 
     async fn send_launch(&mut self, order: LaunchOrder) -> Result<String, Error> {

@@ -116,6 +116,24 @@ fn choosing_that_fails_in_passing_is_done_again() {
 }
 
 #[test]
+fn a_launch_whose_group_was_tidied_away_finds_another() {
+    let site = paper();
+    let message = "The security group 'sg-1' does not exist";
+    let mut gone = Fault::new("RunInstances", 400, "InvalidGroup.NotFound", message);
+    // Longer than a new one takes to be seen.
+    gone.times = 5;
+    plant(&site, gone);
+    plant(&site, vcpu_limit());
+    let ended = connect(&site, &[]);
+    ended
+        .is(75)
+        .says("looking again: ")
+        .says("VcpuLimitExceeded");
+    // Ahead of the first launch, and for the second.
+    assert_eq!(count(&ended, "DescribeSecurityGroups"), 2, "{ended:?}");
+}
+
+#[test]
 fn a_waiting_volume_pins_its_zone() {
     let site = paper();
     let volume = with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);

@@ -1,0 +1,128 @@
+//! From which address this laptop comes, as its hosts see it.
+//!
+//! What the user says; else, towards a public address of AWS, what an address service sees; else
+//! the one that this computer's own routes choose, which is right wherever nobody translates
+//! addresses on the way (IPv6, a VPN, the EC2 in a folder). Where an endpoint was put in AWS's place
+//! no service is asked. Where connections go through a command nobody is let in but those whom the
+//! user names.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use super::Plan;
+use crate::drive::HostError;
+use crate::ec2::Cidr;
+
+/// What answers with its caller's IPv4 address (AWS's own).
+const SERVICE: &str = "https://checkip.amazonaws.com";
+
+/// What sends requests through a proxy.
+const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+impl Plan {
+    /// Whether nobody is to be let in: the way leads through a command.
+    pub(super) fn is_closed(&self) -> bool {
+        self.reach.proxy.is_some() && self.reach.cidrs.is_empty()
+    }
+
+    /// Who is to be let in to a host at this address; to one that has none yet, as far as that can
+    /// be said.
+    pub(super) async fn from(&self, at: Option<IpAddr>) -> Result<Vec<Cidr>, HostError> {
+        if self.is_closed() || !self.reach.cidrs.is_empty() {
+            return Ok(self.reach.cidrs.clone());
+        }
+        let is_far = at.is_none_or(is_translated) && self.ec2.is_aws() && self.ec2.is_public();
+        let address = match at {
+            _ if is_far => self.ask().await?,
+            None => return Ok(Vec::new()),
+            Some(at) => source(at).ok_or_else(|| HostError::NoWay {
+                why: format!("this computer has no way to {at}"),
+                hint: "is the VPN up? --proxy-command connects by another way".to_owned(),
+            })?,
+        };
+        Ok(vec![Cidr::one(address)])
+    }
+
+    /// Asks the address service.
+    pub(super) async fn ask(&self) -> Result<IpAddr, HostError> {
+        let service = self.reach.address_service.as_deref().unwrap_or(SERVICE);
+        let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
+            // It would tell the proxy's address, through which no SSH goes.
+            Some(name) => Err(format!("it would be asked through the proxy of {name}")),
+            None => self.ec2.get(service).await,
+        };
+        answer
+            .and_then(|answer| address(&answer))
+            .map_err(|why| HostError::NoWay {
+                why: format!("{service} does not tell this computer's address: {why}"),
+                hint:
+                    "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in \
+                   the configuration"
+                        .to_owned(),
+            })
+    }
+}
+
+/// The address that a service answers with. Whoever is between it and this computer (a hotel's
+/// page, a proxy) may answer in its place.
+pub(super) fn address(answer: &str) -> Result<IpAddr, String> {
+    let answer = answer.trim();
+    let is_public = |at: &IpAddr| !at.is_unspecified() && !at.is_loopback() && !at.is_multicast();
+    let address = answer.parse().ok().filter(is_public);
+    address.ok_or_else(|| "its answer is no address".to_owned())
+}
+
+/// Whether this computer's address may be translated on the way to `at`.
+pub(super) fn is_translated(at: IpAddr) -> bool {
+    match at {
+        IpAddr::V4(at) => !at.is_private(),
+        IpAddr::V6(_) => false,
+    }
+}
+
+/// From which of its addresses this computer sends to `at`; none if it has no route there. Nothing
+/// is sent.
+pub(crate) fn source(at: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match at {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+    socket.connect(SocketAddr::new(at, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_computer_reaches_itself_from_itself() {
+        let here: IpAddr = Ipv4Addr::LOCALHOST.into();
+        assert_eq!(source(here), Some(here));
+    }
+
+    #[test]
+    fn only_towards_public_ipv4_addresses_may_an_address_be_translated() {
+        assert!(is_translated([203, 0, 113, 7].into()));
+        for at in ["10.1.2.3", "172.31.0.9", "192.168.1.1", "2001:db8::7"] {
+            assert!(!is_translated(at.parse().unwrap()), "{at}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_is_taken_for_one() {
+        let seven: IpAddr = [203, 0, 113, 7].into();
+        assert_eq!(address("203.0.113.7\n"), Ok(seven));
+        assert!(address("2001:db8::7").is_ok());
+        for answer in [
+            "",
+            "<html>",
+            "203.0.113",
+            "0.0.0.0",
+            "127.0.0.1",
+            "203.0.113.7, 10.0.0.1",
+        ] {
+            assert!(address(answer).is_err(), "{answer}");
+        }
+    }
+}
