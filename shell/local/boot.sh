@@ -8,7 +8,8 @@
 #   is process 1 of the new namespaces: mounts the root file system, moves into it, starts systemd
 #
 # On stdout: `pid N`, the number of the instance's process 1 on the host; then `up`, when systemd
-# is about to start. INSTANCE-FOLDER holds lower, upper, work and root. CONSOLE is a terminal.
+# is about to start. INSTANCE-FOLDER holds upper, root, and root.img or lower and work. CONSOLE is a
+# terminal.
 # Where the host has one cgroup v2 hierarchy, the list has one entry with the options `v2`.
 set -eu
 
@@ -20,6 +21,24 @@ enter() {
     exec nsenter --net="/run/netns/$namespace" \
         unshare --mount --propagation private --uts --ipc --cgroup --pid --fork --kill-child=KILL \
         sh -c "$script" boot inside "$folder" "$cgroups" "$console"
+}
+
+# Copies of one image's disk have one UUID. What is the instance's own comes onto it at its first boot.
+mount_disk() {
+    mount -t xfs -o loop,nouuid,noatime root.img root
+    [ -d upper ] || return 0
+    cp -a upper/. root/
+    rm -r upper
+}
+
+mount_overlay() {
+    # Left there by an instance that reboots, to say that its writes may be lost; they are all there.
+    rm -rf work/work/incompat
+    # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
+    mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root || {
+        echo "the file system of $1 cannot hold an overlay (ext4, XFS, btrfs and tmpfs can)" >&2
+        exit 1
+    }
 }
 
 # A cgroup hierarchy mounts as the instance's own below its cgroup namespace's root.
@@ -51,6 +70,11 @@ mount_devices() {
     if [ -c /dev/net/tun ]; then
         mkdir root/dev/net
         mknod -m 666 root/dev/net/tun c 10 200
+    fi
+    # A root disk is the first one that a Nitro instance has.
+    if [ -e root.img ]; then
+        number=$(mountpoint -d root)
+        mknod -m 660 root/dev/nvme0n1 b "${number%:*}" "${number#*:}"
     fi
     mkdir -p root/dev/pts root/dev/shm root/dev/mqueue root/dev/disk/by-id
     mount -t devpts -o nosuid,noexec,newinstance,mode=620,ptmxmode=666 devpts root/dev/pts
@@ -89,13 +113,7 @@ inside() {
     echo "pid $pid"
     : "$rest"
     cd "$1"
-    # Left there by an instance that reboots, to say that its writes may be lost; they are all there.
-    rm -rf work/work/incompat
-    # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
-    mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root || {
-        echo "the file system of $1 cannot hold an overlay (ext4, XFS, btrfs and tmpfs can)" >&2
-        exit 1
-    }
+    if [ -e root.img ]; then mount_disk; else mount_overlay "$1"; fi
     mount_kernel
     mount_cgroups "$cgroups"
     mount_devices "$console"

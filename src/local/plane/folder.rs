@@ -8,7 +8,8 @@
 //!                   control           a FIFO: what the supervisor is asked to do
 //!                   console           what the instance printed; kept when all else goes
 //!                   supervisor.log    the supervisor's own stderr
-//!                   lower upper work root   the overlay
+//!                   lower upper work root   the overlay that is the root file system; or:
+//!                   root.img          the disk that it is on (then `upper` waits to be put there)
 //!                   imds/             what the metadata service answers, one file a path
 //!                   attached/vol-…    the device a volume is plugged in as
 //! ```
@@ -79,6 +80,11 @@ impl Folder {
 
     pub(super) fn attached(&self) -> PathBuf {
         self.path.join("attached")
+    }
+
+    /// Its root disk, there or not.
+    pub(super) fn disk(&self) -> PathBuf {
+        self.path.join("root.img")
     }
 
     /// Makes it, for a machine that is about to be launched.

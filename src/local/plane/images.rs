@@ -1,4 +1,5 @@
-//! The trees that instances run on: folders of the cache that `shell/local/machine.sh` builds.
+//! The images that instances run: folders of the cache that `shell/local/machine.sh` builds, and
+//! `shell/local/second.sh` for tests. What each is made of is a matter of `root`.
 
 use std::cmp::Reverse;
 use std::fs;

@@ -1,7 +1,7 @@
 //! What stands behind the API: paper (states only), or real machines and disks.
 //!
 //! ```text
-//! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, overlay, systemd)
+//! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, root, systemd)
 //!                                                ├─ network (a veth pair, one address)
 //!                                                ├─ metadata (169.254.169.254 inside)
 //!                                                └─ console
@@ -31,6 +31,7 @@ mod paper;
 mod power;
 mod process;
 mod program;
+mod root;
 mod sent_keys;
 mod supervisor;
 mod sweep;

@@ -27,7 +27,7 @@ use super::guest::{self, Guest};
 use super::metadata::{self, Metadata};
 use super::order::Order;
 use super::process::Process;
-use super::{PlaneError, Up, disk, images, network, power, sweep};
+use super::{PlaneError, Up, disk, images, network, power, root, sweep};
 
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -105,8 +105,7 @@ async fn live(
     let network = network::up(folder.name())?;
     metadata::describe(&folder.metadata(), machine, &network, Clock::system().now())?;
     guest::personalize(folder, &machine.instance, &network)?;
-    std::os::unix::fs::symlink(tree, folder.path().join("lower"))
-        .context("linking the machine tree")?;
+    root::prepare(folder, tree)?;
     let listener = tokio::net::TcpListener::from_std(metadata::listen(folder.name())?)
         .context("serving metadata")?;
     let service = Metadata::new(folder.metadata(), machine.tokens_required);
@@ -194,6 +193,7 @@ async fn live(
 async fn boot(folder: &Folder, cgroups: &Cgroups, console: &Console) -> Result<Guest, PlaneError> {
     let guest = {
         let _mounts = Computer::Mounts.share()?;
+        let _loops = root::lock(folder)?;
         Guest::start(folder, cgroups, console).await?
     };
     folder.set_init(guest.init)?;

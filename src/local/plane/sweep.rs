@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use super::cgroup::Cgroups;
 use super::copies::Disks;
 use super::folder::{self, Folder};
-use super::{PlaneError, RealPlane, copies, disk, loops, network};
+use super::{PlaneError, RealPlane, copies, disk, loops, network, root};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
 const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
@@ -58,6 +58,7 @@ pub(super) fn clear_up(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
     cgroups.kill()?;
     network::down(folder.name())?;
     disk::unplug_all(dir, folder)?;
+    root::wait_for_end(folder)?;
     cgroups.remove()
 }
 

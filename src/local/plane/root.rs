@@ -1,0 +1,67 @@
+//! An instance's root file system: an overlay on a tree that all instances of an image share, or a
+//! disk of its own.
+//!
+//! A disk is a copy of the image's, as a root volume is one of an AMI's snapshot, and a real file
+//! system of whatever kind the image has. It is mounted by the boot script, in the instance's own
+//! mount namespace and nowhere else, from a loop device that the kernel takes away with the last
+//! mount (`loop(4)`, `LO_FLAGS_AUTOCLEAR`): whoever is killed, it ends with the instance.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use super::computer::Computer;
+use super::folder::Folder;
+use super::program::run;
+use super::{PlaneError, loops};
+
+/// The root disk in an image's folder, where the image is not a tree.
+const DISK: &str = "root.xfs";
+
+/// Gives the instance its root, from the image's folder `tree`; before its first boot.
+pub(super) fn prepare(folder: &Folder, tree: &Path) -> Result<(), PlaneError> {
+    let disk = tree.join(DISK);
+    if !disk.is_file() {
+        std::os::unix::fs::symlink(tree, folder.path().join("lower"))
+            .context("linking the machine tree")?;
+        return Ok(());
+    }
+    // A reflink is free; elsewhere at least its holes are kept.
+    let options = ["--reflink=auto", "--sparse=always"].map(OsStr::new);
+    let files = [disk, folder.disk()];
+    run(
+        "cp",
+        options
+            .into_iter()
+            .chain(files.iter().map(|f| f.as_os_str())),
+    )?;
+    Ok(())
+}
+
+/// To be held while the instance boots: its disk takes a loop device then, and two that look for a
+/// free one at once would find the same. Nothing where it has no disk.
+pub(super) fn lock(folder: &Folder) -> Result<Option<File>, PlaneError> {
+    if folder.disk().exists() {
+        Computer::Loops.lock().map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Waits until the kernel has unmounted the root of an instance that has ended, and let go of its
+/// disk.
+pub(super) fn wait_for_end(folder: &Folder) -> Result<(), PlaneError> {
+    let disk = match fs::canonicalize(folder.disk()) {
+        Ok(disk) => disk,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(anyhow::Error::new(error)
+                .context("finding a root disk")
+                .into());
+        }
+    };
+    loops::of(&disk)?.map_or(Ok(()), |device| device.detach_when_free())
+}
