@@ -1,8 +1,8 @@
 #!/bin/sh
 # setup.sh [test]: what building and trying xdrive needs on Debian or Ubuntu (packages only), and the
 # local machine tree and image, each made once. Quiet where nothing is missing. `test` adds what the
-# tests need and prints the Python they use. Run by try.sh and test.sh; safe to interrupt and to
-# run again.
+# tests need, a second tree among it, and prints the Python they use. Run by try.sh and test.sh; safe
+# to interrupt and to run again.
 set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
@@ -86,7 +86,9 @@ main() {
   cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2
-  [ "${1-}" != test ] || test_python "$cache"
+  [ "${1-}" = test ] || return 0
+  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
+  test_python "$cache"
 }
 
 main "$@"

@@ -6,4 +6,5 @@ mod instances;
 mod interrupted;
 mod missing;
 mod reboot;
+mod root;
 mod site;

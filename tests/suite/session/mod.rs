@@ -18,5 +18,6 @@ mod refusals;
 mod rehearsal;
 mod site;
 mod terminal;
+mod tree;
 mod two;
 mod wrong;

@@ -1,0 +1,172 @@
+#!/bin/sh
+# Build the second tree, which tests run sessions on: the first one's packages, but unlike it in
+# whatever xdrive could take for granted on Debian. In the README's words it is not Amazon Linux; the
+# ways in which it differs are those of the images that AWS publishes for ECS:
+#
+#   default user      ec2-user, whom cloud-init makes at the first boot; root is kept out
+#   sshd              sshd.service, root for forced commands only; nothing of System V's init
+#   packages          dnf; no apt, no dpkg
+#   shell             /bin/sh is bash; sudo looks for programs in other folders
+#   Docker            starts at boot, has settings already, and an agent that starts it again
+#   root              a disk with an XFS on it, instead of an overlay
+#   ext4              made with features that other distributions' e2fsck refuses
+#   SELinux           its tools (the kernel is this computer's)
+#
+# usage: second.sh             (as root; prints the folder's path on stdout, progress on stderr)
+#
+# The folder is $cache/machine-HASH, and $cache/second points to it: root.xfs, and what names the
+# image. HASH covers the first tree, this script and everything below second/. Like the first it is
+# built once, whole or not at all, and is never taken away from an instance that runs on it.
+#
+# It needs: the first tree (machine.sh), xfsprogs, util-linux (mount, unshare, flock, fstrim).
+set -eu
+
+packages='dnf selinux-utils'
+without='apt tmux psmisc'
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}/local
+
+. "$here/build.sh"
+builder=second
+
+# What the tree is made of, as 17 hex digits: enough for an image id. Of the modes only what git keeps.
+fingerprint() {
+    {
+        basename "$first"
+        cat "$here/second.sh"
+        tar --directory "$here/second" --sort=name --mtime=@0 --owner=0 --group=0 --mode=u=rwX,go=rX --create .
+    } | sha256sum | cut -c1-17
+}
+
+build() {
+    half=$1 first=$2 tree=$1/tree
+    log=$cache/second.log
+    : >"$log"
+    mkdir -p "$tree" "$half/etc"
+    # While these are held nobody who tidies up removes the trees.
+    exec 6<"$half" 7<"$first"
+    flock --shared 6
+    flock --shared 7
+
+    doing='make the disk'
+    say "XFS with the first tree on it"
+    # As large as an image's root disk is said to be. What is deleted on it must not be copied.
+    truncate -s 30G "$half/root.xfs"
+    logged mkfs.xfs -q -L / "$half/root.xfs"
+    # This process has a mount namespace of its own: what is mounted here ends with it.
+    logged mount -o loop,discard,noatime "$half/root.xfs" "$tree"
+    logged cp -a "$first/." "$tree"
+
+    # The downloaded packages are read and written by one at a time.
+    exec 8>"$cache/downloads/lock"
+    flock 8
+    doing='install the packages'
+    say "packages: dnf, SELinux's tools"
+    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+    chmod 755 "$tree/usr/sbin/policy-rc.d"
+    cat /etc/resolv.conf >"$tree/etc/resolv.conf"
+    mount --bind "$cache/downloads/debs" "$tree/var/cache/apt/archives"
+    mount -t proc proc "$tree/proc"
+    logged chroot "$tree" apt-get -q update
+    # shellcheck disable=SC2086  # a list
+    logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $packages
+    umount "$tree/var/cache/apt/archives" "$tree/proc"
+    flock -u 8
+
+    doing='set the tree up'
+    say "set-up"
+    logged settle "$tree"
+    cp "$tree/etc/os-release" "$half/etc/"
+    logged fstrim "$tree"
+    logged umount "$tree"
+    rmdir "$tree"
+}
+
+settle() {
+    tree=$1
+    default_user
+    sshd_service
+    no_system_v
+    less_of_docker
+    no_apt
+    overlay
+    # Only now: whatever ran so far may have been written for the shell that was there.
+    ln -sf bash "$tree/usr/bin/sh"
+    rm -f "$tree/usr/bin/dash"
+}
+
+default_user() {
+    chroot "$tree" userdel --remove admin
+    rm "$tree/etc/sudoers.d/90-admin"
+    chroot "$tree" groupadd --system wheel
+    # Of several rules the last one holds: what cloud-init adds stands in the folder.
+    sed -i -e 's,secure_path=.*,secure_path="/sbin:/bin:/usr/sbin:/usr/bin",' \
+        -e 's,^@includedir,%wheel ALL=(ALL) ALL\n&,' "$tree/etc/sudoers"
+}
+
+# The same sshd by the name, and with the settings, that it has where it is not Debian's.
+sshd_service() {
+    chroot "$tree" systemctl disable ssh.service
+    units=$tree/usr/lib/systemd/system
+    sed -e '/^Alias=/d' -e 's,/etc/default/ssh,/etc/sysconfig/sshd,' -e "s,\\\$SSHD_OPTS,\$OPTIONS," \
+        "$units/ssh.service" >"$units/sshd.service"
+    rm -f "$units"/ssh.service "$units"/ssh.socket "$units"/ssh@.service "$tree/etc/default/ssh" \
+        "$tree/etc/ssh/sshd_config.d/50-instance-connect.conf"
+    chroot "$tree" systemctl enable sshd.service
+    mkdir -p "$tree/opt/aws/bin"
+    mv "$tree/usr/local/sbin/instance-connect-keys" "$tree/opt/aws/bin/eic_run_authorized_keys"
+}
+
+no_system_v() {
+    rm -rf "$tree"/etc/init.d "$tree"/etc/rc?.d "$tree/usr/lib/systemd/systemd-sysv-install"
+}
+
+less_of_docker() {
+    # Test programs of its makers', and shims for older ones: 70 MB that nothing here runs.
+    rm -f "$tree"/usr/bin/dnet "$tree"/usr/bin/ovrouter "$tree"/usr/bin/ctr \
+        "$tree"/usr/bin/containerd-shim "$tree"/usr/bin/containerd-shim-runc-v1
+}
+
+no_apt() {
+    # shellcheck disable=SC2086  # a list
+    chroot "$tree" dpkg --purge --force-all $without
+    rm -rf "$tree"/usr/bin/dpkg* "$tree"/usr/bin/debconf* "$tree"/usr/sbin/dpkg* "$tree"/usr/sbin/policy-rc.d "$tree"/etc/apt \
+        "$tree"/etc/dpkg "$tree"/var/lib/apt "$tree"/var/lib/dpkg "$tree"/var/cache/apt \
+        "$tree"/var/cache/debconf "$tree"/usr/lib/apt "$tree"/usr/lib/dpkg
+}
+
+overlay() {
+    tar --directory "$here/second" --owner=0 --group=0 --mode=u=rwX,go=rX --create . |
+        tar --directory "$tree" --same-permissions --no-overwrite-dir --extract
+    chroot "$tree" systemctl enable docker.service docker.socket containerd.service ecs.service
+}
+
+# Removes the other second trees, unless an instance runs on one. (The first one's builder removes
+# these too, when it has built another first tree: then they are out of date.)
+prune() {
+    for old in "$cache"/machine-*/; do
+        old=${old%/}
+        if [ "$old" = "$1" ] || [ ! -e "$old/root.xfs" ]; then continue; fi
+        # The supervisor of an instance holds a shared lock on its image.
+        flock --nonblock "$old" rm -rf "$old" || say "kept ${old##*/}: an instance runs on it"
+    done
+}
+
+main() {
+    first=$("$here/machine.sh")
+    tree=$cache/machine-$(fingerprint)
+    [ -d "$tree" ] || {
+        tools mkfs.xfs unshare flock fstrim
+        one_at_a_time
+    }
+    [ -d "$tree" ] || {
+        build_in_namespace "$tree.half" "$first"
+        mv -T "$tree.half" "$tree"
+        say "built in $(($(date +%s) - started)) s: $(du -sh "$tree" | cut -f1)"
+    }
+    point second "${tree##*/}" || prune "$tree"
+    printf '%s\n' "$tree"
+}
+
+if [ "${1:-}" = --build ]; then build "$2" "$3"; else main; fi

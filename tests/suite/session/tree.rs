@@ -1,0 +1,199 @@
+//! Sessions on the second tree, which is unlike Debian in whatever xdrive could take for granted.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::harness::{cache, eventually_within};
+
+use super::site::{Ended, Running, SESSION, Site};
+
+/// What tells the trees apart, a line each, asked inside an instance.
+const SEAMS: &str = "
+findmnt -n -o FSTYPE /
+readlink /bin/sh
+getent passwd ec2-user admin | cut -d : -f 1
+ls /usr/lib/systemd/system/ssh.service /usr/lib/systemd/system/sshd.service 2> /dev/null
+for p in apt-get dpkg dnf; do command -v $p; done
+sed -n 's/^PermitRootLogin //p' /etc/ssh/sshd_config
+grep -o 'secure_path=.*' /etc/sudoers
+sed -n 's/.*orphan_file/mkfs: orphan_file/p' /etc/mke2fs.conf
+";
+
+const SECOND: &str = "\
+xfs
+bash
+ec2-user
+/usr/lib/systemd/system/sshd.service
+/usr/bin/dnf
+forced-commands-only
+secure_path=\"/sbin:/bin:/usr/sbin:/usr/bin\"
+mkfs: orphan_file
+";
+
+const FIRST: &str = "\
+overlay
+dash
+admin
+/usr/lib/systemd/system/ssh.service
+/usr/bin/apt-get
+/usr/bin/dpkg
+secure_path=\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"
+";
+
+/// Writes or reads the same words in the container's own layer and in `/work`, and then waits.
+const WORK: &str = "cat /note /work/note 2> /dev/null; echo layer >/note; echo work >/work/note; \
+                    echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
+
+/// The image of the second tree.
+fn second() -> String {
+    let folder = fs::read_link(cache().join("local/second")).expect("shell/setup.sh test was run");
+    let hash = folder
+        .to_str()
+        .and_then(|name| name.strip_prefix("machine-"));
+    format!("ami-{}", hash.unwrap())
+}
+
+/// The process 1 of the only instance that runs.
+fn init(site: &Site) -> String {
+    let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
+    let running = instances.find_map(|instance| {
+        let record = fs::read(instance.unwrap().path().join("init.json")).ok()?;
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        let pid = record["pid"].to_string();
+        Path::new("/proc").join(&pid).exists().then_some(pid)
+    });
+    running.expect("an instance runs")
+}
+
+/// What `script` prints in the instance, as its root; where it fails the test does.
+fn inside(site: &Site, script: &str) -> String {
+    let output = Command::new("nsenter")
+        .args(["--target", &init(site), "--all", "--wd=/", "sh", "-c"])
+        .arg(script)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A session on the image that stays until it is told to end.
+fn working(site: &Site, ami: &[&str]) -> Running {
+    let image = site.image();
+    let arguments = ["connect", "demo", "--image", &image];
+    let mut running = site.start(&[&arguments, ami, &["--", "sh", "-c", WORK]].concat());
+    running.prints("there\n");
+    running
+}
+
+fn end(site: &Site, running: Running) -> Ended {
+    inside(site, "touch /v1/work/end");
+    running.end()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and both machine trees"]
+fn a_drive_goes_to_another_distribution_and_comes_back() {
+    let site = Site::new();
+    let ami = second();
+    let running = working(&site, &["--ami", &ami]);
+    assert_eq!(inside(&site, SEAMS), SECOND);
+    // No newer e2fsprogs' habits, which an older one refuses to check.
+    let features = inside(
+        &site,
+        "dumpe2fs -h $(findmnt -n -o SOURCE /v1) 2> /dev/null",
+    );
+    assert!(features.contains("metadata_csum"), "{features}");
+    assert!(!features.contains("orphan_file"), "{features}");
+    // The agent that starts Docker stays off, and Docker is on the drive.
+    let docker = "systemctl is-enabled docker.socket ecs.service; systemctl is-active ecs.service; \
+                  systemctl is-active docker.service; docker info -f '{{.DockerRootDir}}'";
+    assert_eq!(
+        inside(&site, docker),
+        "disabled\ndisabled\ninactive\nactive\n/v1/docker\n"
+    );
+    let kept = "python3 -c 'import json; print(json.load(open(\"/etc/docker/daemon.json\"))[\"userland-proxy\"])'";
+    assert_eq!(inside(&site, kept), "False\n");
+    let user =
+        "runuser -u ec2-user -- sudo -n id -u; getenforce; dnf --version | sed 's/[.].*//;q'";
+    assert_eq!(inside(&site, user), "0\nDisabled\n4\n");
+    // Another laptop is let in by a key that it sends.
+    let joined = site
+        .other_laptop()
+        .run(&["connect", "demo", "--", "cat", "/work/note"]);
+    assert_eq!(joined.is(0).stdout, "work\n");
+    let ended = end(&site, running);
+    assert_eq!(ended.is(0).stdout, "there\n");
+    site.is_saved("demo", 1);
+
+    let running = working(&site, &[]);
+    assert_eq!(inside(&site, SEAMS), FIRST);
+    let ended = end(&site, running);
+    assert_eq!(ended.is(0).stdout, "layer\nwork\nthere\n");
+    site.is_saved("demo", 2);
+
+    let running = working(&site, &["--ami", &ami]);
+    assert_eq!(inside(&site, "findmnt -n -o FSTYPE /"), "xfs\n");
+    let ended = end(&site, running);
+    assert_eq!(ended.is(0).stdout, "layer\nwork\nthere\n");
+    assert!(!ended.stderr.contains("layer"), "{}", ended.stderr);
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and both machine trees"]
+fn a_notice_closes_the_drive_on_the_second_tree() {
+    let site = Site::new();
+    let running = working(&site, &["--ami", &second()]);
+    let drive = site.drive("demo");
+    let things = drive["things"].as_array().unwrap().iter();
+    let instance = things.clone().find(|thing| thing["kind"] == "instance");
+    let instance = instance.unwrap()["id"].as_str().unwrap();
+    site.run(&["local", "interrupt", instance, "--in", "120"])
+        .is(0);
+    running
+        .end()
+        .is(75)
+        .says("which ended the command")
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and both machine trees"]
+fn whoever_is_killed_the_second_trees_disk_goes_with_its_instance() {
+    let site = Site::new();
+    let running = working(&site, &["--ami", &second()]);
+    inside(&site, "sync -f /v1");
+    let instance = fs::read_dir(site.dir().join("instances")).unwrap().next();
+    let folder = instance.unwrap().unwrap().path();
+    let disk = fs::canonicalize(folder.join("root.img")).unwrap();
+    let serves_disk = || {
+        let blocks = fs::read_dir("/sys/block").unwrap().flatten();
+        let mut files = blocks.map(|block| block.path().join("loop/backing_file"));
+        files.any(|file| {
+            fs::read_to_string(file).is_ok_and(|file| Path::new(file.trim_end()) == disk)
+        })
+    };
+    assert!(serves_disk());
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code(), 128 + 9);
+    assert!(serves_disk(), "the instance goes on without its client");
+    let supervisor = fs::read(folder.join("supervisor.json")).unwrap();
+    let supervisor: Value = serde_json::from_slice(&supervisor).unwrap();
+    let kill = Command::new("kill")
+        .args(["-KILL", &supervisor["pid"].to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    // Nobody tidies up: the kernel does.
+    eventually_within(SESSION, || disk.display().to_string(), || !serves_disk());
+    let next = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
+    assert_eq!(next.is(0).stdout, "work\n");
+    // The surviving volume was saved; there was no snapshot before.
+    site.is_saved("demo", 1);
+}
