@@ -20,6 +20,10 @@ use crate::host::scripts::{Hold, HostEvent};
 /// lease later: the pause is short, and the clock counts sleep.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// The longest a lease goes without being renewed, however long it is: two clients that write at
+/// once may leave the earlier of two ends in the record, and that one must not come to pass first.
+const RENEW: Duration = Duration::from_secs(5 * 60);
+
 /// What a host, or the keeping of its lease, has to say.
 #[derive(Debug)]
 pub(super) enum News {
@@ -93,7 +97,7 @@ async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Ter
                 let _ = news.send(News::Host(event));
             }
             _ = look.tick() => {
-                let is_young = |at| clock.boot().since(at) < length / 3;
+                let is_young = |at| clock.boot().since(at) < RENEW.min(length / 3);
                 if renewed.is_some_and(|(at, _)| is_young(at)) {
                     continue;
                 }
