@@ -1,8 +1,9 @@
 #!/bin/sh
-# setup.sh [test]: what building and trying xdrive needs on Debian or Ubuntu (packages only), and the
-# local machine tree and image, each made once. Quiet where nothing is missing. `test` adds what the
-# tests need, a second tree among it, and prints the Python they use. Run by try.sh and test.sh; safe
-# to interrupt and to run again.
+# setup.sh [test|bench]: what building and trying xdrive needs on Debian or Ubuntu (packages only), and
+# the local machine tree and image, each made once. Quiet where nothing is missing. `test` adds what
+# the tests need, a second tree among it, and prints the Python they use; `bench` adds the AWS CLI
+# beside which tests/bench/aws.rs measures, and prints where it is. Run by try.sh and test.sh; safe to
+# interrupt and to run again.
 set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
@@ -11,6 +12,8 @@ TEST='openssh-server openssh-client shellcheck curl tmux iptables'
 # boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
 # tests/suite/moto/ (its server needs flask).
 PYTHON='boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5'
+# The AWS CLI, for tests/bench/by-hand.sh.
+CLI='awscli==1.46.3'
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -56,18 +59,18 @@ install_packages() {
   trap - EXIT INT TERM HUP
 }
 
-# The Python that the tests use, made once for these packages; its path on standard output.
-test_python() {
-  python=$1/test/python-$(printf %s "$PYTHON" | cksum | cut -d ' ' -f 1)
+# python_with FOLDER PACKAGES: where a Python with these packages is, made once for them.
+python_with() {
+  python=$1-$(printf %s "$2" | cksum | cut -d ' ' -f 1)
   if [ ! -e "$python/ready" ]; then
-    say "installing $PYTHON for the tests"
+    say "installing $2"
     as_root rm -rf "$python"
     as_root python3 -m venv "$python"
     # shellcheck disable=SC2086 # each is a word of its own
-    as_root "$python/bin/pip" install -q --disable-pip-version-check $PYTHON >&2
+    as_root "$python/bin/pip" install -q --disable-pip-version-check $2 >&2
     as_root touch "$python/ready"
   fi
-  printf '%s\n' "$python/bin/python"
+  printf '%s\n' "$python"
 }
 
 main() {
@@ -80,15 +83,19 @@ main() {
   fi
   # shellcheck disable=SC2086 # lists of words
   case ${1-} in
-    test) install_packages $TRY $TEST ;;
+    test | bench) install_packages $TRY $TEST ;;
     *) install_packages $TRY ;;
   esac
   cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2
-  [ "${1-}" = test ] || return 0
-  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
-  test_python "$cache"
+  case ${1-} in
+    test)
+      as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
+      printf '%s\n' "$(python_with "$cache/test/python" "$PYTHON")/bin/python"
+      ;;
+    bench) printf '%s\n' "$(python_with "$cache/bench/aws" "$CLI")/bin/aws" ;;
+  esac
 }
 
 main "$@"

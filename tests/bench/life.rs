@@ -15,16 +15,15 @@
 
 mod parts;
 mod program;
+mod site;
+mod spread;
 mod table;
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::{Context as _, bail, ensure};
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::Context as _;
 
 use parts::Parts;
 use program::Program;
+use site::Site;
 use table::Table;
 
 /// Rounds when nobody says otherwise.
@@ -41,39 +40,9 @@ const SESSIONS: [(&str, &str); 3] = [
     ("existing drive, 200 MB changed", CHANGE),
 ];
 
-/// What one session took.
-struct Session {
-    connect: Duration,
-    save: Duration,
-    /// Of the parts: each step, in order, with what it took.
-    connect_steps: Vec<(String, Duration)>,
-    save_steps: Vec<(String, Duration)>,
-}
-
-/// What both sides need.
-struct Site {
-    /// The program.
-    program: PathBuf,
-    /// Machine trees and images.
-    cache: PathBuf,
-    /// Where everything is made.
-    dir: PathBuf,
-}
-
 fn main() -> anyhow::Result<()> {
-    ensure!(
-        rustix::process::geteuid().is_root(),
-        "this benchmark makes namespaces, mounts and loop devices: run it as root"
-    );
-    let rounds = rounds()?;
-    let dir = tempfile::Builder::new()
-        .prefix("life-")
-        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let site = Site {
-        program: env!("CARGO_BIN_EXE_xdrive").into(),
-        cache: cache()?,
-        dir: dir.path().to_owned(),
-    };
+    let rounds = site::rounds(ROUNDS)?;
+    let (site, dir) = Site::new("life")?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -82,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         let program = Program::new(&site)?;
         let outcome = tokio::select! {
             outcome = measure(&parts, &program, rounds) => outcome,
-            stopped = stop() => stopped,
+            stopped = site::stop() => stopped,
         };
         program.end().await?;
         for side in ["parts", "xdrive"] {
@@ -122,69 +91,4 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
     }
     print!("{table}");
     Ok(())
-}
-
-/// `cargo bench` puts `--bench` before what its user wrote.
-fn rounds() -> anyhow::Result<usize> {
-    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let rounds = words.next().map_or(Ok(ROUNDS), |word| {
-        word.parse()
-            .with_context(|| format!("{word:?} is no number of rounds"))
-    })?;
-    ensure!(rounds > 0, "no rounds, no medians");
-    ensure!(words.next().is_none(), "usage: life [ROUNDS]");
-    Ok(rounds)
-}
-
-/// Where `shell/setup.sh` puts machine trees and images.
-fn cache() -> anyhow::Result<PathBuf> {
-    let named =
-        |name, below: &str| std::env::var_os(name).map(|base| PathBuf::from(base).join(below));
-    let cache = named("XDRIVE_CACHE", "local")
-        .or_else(|| named("XDG_CACHE_HOME", "xdrive/local"))
-        .or_else(|| named("HOME", ".cache/xdrive/local"))
-        .context("HOME is not set")?;
-    for needed in ["machine", "jupyter.tar"] {
-        ensure!(
-            cache.join(needed).exists(),
-            "{} is not there: run shell/setup.sh first",
-            cache.join(needed).display()
-        );
-    }
-    Ok(cache)
-}
-
-/// Ctrl-C or SIGTERM.
-async fn stop() -> anyhow::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    bail!("stopped")
-}
-
-/// The command of a session: a stamp, the change, a stamp; nanoseconds since 1970.
-fn command(change: &str) -> Vec<String> {
-    ["sh", "-c", &format!("date +%s%N; {change}; date +%s%N")]
-        .map(str::to_owned)
-        .into()
-}
-
-/// The two stamps in what a session's command wrote, as spans since 1970.
-fn stamps(said: &[u8]) -> anyhow::Result<(Duration, Duration)> {
-    let said = String::from_utf8_lossy(said);
-    let mut stamps = said
-        .lines()
-        .map(|line| line.parse().map(Duration::from_nanos));
-    match (stamps.next(), stamps.next()) {
-        (Some(Ok(first)), Some(Ok(last))) => Ok((first, last)),
-        _ => bail!("the command wrote no stamps: {said:?}"),
-    }
-}
-
-/// Now, as a span since 1970: the containers' clock is this computer's.
-fn now() -> anyhow::Result<Duration> {
-    Ok(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use tokio::time::{sleep, timeout};
 
 use xdrive::clock::Clock;
@@ -27,7 +27,7 @@ use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
-use super::{Session, Site, command, now, stamps};
+use super::site::{Site, now};
 
 /// How soon what is waited for is looked at again.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -42,6 +42,15 @@ pub(crate) struct Parts {
     image: PathBuf,
     key: UserKey,
     snapshots: Mutex<Vec<SnapshotId>>,
+}
+
+/// What one session took.
+pub(crate) struct Session {
+    pub(crate) connect: Duration,
+    pub(crate) save: Duration,
+    /// Of the parts: each step, in order, with what it took.
+    pub(crate) connect_steps: Vec<(String, Duration)>,
+    pub(crate) save_steps: Vec<(String, Duration)>,
 }
 
 /// Steps with their times, in the order in which they ended.
@@ -254,6 +263,7 @@ impl Parts {
         let snapshot = ec2.create_snapshot(&volume.id, &named(drive)).await?.id;
         steps.end("snapshot");
         ec2.terminate(&instance.id).await?;
+        steps.end("terminate");
         loop {
             let copied = ec2.snapshot(&snapshot).await?.context("no snapshot")?;
             let free = is_free(ec2, &volume.id).await?;
@@ -380,4 +390,23 @@ fn token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(hex::encode(bytes))
+}
+
+/// The command of a session: a stamp, the change, a stamp; nanoseconds since 1970.
+pub(crate) fn command(change: &str) -> Vec<String> {
+    ["sh", "-c", &format!("date +%s%N; {change}; date +%s%N")]
+        .map(str::to_owned)
+        .into()
+}
+
+/// The two stamps in what a session's command wrote, as spans since 1970.
+pub(crate) fn stamps(said: &[u8]) -> anyhow::Result<(Duration, Duration)> {
+    let said = String::from_utf8_lossy(said);
+    let mut stamps = said
+        .lines()
+        .map(|line| line.parse().map(Duration::from_nanos));
+    match (stamps.next(), stamps.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => Ok((first, last)),
+        _ => bail!("the command wrote no stamps: {said:?}"),
+    }
 }

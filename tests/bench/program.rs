@@ -10,7 +10,8 @@ use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::process::Command;
 
-use super::{Session, Site, command, now, stamps};
+use super::parts::{Session, command, stamps};
+use super::site::{Site, now};
 
 /// How long a session that was told to end may take to save.
 const PATIENCE: Duration = Duration::from_mins(1);

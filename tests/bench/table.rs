@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Session;
+use super::parts::Session;
+use super::spread::Spread;
 
 /// All that was measured, session by session.
 #[derive(Default)]
@@ -79,16 +80,16 @@ impl Row {
 }
 
 fn line(f: &mut fmt::Formatter<'_>, name: &str, pairs: &[(f64, f64)]) -> fmt::Result {
-    let parts = median(pairs.iter().map(|(parts, _)| *parts));
-    let whole = median(pairs.iter().map(|(_, whole)| *whole));
-    let own = || pairs.iter().map(|(parts, whole)| whole - parts);
+    let parts = Spread::of(pairs.iter().map(|(parts, _)| *parts)).median;
+    let whole = Spread::of(pairs.iter().map(|(_, whole)| *whole)).median;
+    let own = Spread::of(pairs.iter().map(|(parts, whole)| whole - parts));
     writeln!(
         f,
         "{name:<42} {parts:>7.2} {whole:>7.2} {:>6.2} {:>6.2} ({:>5.2} to {:>5.2})",
         whole / parts,
-        median(own()),
-        own().fold(f64::INFINITY, f64::min),
-        own().fold(f64::NEG_INFINITY, f64::max)
+        own.median,
+        own.lowest,
+        own.highest
     )
 }
 
@@ -107,19 +108,7 @@ fn steps(
             let found = round.iter().find(|(name, _)| name == step);
             found.map_or(0.0, |(_, took)| took.as_secs_f64())
         });
-        write!(f, " {step} {:.2}", median(took))?;
+        write!(f, " {step} {:.2}", Spread::of(took).median)?;
     }
     writeln!(f)
-}
-
-/// The middle one, or the mean of the two in the middle.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
 }

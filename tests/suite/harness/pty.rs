@@ -124,17 +124,23 @@ impl Pty {
 
     /// Waits for the end; the exit code, 1 for a signal.
     pub(crate) fn wait_within(&mut self, limit: Duration) -> u32 {
-        let mut status = None;
-        let Self { child, screen, .. } = self;
+        let mut code = None;
+        let screen = Arc::clone(&self.screen);
         eventually_within(
             limit,
             || format!("the end of\n{}", screen.lock().unwrap().screen().contents()),
             || {
-                status = child.try_wait().unwrap();
-                status.is_some()
+                code = self.ended();
+                code.is_some()
             },
         );
-        status.unwrap().exit_code()
+        code.unwrap()
+    }
+
+    /// The exit code, once it has ended; 1 for a signal.
+    pub(crate) fn ended(&mut self) -> Option<u32> {
+        let status = self.child.try_wait().unwrap();
+        status.map(|status| status.exit_code())
     }
 
     /// Every mode of the terminal, byte for byte, is as before the program.

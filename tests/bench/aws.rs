@@ -1,0 +1,95 @@
+//! How long AWS's own delays leave one waiting: `cargo bench --bench aws [-- ROUNDS]`, as root.
+//!
+//! Three sides, round by round, for an existing drive:
+//!
+//! - *the path* ([`path`]): what must come after what (launch, boot, attach, mount, container; close,
+//!   snapshot, terminate), summed up from the table of AWS-like delays and from what the same parts
+//!   take without any ([`parts`]). Nobody can be faster; nothing of it is xdrive's own.
+//! - *xdrive*, in a terminal, as anybody would start it, against real local instances with these
+//!   delays.
+//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
+//!   the same EC2 on a loopback port.
+//!
+//! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit` to
+//! the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is the
+//! one that `XDRIVE_BENCH_AWS` names (`shell/setup.sh bench` makes one and prints its path), else
+//! `aws`. Nothing is asserted about time. Everything is made in a directory of its own and removed
+//! again, also after a failure, Ctrl-C or SIGTERM.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "what is shared with the test suite fails where it stands"
+)]
+
+mod folder;
+mod parts;
+mod path;
+mod site;
+mod spread;
+mod terminal;
+mod verdict;
+
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the test suite uses the rest of it"
+)]
+#[path = "../suite/harness/mod.rs"]
+mod harness;
+
+use anyhow::Context as _;
+
+use folder::Folder;
+use parts::Parts;
+use path::Path;
+use site::Site;
+use verdict::{Round, Verdict};
+
+/// Rounds when nobody says otherwise: one takes about five minutes, which AWS's delays are.
+const ROUNDS: usize = 3;
+
+/// The session whose parts are the path's: the second one of a drive is the first that finds one.
+const EXISTING: usize = 1;
+
+fn main() -> anyhow::Result<()> {
+    let rounds = site::rounds(ROUNDS)?;
+    let (site, dir) = Site::new("aws")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let parts = Parts::new(&site)?;
+        let outcome = tokio::select! {
+            outcome = measure(&site, &parts, rounds) => outcome,
+            stopped = site::stop() => stopped,
+        };
+        let cleared = parts::clear(&site, &site.dir.join("parts")).await;
+        folder::clear(&site)
+            .and(cleared)
+            .with_context(|| format!("clearing up {}", site.dir.display()))?;
+        outcome
+    })?;
+    dir.close().context("removing the benchmark's directory")
+}
+
+async fn measure(site: &Site, parts: &Parts, rounds: usize) -> anyhow::Result<()> {
+    eprintln!("making the drive");
+    let folder = Folder::with_a_drive(site).await?;
+    Box::pin(parts.session("parts", 0, ":")).await?;
+    let mut verdict = Verdict::default();
+    for number in 0..rounds {
+        let alone = Box::pin(parts.session("parts", EXISTING + number, ":")).await?;
+        let path = Path::new(&alone, folder.delays())?;
+        let xdrive = folder.xdrive().await.context("xdrive")?;
+        let by_hand = folder.by_hand().await.context("by hand")?;
+        let round = Round {
+            path,
+            xdrive,
+            by_hand,
+        };
+        eprintln!("round {} of {rounds}: {round}", number + 1);
+        verdict.add(round);
+    }
+    print!("{verdict}");
+    parts.forget().await
+}

@@ -1,0 +1,204 @@
+//! The EC2 in a folder with AWS's delays, and the two who work on it: xdrive, and a script.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use jiff::Timestamp;
+use portable_pty::CommandBuilder;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::{Delays, Preset};
+
+use super::harness::leaks;
+use super::site::Site;
+use super::terminal::{Sat, sit};
+
+/// Its directory, below the site's.
+pub(crate) const NAME: &str = "aws";
+
+/// The drive that both sides know.
+const DRIVE: &str = "bench";
+
+/// The script, as anybody may read it.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/by-hand.sh");
+
+/// What one session took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    /// From Enter to the prompt.
+    pub(crate) connect: Duration,
+    /// From `exit` to the instance shutting down.
+    pub(crate) terminating: Duration,
+    /// From `exit` to the end of the program: saved, and nothing but the snapshot left.
+    pub(crate) saved: Duration,
+}
+
+pub(crate) struct Folder {
+    dir: PathBuf,
+    environment: Vec<(String, String)>,
+    delays: Delays,
+    /// What the script begins with.
+    snapshot: String,
+    key: PathBuf,
+    /// The same EC2 on a port, until this is dropped.
+    _served: Child,
+    /// What points the AWS CLI there.
+    pointers: Vec<(String, String)>,
+}
+
+impl Folder {
+    /// One with AWS's delays, in which there is a drive; it was made without them.
+    pub(crate) async fn with_a_drive(site: &Site) -> anyhow::Result<Self> {
+        let dir = site.dir.join(NAME);
+        let home = site.dir.join("home");
+        std::fs::create_dir_all(&home)?;
+        let cache = site.cache.parent().context("no cache")?;
+        let aws = std::env::var_os("XDRIVE_BENCH_AWS").map(PathBuf::from);
+        let aws = aws.as_ref().and_then(|aws| aws.parent());
+        let path = aws.map_or(String::new(), |folder| format!("{}:", folder.display()));
+        let environment = [
+            ("PATH", format!("{path}/usr/sbin:/usr/bin:/sbin:/bin")),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("HOME", home.display().to_string()),
+            ("XDRIVE_CACHE", cache.display().to_string()),
+            ("XDRIVE_LOCAL_DIR", dir.display().to_string()),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value));
+        let key = home.join("key");
+        let generate = ["-q", "-t", "ed25519", "-N", "", "-f"];
+        said(Command::new("ssh-keygen").args(generate).arg(&key)).await?;
+        let run = |program: &str| {
+            let mut command = Command::new(program);
+            command.env_clear().envs(environment.clone());
+            command
+        };
+        let xdrive = env!("CARGO_BIN_EXE_xdrive");
+        said(run("sh").args(["-c", "aws --version"]))
+            .await
+            .context("no AWS CLI: `shell/setup.sh bench` makes one, for XDRIVE_BENCH_AWS")?;
+        said(run(xdrive).args(["--local", "connect", DRIVE, "--", "true"])).await?;
+        std::fs::write(dir.join("settings.toml"), "delays = \"aws\"\n")?;
+
+        let mut served = run(xdrive)
+            .args(["local", "serve"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        // Its address is its first word: then it answers.
+        let stdout = served.stdout.take().context("no output")?;
+        BufReader::new(stdout).lines().next_line().await?;
+        let point = "eval \"$(\"$0\" local env)\" && env";
+        let pointers = said(run("sh").args(["-c", point, xdrive])).await?;
+        let pointers = pointers.lines().filter_map(|line| line.split_once('='));
+        let pointers = pointers
+            .filter(|(name, _)| name.starts_with("AWS_"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut folder = Self {
+            environment: environment.into(),
+            delays: Delays::new(Preset::Aws),
+            snapshot: String::new(),
+            key,
+            _served: served,
+            pointers,
+            dir,
+        };
+        let world = folder.world()?;
+        let snapshots = world["snapshots"].as_object().context("no snapshots")?;
+        ensure!(
+            snapshots.len() == 1,
+            "one drive, {} snapshots",
+            snapshots.len()
+        );
+        folder.snapshot = snapshots.keys().next().cloned().unwrap_or_default();
+        Ok(folder)
+    }
+
+    /// Its table of delays.
+    pub(crate) fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
+    /// A session of xdrive.
+    pub(crate) async fn xdrive(&self) -> anyhow::Result<Took> {
+        let words = [env!("CARGO_BIN_EXE_xdrive"), "--local", "connect", DRIVE];
+        self.session(&words, &[]).await
+    }
+
+    /// A session of the script, from the drive as it was made.
+    pub(crate) async fn by_hand(&self) -> anyhow::Result<Took> {
+        let container = format!("xdrive-{DRIVE}");
+        let key = self.key.to_str().context("the key's path is no text")?;
+        let words = [SCRIPT, &self.snapshot, &container, key];
+        self.session(&words, &self.pointers).await
+    }
+
+    async fn session(&self, words: &[&str], more: &[(String, String)]) -> anyhow::Result<Took> {
+        let mut command = CommandBuilder::new(words[0]);
+        command.env_clear();
+        for (name, value) in self.environment.iter().chain(more) {
+            command.env(name, value);
+        }
+        command.args(&words[1..]);
+        let Sat { connect, left, end } = sit(command).await?;
+        Ok(Took {
+            connect,
+            terminating: self.last_termination()?.saturating_sub(left),
+            saved: end,
+        })
+    }
+
+    /// When the last instance began to shut down, since 1970, as EC2 has it.
+    fn last_termination(&self) -> anyhow::Result<Duration> {
+        let world = self.world()?;
+        let instances = world["instances"].as_object().context("no instances")?;
+        let mut began = Vec::new();
+        for instance in instances.values() {
+            let since = instance["termination"]["since"].as_str();
+            let since = since.context("an instance that goes on")?;
+            began.push(since.parse::<Timestamp>()?);
+        }
+        let last = began.into_iter().max().context("no instance")?;
+        Ok(last.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs())
+    }
+
+    /// Its record.
+    fn world(&self) -> anyhow::Result<Value> {
+        let text = std::fs::read(self.dir.join("state.json"))?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}
+
+/// Ends and removes everything there, recorded or not; an error if anything is left.
+pub(crate) fn clear(site: &Site) -> anyhow::Result<()> {
+    let dir = site.dir.join(NAME);
+    if !dir.exists() {
+        return Ok(());
+    }
+    let plane = Plane::Real(RealPlane {
+        dir: dir.clone(),
+        program: site.program.clone(),
+        cache: site.cache.clone(),
+    });
+    plane.sweep(&[], &[], &[])?;
+    let left = leaks(&dir);
+    ensure!(left.is_empty(), "left: {left:#?}");
+    Ok(())
+}
+
+/// What `command` prints; that it fails is an error with what it said.
+async fn said(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stdin(Stdio::null()).output().await?;
+    ensure!(
+        output.status.success(),
+        "{}: {}\n{}",
+        command.as_std().get_program().display(),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}

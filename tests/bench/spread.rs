@@ -1,0 +1,29 @@
+//! What several rounds came to.
+
+/// Of the same thing measured in several rounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    /// The middle one, or the mean of the two in the middle.
+    pub(crate) median: f64,
+    pub(crate) lowest: f64,
+    pub(crate) highest: f64,
+}
+
+impl Spread {
+    /// Of at least one value.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(values[middle - 1], values[middle])
+        };
+        Self {
+            median,
+            lowest: values[0],
+            highest: values[values.len() - 1],
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What all rounds came to, beside the goals.
+
+use std::fmt;
+
+use super::folder::Took;
+use super::path::{Line, Path, seconds};
+use super::spread::Spread;
+
+/// How many seconds over the path are allowed: to the prompt, to the instance shutting down.
+const GOALS: [f64; 2] = [1.0, 0.5];
+
+/// One round.
+pub(crate) struct Round {
+    pub(crate) path: Path,
+    pub(crate) xdrive: Took,
+    pub(crate) by_hand: Took,
+}
+
+impl Round {
+    /// (path, xdrive, by hand) in seconds, to the prompt and to the instance shutting down.
+    fn times(&self) -> [[f64; 3]; 2] {
+        let of = |took: Took| [took.connect.as_secs_f64(), took.terminating.as_secs_f64()];
+        let path = [seconds(&self.path.connect), seconds(&self.path.terminating)];
+        let (xdrive, by_hand) = (of(self.xdrive), of(self.by_hand));
+        [0, 1].map(|index| [path[index], xdrive[index], by_hand[index]])
+    }
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [connect, terminating] = self.times();
+        let [path, xdrive, by_hand] = connect;
+        write!(
+            f,
+            "connect: path {path:.2} s, xdrive {xdrive:.2} s, by hand {by_hand:.2} s; "
+        )?;
+        let [path, xdrive, by_hand] = terminating;
+        write!(
+            f,
+            "to terminating: path {path:.2} s, xdrive {xdrive:.2} s, by hand {by_hand:.2} s"
+        )
+    }
+}
+
+/// All rounds.
+#[derive(Default)]
+pub(crate) struct Verdict {
+    rounds: Vec<Round>,
+}
+
+impl Verdict {
+    /// Adds a round.
+    pub(crate) fn add(&mut self, round: Round) {
+        self.rounds.push(round);
+    }
+
+    fn spread(&self, value: impl Fn(&Round) -> f64) -> Spread {
+        Spread::of(self.rounds.iter().map(value))
+    }
+
+    /// One line of the table: path, xdrive and by hand, and how xdrive compares.
+    fn row(&self, f: &mut fmt::Formatter<'_>, index: usize, name: &str) -> fmt::Result {
+        let time = |side: usize| self.spread(|round| round.times()[index][side]);
+        let over = self.spread(|round| {
+            let [path, xdrive, _] = round.times()[index];
+            xdrive - path
+        });
+        let ratio = self.spread(|round| {
+            let [_, xdrive, by_hand] = round.times()[index];
+            by_hand / xdrive
+        });
+        let goal = GOALS[index];
+        let met = if over.median <= goal { "met" } else { "missed" };
+        writeln!(
+            f,
+            "{name:<28} {:>8} {:>22} {:>24} {:>20} {:>14} {:>16}",
+            format!("{:.2}", time(0).median),
+            written(time(1)),
+            written(time(2)),
+            written(over),
+            format!("{goal:.1}, {met}"),
+            written(ratio),
+        )
+    }
+
+    /// The path, line by line: medians.
+    fn path(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        name: &str,
+        lines: impl Fn(&Path) -> &[Line],
+    ) -> fmt::Result {
+        let Some(first) = self.rounds.first() else {
+            return Ok(());
+        };
+        writeln!(f, "{name}")?;
+        for (index, line) in lines(&first.path).iter().enumerate() {
+            let took = self.spread(|round| lines(&round.path)[index].took.as_secs_f64());
+            writeln!(f, "  {:<30} {:>6.2}", line.what, took.median)?;
+        }
+        let sum = self.spread(|round| seconds(lines(&round.path)));
+        writeln!(f, "  {:<30} {:>6.2}", "together", sum.median)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(first) = self.rounds.first() else {
+            return Ok(());
+        };
+        writeln!(
+            f,
+            "\nseconds with AWS-like delays, medians of {} rounds (lowest to highest)\n",
+            self.rounds.len()
+        )?;
+        writeln!(
+            f,
+            "{:<28} {:>8} {:>22} {:>24} {:>20} {:>14} {:>16}",
+            "", "path", "xdrive", "by hand", "xdrive over path", "goal", "by hand/xdrive"
+        )?;
+        self.row(f, 0, "Enter to prompt")?;
+        self.row(f, 1, "exit to terminating")?;
+        let saved = |side: fn(&Round) -> Took| {
+            written(self.spread(|round| side(round).saved.as_secs_f64()))
+        };
+        writeln!(
+            f,
+            "{:<28} {:>8.2} {:>22} {:>24}",
+            "exit to saved, tidied up",
+            self.spread(|round| seconds(&round.path.saved)).median,
+            saved(|round| round.xdrive),
+            saved(|round| round.by_hand)
+        )?;
+        writeln!(f, "\nthe path, step by step (medians)\n")?;
+        self.path(f, "Enter to prompt", |path| &path.connect)?;
+        self.path(f, "exit to terminating", |path| &path.terminating)?;
+        let hearing = first.path.hearing.as_secs_f64();
+        writeln!(
+            f,
+            "\nWhoever learns from EC2 alone that the instance runs and that the volume is attached\n\
+             learns both late, since its answers are as old as the table says: {hearing:.2} s in all,\n\
+             which are not in the path."
+        )
+    }
+}
+
+/// The median, and from where to where.
+fn written(spread: Spread) -> String {
+    let Spread {
+        median,
+        lowest,
+        highest,
+    } = spread;
+    format!("{median:.2} ({lowest:.2} to {highest:.2})")
+}
