@@ -93,7 +93,7 @@ impl From<ec2::Error> for Failure {
             | Kind::SpotUnavailable
             | Kind::Quota
             | Kind::Throttled => Exit::TryAgain,
-            Kind::Invalid if of_image(&error).is_some() => Exit::Usage,
+            Kind::Invalid if of_order(&error).is_some() => Exit::Usage,
             _ => Exit::Failed,
         };
         let hint = advice(&error);
@@ -122,6 +122,10 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
             "AWS does not know these credentials; `aws sts get-caller-identity` tells whose they \
              are",
         ),
+        (Kind::Denied, _) if error.message.contains("iam:PassRole") => Some(
+            "whoever administers the account can allow handing on the role of --instance-profile; \
+             `xdrive policy --role ARN` prints the right",
+        ),
         (Kind::Denied, _) => Some("whoever administers the account can allow this call"),
         (_, "RulesPerSecurityGroupLimitExceeded" | "SecurityGroupLimitExceeded") => {
             Some("`xdrive gc` clears away security groups that no instance uses, with their rules")
@@ -135,12 +139,12 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
             "is the network up, the region's name right, and no proxy in the way (HTTPS_PROXY, \
              NO_PROXY)?",
         ),
-        _ => of_image(error),
+        _ => of_order(error),
     }
 }
 
-/// What helps where the machine image is what is wrong with a launch.
-fn of_image(error: &ec2::Error) -> Option<&'static str> {
+/// What helps where something that a launch names is what is wrong with it.
+fn of_order(error: &ec2::Error) -> Option<&'static str> {
     let says = |words| error.message.contains(words);
     if error.call != "RunInstances" {
         None
@@ -153,6 +157,11 @@ fn of_image(error: &ec2::Error) -> Option<&'static str> {
         )
     } else if error.code.starts_with("InvalidParameter") && says("architecture") {
         Some("the image that --ami names has to be of the instance type's architecture")
+    } else if error.code.starts_with("InvalidParameter") && says("iamInstanceProfile") {
+        Some(
+            "--instance-profile takes an instance profile's name or ARN, which need not be its \
+             role's: `aws iam list-instance-profiles` shows them",
+        )
     } else {
         None
     }

@@ -7,6 +7,11 @@
 
 /// The account that everything belongs to.
 pub(super) const ACCOUNT: &str = "000000000000";
+
+/// The ARN of an instance profile of its account.
+pub(super) fn instance_profile(name: &str) -> String {
+    format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
+}
 /// The caller, as STS names it.
 pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
 /// The caller's unique id.

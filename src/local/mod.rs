@@ -88,6 +88,7 @@ struct Inner {
     delays: Delays,
     region: String,
     default_vpc: bool,
+    instance_profiles: Vec<String>,
     credentials: Credentials,
 }
 
@@ -145,6 +146,7 @@ impl Local {
             delays,
             region,
             default_vpc: settings.default_vpc.unwrap_or(true),
+            instance_profiles: settings.instance_profiles.unwrap_or_default(),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)
@@ -179,6 +181,11 @@ impl Local {
     /// Whether it has a default VPC.
     fn has_default_vpc(&self) -> bool {
         self.0.default_vpc
+    }
+
+    /// The names of its instance profiles.
+    fn instance_profiles(&self) -> &[String] {
+        &self.0.instance_profiles
     }
 
     /// Its time.

@@ -91,6 +91,9 @@ pub(super) struct Instance {
     pub(super) hop_limit: u32,
     /// Switching itself off terminates it (else it is then stopped).
     pub(super) terminates_itself: bool,
+    /// The ARN of its instance profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) profile: Option<String>,
     /// The machine behind it, while it has one.
     pub(super) machine: Up,
     pub(super) launched: Timestamp,

@@ -7,6 +7,7 @@
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
 //! default-vpc = true      # whether launches that name no subnet have one
+//! instance-profiles = []  # the names of those that IAM would have
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
@@ -47,6 +48,9 @@ pub struct Settings {
     pub stale_reads_ms: Option<u64>,
     /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
     pub default_vpc: Option<bool>,
+    /// The names of the instance profiles that launches may give to instances; none by default.
+    /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
+    pub instance_profiles: Option<Vec<String>>,
 }
 
 impl Settings {
@@ -80,6 +84,7 @@ impl Settings {
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
+            instance_profiles: self.instance_profiles.or(base.instance_profiles),
         }
     }
 

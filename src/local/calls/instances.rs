@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use super::filter::{Field, Filters};
 use super::page::Page;
@@ -242,6 +243,14 @@ pub(super) fn item(
             Xml::text("httpEndpoint", "enabled"),
         ],
     ));
+    item.extend(instance.profile.as_ref().map(|arn| {
+        let id = hex::encode_upper(Sha256::digest(arn));
+        let id = format!("AIPA{}", &id[..17]);
+        Xml::node(
+            "iamInstanceProfile",
+            [Xml::text("arn", arn), Xml::text("id", id)],
+        )
+    }));
     item.push(tags::set(&instance.tags, at));
     item
 }

@@ -131,6 +131,7 @@ fn launch_one(
         tokens_required: order.tokens_required,
         hop_limit: order.hop_limit,
         terminates_itself: order.terminates_itself,
+        profile: order.profile.clone(),
         machine,
         launched: now,
         running: now + delays.running,

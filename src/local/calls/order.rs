@@ -21,6 +21,8 @@ pub(super) struct Order {
     pub(super) user_data: Vec<u8>,
     pub(super) market: Market,
     pub(super) terminates_itself: bool,
+    /// The ARN of an instance profile.
+    pub(super) profile: Option<String>,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
     pub(super) root: Root,
@@ -76,13 +78,7 @@ pub(super) fn order(
             ),
         ));
     }
-    // There is no IAM here, and so no instance profile.
-    for name in ["Arn", "Name"] {
-        if let Some(profile) = request.text(&format!("IamInstanceProfile.{name}")) {
-            let name = format!("iamInstanceProfile.{}", name.to_lowercase());
-            return Err(bad_value(profile, &name));
-        }
-    }
+    let profile = profile(request, change)?;
     let image = images::resolve(change.local, request.required("ImageId")?)?;
     let interface = interface(request)?;
     let terminates_itself = match request.text("InstanceInitiatedShutdownBehavior") {
@@ -117,6 +113,7 @@ pub(super) fn order(
         user_data,
         market,
         terminates_itself,
+        profile,
         tokens_required,
         hop_limit,
         root: root(request)?,
@@ -126,6 +123,34 @@ pub(super) fn order(
             "network-interface",
             "spot-instances-request",
         ])?,
+    })
+}
+
+/// The ARN of the instance profile that is asked for, by its name or its ARN: one that the settings
+/// have.
+fn profile(request: Request<'_>, change: &Change<'_>) -> Result<Option<String>, ApiError> {
+    let known = change.local.instance_profiles().iter();
+    let mut known = known.map(|name| (name, catalog::instance_profile(name)));
+    let (by, given, found) = match (
+        request.text("IamInstanceProfile.Name"),
+        request.text("IamInstanceProfile.Arn"),
+    ) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => {
+            return Err(ApiError::client(
+                "InvalidParameterCombination",
+                "The parameter 'iamInstanceProfile.name' may not be used in combination with \
+                 'iamInstanceProfile.arn'",
+            ));
+        }
+        (Some(name), None) => ("name", name, known.find(|(known, _)| *known == name)),
+        (None, Some(arn)) => ("ARN", arn, known.find(|(_, known)| known == arn)),
+    };
+    found.map(|(_, arn)| Some(arn)).ok_or_else(|| {
+        let parameter = format!("iamInstanceProfile.{}", by.to_lowercase());
+        let mut error = bad_value(given, &parameter);
+        error.message = format!("{} Invalid IAM Instance Profile {by}", error.message);
+        error
     })
 }
 

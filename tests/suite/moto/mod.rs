@@ -9,4 +9,5 @@ mod calls;
 mod doctor;
 mod doors;
 mod life;
+mod roles;
 mod server;

@@ -1,6 +1,7 @@
 //! A moto of one's own.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -110,4 +111,24 @@ pub(crate) fn against_moto<T: Future<Output = ()>>(name: &str, test: impl FnOnce
         let ec2 = Ec2::of_account(&Account::default(), Clock::system()).await;
         test(ec2.unwrap()).await;
     });
+}
+
+/// What moto answers, in a test against it, to a request that it takes for one of `service`'s: what
+/// xdrive itself never asks for.
+pub(super) fn ask(service: &str, query: &str) -> String {
+    let url = std::env::var("AWS_ENDPOINT_URL").unwrap();
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let credential =
+        format!("Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/{service}/aws4_request");
+    write!(
+        stream,
+        "GET /?Action={query} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+         Authorization: AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" 200 "), "{answer}");
+    answer
 }

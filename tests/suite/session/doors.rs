@@ -3,7 +3,9 @@
 use std::fs;
 
 use rustix::process::Signal;
+use serde_json::Value;
 use xdrive::ec2::{Ec2, Group};
+use xdrive::local::wire::Params;
 
 use super::site::{Ended, Site};
 
@@ -86,6 +88,35 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
+    let site = Site::new();
+    let families = || {
+        let none = Params::default();
+        let answer = site.local().call("DescribeSecurityGroups", &none).unwrap();
+        let told = format!("{answer:?}");
+        let count = |what: &str| told.matches(what).count();
+        (count("\"cidrIpv6\""), count("10.99.0.1/32"))
+    };
+    site.session_with(&["--cidr", "2001:DB8:1::7"])
+        .is(0)
+        .says("lets 2001:db8:1::7/128 in");
+    assert_eq!(site.let_in(), ["2001:db8:1::7/128"]);
+    assert_eq!(families(), (1, 0));
+    // It moves, and keeps an address of each family.
+    site.session_with(&["--cidr", "2001:db8:2::7/64", "--cidr", "192.0.2.7"])
+        .is(0)
+        .says("lets 2001:db8:2::/64, 192.0.2.7/32 in");
+    assert_eq!(site.let_in(), ["192.0.2.7/32", "2001:db8:2::/64"]);
+    let ended = site.session_with(&["--cidr", "::/0"]);
+    ended.is(0).says("warning: ::/0 lets everybody knock");
+    assert_eq!(site.let_in(), ["::/0"]);
+    site.session_with(&[]).is(0);
+    assert_eq!(families(), (0, 1));
+    site.is_saved("demo", 4);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
     let site = Site::new();
     let mark = format!("true {};", site.path("way").display());
@@ -111,6 +142,64 @@ fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
     session.signal(Signal::INT);
     session.end().is(130);
     site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_host_gets_the_role_that_is_named_and_no_other() {
+    const ARN: &str = "arn:aws:iam::000000000000:instance-profile/lab";
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    let settings = "instance-profiles = [\"lab\"]\n";
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let roles = || {
+        let state = fs::read(site.dir().join("state.json")).unwrap();
+        let state: Value = serde_json::from_slice(&state).unwrap();
+        let instances = state["instances"].as_object().unwrap();
+        let roles = instances.values().map(|instance| {
+            let role = instance["profile"].as_str();
+            role.unwrap_or("none").to_owned()
+        });
+        let mut roles: Vec<String> = roles.collect();
+        roles.sort_unstable();
+        roles
+    };
+    site.session_with(&["--instance-profile", "lab"]).is(0);
+    assert_eq!(roles(), [ARN]);
+    // From the configuration, in the other form; a flag outranks it.
+    let folder = site.home().join(".config/xdrive");
+    fs::create_dir_all(&folder).unwrap();
+    let config = format!("instance_profile = '{ARN}'\n");
+    fs::write(folder.join("config.toml"), config).unwrap();
+    site.session_with(&[]).is(0);
+    assert_eq!(roles(), [ARN, ARN]);
+    site.session_with(&["--instance-profile", "nobody"])
+        .is(2)
+        .says("Value (nobody) for parameter iamInstanceProfile.name is invalid")
+        .says("hint: --instance-profile takes an instance profile's name or ARN");
+    assert_eq!(roles(), [ARN, ARN]);
+    site.is_saved("demo", 2);
+    fs::remove_file(folder.join("config.toml")).unwrap();
+    site.session_with(&[]).is(0);
+    assert_eq!(roles(), [ARN, ARN, "none"]);
+}
+
+#[test]
+fn a_role_that_is_not_there_is_named_with_what_helps_and_leaves_nothing() {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    let settings = "plane = \"paper\"\ninstance-profiles = [\"lab\"]\n";
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    for (profile, by) in [
+        ("nobody", "name"),
+        ("arn:aws:iam::000000000000:instance-profile/nobody", "arn"),
+    ] {
+        site.session_with(&["--instance-profile", profile])
+            .is(2)
+            .says(&format!("parameter iamInstanceProfile.{by} is invalid"))
+            .says("hint: --instance-profile takes an instance profile's name or ARN");
+        assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
+    }
 }
 
 #[test]
@@ -149,10 +238,6 @@ fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
     );
     refused(&["--proxy-command", "nc %r"], "%r stands for nothing");
     refused(&["--proxy-command", ""], "the command is empty");
-    let profile = site.session_with(&["--instance-profile", "lab"]);
-    profile
-        .is(1)
-        .says("Value (lab) for parameter iamInstanceProfile.name is invalid");
 
     let folder = site.home().join(".config/xdrive");
     fs::create_dir_all(&folder).unwrap();

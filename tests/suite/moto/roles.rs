@@ -1,0 +1,76 @@
+//! Instance profiles of both clouds: by name and by ARN, kept with the instance, refused where there
+//! is none.
+
+use xdrive::clock::Clock;
+use xdrive::ec2::{Ec2, InstanceId, LaunchOrder};
+use xdrive::local::plane::Plane;
+use xdrive::local::wire::Params;
+use xdrive::local::{Local, OpenOptions, Settings};
+
+use super::calls::launch;
+use super::server::{against_moto, ask};
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn moto_gives_instances_the_role_that_is_named() {
+    let name = "moto::roles::moto_gives_instances_the_role_that_is_named";
+    against_moto(name, async |ec2| {
+        // Who may do what with roles is IAM's, which xdrive never calls.
+        ask("iam", "CreateInstanceProfile&InstanceProfileName=lab");
+        let told = |id: &InstanceId| {
+            let query = format!("DescribeInstances&InstanceId.1={id}");
+            ask("ec2", &query)
+        };
+        let error = gives_roles(&ec2, "123456789012", told).await;
+        // As IAM says it. AWS agrees with the folder: EC2 answers InvalidParameterValue (EC2 API
+        // reference, Error codes).
+        assert_eq!(error, "NoSuchEntity");
+    });
+}
+
+#[tokio::test]
+async fn the_folder_gives_instances_the_role_that_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+    options.settings = Settings {
+        instance_profiles: Some(vec!["lab".to_owned()]),
+        ..Settings::default()
+    };
+    let local = Local::open(options).unwrap();
+    let told = |id: &InstanceId| {
+        let params = Params::new([("InstanceId.1".to_owned(), id.to_string())]);
+        format!("{:?}", local.call("DescribeInstances", &params).unwrap())
+    };
+    let error = gives_roles(&Ec2::local(&local), "000000000000", told).await;
+    assert_eq!(error, "InvalidParameterValue");
+}
+
+/// Launches with the profile `lab` of `account`, twice, and with one that is not there: its error's
+/// code. What the cloud has of an instance is `told`.
+async fn gives_roles(ec2: &Ec2, account: &str, told: impl Fn(&InstanceId) -> String) -> String {
+    let with = async |token: &str, profile: Option<&str>| {
+        let order = LaunchOrder {
+            instance_profile: profile.map(str::to_owned),
+            ..launch(token)
+        };
+        ec2.launch(&order).await
+    };
+    let arn = format!("arn:aws:iam::{account}:instance-profile/lab");
+    for (token, profile) in [("by-name", "lab"), ("by-arn", &arn)] {
+        let made = with(token, Some(profile)).await.unwrap();
+        let told = told(&made.id);
+        assert!(told.contains(&arn), "{profile}: {told}");
+        ec2.terminate(&made.id).await.unwrap();
+    }
+    let plain = with("without", None).await.unwrap();
+    let told = told(&plain.id);
+    assert!(!told.contains("instance-profile"), "{told}");
+    ec2.terminate(&plain.id).await.unwrap();
+
+    let wrong = with("wrong-arn", Some(&format!("{arn}oratory"))).await;
+    let refused = with("wrong", Some("nobody")).await.unwrap_err();
+    assert_eq!(wrong.unwrap_err().code, refused.code);
+    let (instances, ..) = ec2.everything().await.unwrap();
+    assert!(instances.len() <= 3, "{instances:?}");
+    refused.code
+}
