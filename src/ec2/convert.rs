@@ -58,7 +58,10 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             [answer.public_ip_address(), answer.private_ip_address()],
         )?,
         private: address(&about("private address"), [answer.private_ip_address()])?,
-        ipv6: address(&about("IPv6 address"), [answer.ipv6_address()])?,
+        ipv6: address(
+            &about("IPv6 address"),
+            [answer.ipv6_address(), of_an_interface(answer)],
+        )?,
         launched: time(&about("launch time"), answer.launch_time())?,
         image: answer.image_id().unwrap_or_default().to_owned(),
         mappings: mappings(&about("disks"), answer.block_device_mappings())?,
@@ -84,6 +87,14 @@ fn address<T: FromStr, const N: usize>(
         .find(|address| !address.is_empty())
         .map(|address| address.parse().map_err(|_| unknown(what, Some(&address))))
         .transpose()
+}
+
+/// The first IPv6 address of an instance's network interfaces (EC2 API reference,
+/// `InstanceNetworkInterface`).
+fn of_an_interface(answer: &sdk::Instance) -> Option<&str> {
+    let interfaces = answer.network_interfaces().iter();
+    let mut addresses = interfaces.flat_map(sdk::InstanceNetworkInterface::ipv6_addresses);
+    addresses.find_map(sdk::InstanceIpv6Address::ipv6_address)
 }
 
 fn mappings(what: &str, disks: &[sdk::InstanceBlockDeviceMapping]) -> Result<Vec<Mapping>, Doubt> {

@@ -8,6 +8,7 @@
 mod calls;
 mod doctor;
 mod doors;
+mod ipv6;
 mod life;
 mod roles;
 mod server;

@@ -7,6 +7,7 @@ use crate::harness::DEADLINE;
 mod client;
 mod command;
 mod forward;
+mod ipv6;
 mod link;
 mod piped;
 mod proxy;

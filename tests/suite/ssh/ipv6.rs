@@ -1,0 +1,27 @@
+//! A host that is reached by IPv6 alone.
+
+use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+
+use xdrive::host::{Ssh, Target};
+
+use super::sshd::Sshd;
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_host_is_logged_in_to_at_its_ipv6_address() {
+    // A port that is free now; sshd is the next to take it.
+    let taken = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap();
+    drop(taken);
+    let sshd = Sshd::with(&format!("ListenAddress {address}"));
+    let target = Target {
+        address: SocketAddr::new(Ipv6Addr::LOCALHOST.into(), address.port()),
+        ..sshd.target("root")
+    };
+    let ssh = Ssh::connect(&target, sshd.user_key.private())
+        .await
+        .unwrap();
+    let output = ssh.run("echo \"$SSH_CONNECTION\"", b"").await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("::1 "), "{said}");
+}
