@@ -2,12 +2,12 @@
 //!
 //! Data moves from a mounted volume to a snapshot, so what is read later shows at least what was
 //! there when the earlier was read. What this process made and the lists do not show yet is read
-//! by id.
+//! by id; so is what it waits for, since lists lag behind that too.
 
 use std::collections::BTreeSet;
 
 use crate::clock::BootTime;
-use crate::ec2::{self, InstanceState};
+use crate::ec2::{self, AttachmentState, Instance, InstanceId, InstanceState, Volume};
 
 use super::super::hosts::{Contact, Hosts};
 use super::super::memory::Sweep;
@@ -23,7 +23,8 @@ impl<H: Hosts> Reconciler<H> {
 
         let mut listed = self.ec2.instances(drive).await?;
         for (id, (made, at)) in self.memory.instances.clone() {
-            if listed.iter().any(|instance| instance.id == id) {
+            if let Some(instance) = listed.iter_mut().find(|instance| instance.id == id) {
+                self.sharpen_instance(instance).await?;
                 continue;
             }
             match self.ec2.instance(&id).await? {
@@ -39,8 +40,8 @@ impl<H: Hosts> Reconciler<H> {
         let mut instances = Vec::new();
         for instance in listed {
             let ended = self.memory.gone.contains(instance.id.as_str());
-            let may_answer =
-                instance.state == InstanceState::Running && instance.address.is_some() && !ended;
+            let has_address = instance.address.is_some() || instance.ipv6.is_some();
+            let may_answer = instance.state == InstanceState::Running && has_address && !ended;
             let contact = if may_answer {
                 self.hosts.contact(&instance).await
             } else {
@@ -65,6 +66,9 @@ impl<H: Hosts> Reconciler<H> {
                 }
             }
             unlisted.insert(id.to_string());
+        }
+        for volume in &mut volumes {
+            self.sharpen_volume(volume).await?;
         }
 
         let mut snapshots = self.ec2.snapshots(self.drive.as_str()).await?;
@@ -97,8 +101,45 @@ impl<H: Hosts> Reconciler<H> {
         Ok(self.memory.observe(sweep, &self.limits))
     }
 
+    /// An instance that the list has as pending may run by now.
+    async fn sharpen_instance(&self, instance: &mut Instance) -> Result<(), ec2::Error> {
+        if instance.state != InstanceState::Pending {
+            return Ok(());
+        }
+        if let Some(read) = self.ec2.instance(&instance.id).await?
+            && read.state != InstanceState::Pending
+        {
+            let tags = std::mem::take(&mut instance.tags);
+            *instance = Instance { tags, ..read };
+        }
+        Ok(())
+    }
+
+    /// A volume that this process attaches may be attached by now.
+    async fn sharpen_volume(&self, volume: &mut Volume) -> Result<(), ec2::Error> {
+        let moved = self.memory.moves.get(&volume.id);
+        let Some((AttachmentState::Attaching, to, _)) = moved else {
+            return Ok(());
+        };
+        if is_attached(volume, to) {
+            return Ok(());
+        }
+        if let Some(read) = self.ec2.volume(&volume.id).await?
+            && is_attached(&read, to)
+        {
+            volume.state = read.state;
+            volume.attachment = read.attachment;
+        }
+        Ok(())
+    }
+
     /// Whether a thing made then may be missing although it is there.
     fn is_young(&self, made: BootTime) -> bool {
         self.clock.boot().since(made) <= self.limits.settle
     }
+}
+
+fn is_attached(volume: &Volume, to: &InstanceId) -> bool {
+    let attachment = volume.attachment.as_ref();
+    attachment.is_some_and(|it| it.state == AttachmentState::Attached && it.instance == *to)
 }
