@@ -161,3 +161,39 @@ async fn a_volume_that_never_comes_is_an_error_in_time() {
     assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
     assert!(began.elapsed() < Duration::from_secs(5));
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn an_image_without_ext4s_programs_gets_them_or_it_is_said_what_is_missing() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine
+        .sh("mkdir /kept && cd /usr/sbin && mv mke2fs e2fsck dumpe2fs resize2fs /kept")
+        .await;
+    let boot = "sh /var/lib/cloud/instance/boothooks/part-001";
+    let manager = |script: &str| {
+        format!("printf '#!/bin/sh\n{script}\n' > /usr/bin/dnf && chmod 755 /usr/bin/dnf && {boot}")
+    };
+    // Nothing can be had: neither from this package manager, nor from Debian's without a network.
+    let nothing = "echo no such package >&2; exit 1";
+    machine
+        .sh(&format!(
+            "rm -f /usr/bin/apt-get && {}",
+            manager(nothing)
+        ))
+        .await;
+    let said = machine.host.mount(&disk.order(1, true)).await.unwrap_err();
+    let said = said.to_string();
+    assert!(said.contains("has no mke2fs"), "{said}");
+    assert!(said.contains("no such package"), "{said}");
+
+    machine
+        .sh(&manager(
+            "sleep 1; mv /kept/mke2fs /kept/e2fsck /kept/dumpe2fs /kept/resize2fs /usr/sbin",
+        ))
+        .await;
+    let mounted = machine.host.mount(&disk.order(1, true)).await.unwrap();
+    assert!(mounted.formatted);
+    machine.host.close("test").await.unwrap();
+}
