@@ -130,3 +130,41 @@ fn no_file_is_longer_than_can_be_read_at_a_sitting() {
         .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
+
+/// What only some distributions have.
+const OF_ONE: &[&str] = &[
+    "apt",
+    "apt-get",
+    "dnf",
+    "dpkg",
+    "ec2-user",
+    "ecs.service",
+    "rpm",
+    "selinux",
+    "ssh.service",
+    "sshd.service",
+    "sysconfig",
+    "xfs",
+    "yum",
+];
+
+#[test]
+fn what_only_one_distribution_has_is_named_in_user_data_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/host");
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(folder).expect("the scripts can be read") {
+        let path = entry.expect("an entry can be read").path();
+        if path.ends_with("boot") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("UTF-8");
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split('#').next().unwrap_or_default();
+            let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '.'));
+            for word in code.split(ends).filter(|word| OF_ONE.contains(word)) {
+                wrong.push(format!("{}:{} names {word}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -348,12 +348,15 @@ pub(super) fn plane(dir: &Path) -> Plane {
     })
 }
 
-/// Launches an instance; its id and where it is.
+/// Launches an instance, on the tree that `XDRIVE_TEST_TREE` names: `debian`, the first, or `second`;
+/// its id and where it is.
 pub(super) fn launch(plane: &Plane, user_data: Vec<u8>) -> (String, Up) {
     let images = plane.images().unwrap();
+    let tree = std::env::var("XDRIVE_TEST_TREE").unwrap_or_else(|_| "debian".to_owned());
     let (image, ..) = images
-        .first()
-        .expect("no machine tree: shell/local/machine.sh builds it");
+        .iter()
+        .find(|(_, name, _)| name.contains(&format!("-{tree}-")))
+        .expect("no such machine tree: shell/setup.sh test builds them");
     let instance = random("i-");
     let order = Order {
         instance: instance.clone(),
