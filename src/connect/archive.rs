@@ -16,12 +16,6 @@ use serde_json::Value;
 
 use crate::ec2::Arch;
 
-/// A tar archive is made of blocks, a header each and then the file.
-const BLOCK: u64 = 512;
-
-/// A header.
-type Header = [u8; 512];
-
 /// The most files that are looked at: an image has two or three for each of its layers.
 const FILES: usize = 10_000;
 
@@ -30,7 +24,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// What the programs in an archive are compiled for, if it tells.
 pub(super) fn arch(path: &Path) -> Option<Arch> {
-    let mut archive = Archive::open(path).ok()??;
+    let mut archive = Archive::open(path).ok()?;
     let configurations = archive.configurations()?;
     let mut found = configurations.iter().map(|name| {
         let configuration = archive.json(name)?;
@@ -53,27 +47,18 @@ struct Archive {
 }
 
 impl Archive {
-    /// Reads the headers; none if these are no tar archive's.
-    fn open(path: &Path) -> io::Result<Option<Self>> {
-        let mut file = File::open(path)?;
-        let end = file.metadata()?.len();
+    /// Reads the headers, not what is between them.
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut archive = tar::Archive::new(File::open(path)?);
         let mut files = BTreeMap::new();
-        let mut at = 0;
-        while at + BLOCK <= end && files.len() < FILES {
-            let mut header: Header = [0; 512];
-            file.seek(SeekFrom::Start(at))?;
-            file.read_exact(&mut header)?;
-            // Two empty blocks are the end.
-            if header.iter().all(|byte| *byte == 0) {
-                break;
-            }
-            let Some((name, length)) = entry(&header) else {
-                return Ok(None);
-            };
-            files.insert(name, (at + BLOCK, length));
-            at += BLOCK + length.next_multiple_of(BLOCK);
+        for entry in archive.entries_with_seek()?.take(FILES) {
+            let entry = entry?;
+            let path = entry.path()?;
+            let name = path.strip_prefix(".").unwrap_or(&path).to_string_lossy();
+            files.insert(name.into_owned(), (entry.raw_file_position(), entry.size()));
         }
-        Ok(Some(Self { file, files }))
+        let file = archive.into_inner();
+        Ok(Self { file, files })
     }
 
     /// The names of the images' configurations.
@@ -109,35 +94,6 @@ impl Archive {
 fn blob(digest: &Value) -> Option<String> {
     let (algorithm, hex) = digest.as_str()?.split_once(':')?;
     Some(format!("blobs/{algorithm}/{hex}"))
-}
-
-/// Name and length of the file that a header is of; none if it is none's (POSIX.1-2017, pax,
-/// *ustar Interchange Format*). Longer names than a header holds are none of those that are looked
-/// for.
-fn entry(header: &Header) -> Option<(String, u64)> {
-    const SUM: std::ops::Range<usize> = 148..156;
-    let mut sum: u64 = header.iter().map(|byte| u64::from(*byte)).sum();
-    for byte in &header[SUM] {
-        sum = sum - u64::from(*byte) + u64::from(b' ');
-    }
-    if octal(&header[SUM])? != sum {
-        return None;
-    }
-    let name = header[..100].split(|byte| *byte == 0).next()?;
-    let name = String::from_utf8_lossy(name);
-    let name = name.strip_prefix("./").unwrap_or(&name).to_owned();
-    let length = &header[124..136];
-    let length = match length[0] {
-        // GNU's way to write what has no room in octal digits.
-        0x80 => u64::from_be_bytes(length[4..].try_into().ok()?),
-        _ => octal(length)?,
-    };
-    (length < 1 << 50).then_some((name, length))
-}
-
-fn octal(field: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(field).ok()?;
-    u64::from_str_radix(text.trim_matches(['\0', ' ']), 8).ok()
 }
 
 #[cfg(test)]
