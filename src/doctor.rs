@@ -12,7 +12,7 @@ use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
 use crate::config::{Config, Paths};
 use crate::drive::pools::image_of;
 use crate::ec2::calls::{CALLS, Call, Right};
-use crate::ec2::{Arch, Ec2, Props, Rehearsal, SnapshotState, Tags};
+use crate::ec2::{Arch, Ec2, Props, Rehearsal, SPOT_ROLE, SnapshotState, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::report;
@@ -118,7 +118,20 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         }
         Err(error) => findings.add_failure("network", error.into()),
     }
+    findings.add("spot role", Exit::Denied, spot_role(ec2).await);
     rights(ec2, &owner, &cloud.command, findings).await;
+}
+
+/// A role cannot be looked at without rights that nothing else here needs; what it allowed can.
+async fn spot_role(ec2: &Ec2) -> Found {
+    match ec2.has_had_spot().await {
+        Ok(true) => Found::Ok(format!("{SPOT_ROLE}, by the spot requests there were")),
+        Ok(false) => Found::Unknown(format!(
+            "no spot request yet: the first makes {SPOT_ROLE} if the caller may; else whoever may \
+             runs `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
+        )),
+        Err(error) => Found::Unknown(error.to_string()),
+    }
 }
 
 fn config(path: &Path) -> Found {

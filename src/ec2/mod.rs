@@ -48,7 +48,7 @@ pub use model::{
 pub use network::Subnet;
 pub use prices::{NoPrice, Price, SpotPrice};
 pub use rehearsal::{Props, Rehearsal};
-pub use spot::SpotStatus;
+pub use spot::{SPOT_ROLE, SpotStatus};
 pub use types::{Arch, InstanceType};
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use jiff::Timestamp;
 
 use super::{Ec2, Error, InstanceId, convert};
 
+const CALL: &str = "DescribeSpotInstanceRequests";
+
 /// How long an instance runs on after its notice (EC2 user guide, *Spot Instance interruption
 /// notices*).
 const NOTICE: Duration = Duration::from_mins(2);
@@ -52,10 +54,26 @@ impl SpotStatus {
     }
 }
 
+/// What must be there before an account's first spot request (EC2 user guide, *Service-linked role
+/// for Spot Instance requests*). Whoever may make it has AWS make it with that request.
+pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
+
 impl Ec2 {
+    /// Whether the account has had spot requests here: for some days at least they stay listed.
+    pub async fn has_had_spot(&self) -> Result<bool, Error> {
+        let answer = self
+            .patient
+            .describe_spot_instance_requests()
+            // The least that may be asked for.
+            .max_results(5)
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error))?;
+        Ok(!answer.spot_instance_requests().is_empty())
+    }
+
     /// The status of the spot request behind `instance`; `None` if there is none, or none yet.
     pub async fn spot_status(&self, instance: &InstanceId) -> Result<Option<SpotStatus>, Error> {
-        const CALL: &str = "DescribeSpotInstanceRequests";
         let of_instance = Filter::builder()
             .name("instance-id")
             .values(instance.as_str())

@@ -178,10 +178,7 @@ async fn an_image_without_ext4s_programs_gets_them_or_it_is_said_what_is_missing
     // Nothing can be had: neither from this package manager, nor from Debian's without a network.
     let nothing = "echo no such package >&2; exit 1";
     machine
-        .sh(&format!(
-            "rm -f /usr/bin/apt-get && {}",
-            manager(nothing)
-        ))
+        .sh(&format!("rm -f /usr/bin/apt-get && {}", manager(nothing)))
         .await;
     let said = machine.host.mount(&disk.order(1, true)).await.unwrap_err();
     let said = said.to_string();

@@ -13,6 +13,7 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
     ended
         .is(0)
         .prints("ok  clock")
+        .prints(" ?  spot role      no spot request yet")
         .prints("GetSnapshotBlock, ")
         .prints("ListSnapshotBlocks, ")
         .prints(letting_in);

@@ -38,6 +38,10 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
         assert!(line.chars().count() <= 80, "longer than a terminal: {line}");
     }
 
+    let doctor = site.run(&["doctor"]);
+    doctor.is(0).prints("ok  spot role");
+    assert!(!doctor.stdout.contains("\nno "), "{}", doctor.stdout);
+
     let second = site.run(&["connect", "demo", "--no-join", "--", "true"]);
     second
         .is(75)
