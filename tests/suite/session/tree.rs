@@ -6,7 +6,9 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use xdrive::local::wire::Params;
 
+use crate::folder::texts;
 use crate::harness::{cache, eventually_within};
 
 use super::site::{Ended, Running, SESSION, Site};
@@ -94,6 +96,24 @@ fn working(site: &Site, ami: &[&str]) -> Running {
 fn end(site: &Site, running: Running) -> Ended {
     inside(site, "touch /v1/work/end");
     running.end()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and both machine trees"]
+fn both_trees_are_listed_as_images_with_a_root_disk_each() {
+    let site = Site::new();
+    let listed = site.local().call("DescribeImages", &Params::default());
+    let listed = listed.unwrap();
+    let [names, ids] = ["name", "imageId"].map(|field| texts(&listed, field));
+    for tree in ["xdrive-local-debian-12-", "xdrive-local-second-12-"] {
+        assert!(names.iter().any(|name| name.starts_with(tree)), "{names:?}");
+    }
+    assert!(ids.contains(&second()), "{ids:?}");
+    assert_eq!(
+        texts(&listed, "rootDeviceName"),
+        vec!["/dev/xvda"; ids.len()]
+    );
+    assert_eq!(texts(&listed, "volumeSize"), vec!["30"; ids.len()]);
 }
 
 #[test]
