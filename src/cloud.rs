@@ -155,6 +155,11 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
         AccountError::NoRegion => {
             format!("{command} --region us-east-1 …, AWS_REGION, or `aws configure{profile}`")
         }
+        AccountError::NotARegion(_) => {
+            "regions are called like us-east-1 (a zone such as us-east-1a has a letter more); \
+             --region, AWS_REGION and the profile name one"
+                .to_owned()
+        }
         AccountError::NoCredentials => format!(
             "`aws configure{profile}` or `aws sso login{profile}` makes some; --profile takes \
              another profile's; {WITHOUT}"
@@ -167,7 +172,7 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
         ),
     };
     let exit = match error {
-        AccountError::NoRegion => Exit::Config,
+        AccountError::NoRegion | AccountError::NotARegion(_) => Exit::Config,
         _ => Exit::Denied,
     };
     Failure::new(exit, error.clone()).hint(hint)

@@ -12,6 +12,7 @@
 
 mod archive;
 mod check;
+mod console;
 mod container;
 mod cost;
 pub(crate) mod door;
@@ -23,6 +24,8 @@ mod lease;
 mod leave;
 mod login;
 mod market;
+mod nothing;
+mod patience;
 mod preview;
 mod request;
 mod resume;
@@ -126,7 +129,7 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
         session.reconciler.hosts().look_ahead();
     }
     let found = session
-        .check(&cloud, Some(&request), request.shared)
+        .check_patiently(&cloud, Some(&request), request.shared)
         .await?;
     if request.dry_run {
         return session.preview(&request, &found, &cloud).await;
@@ -200,7 +203,7 @@ pub async fn stop(
         ..Options::default()
     };
     let mut session = Session::begin(drive, &options, &cloud, key).await?;
-    session.check(&cloud, None, shared).await?;
+    session.check_patiently(&cloud, None, shared).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.tell_of_the_commit();
@@ -227,8 +230,10 @@ impl Session {
         cloud: &Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
-        let signals = Signals::install().context("cannot listen to signals")?;
         let report = Report::stderr();
+        let identity = patience::identity(cloud, &report).await?;
+        // Until here there is nothing that a signal could leave behind.
+        let signals = Signals::install().context("cannot listen to signals")?;
         let mut teller = Teller::new(report.clone());
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
@@ -258,7 +263,6 @@ impl Session {
             clock: cloud.clock.clone(),
             news: tell,
         };
-        let identity = cloud.identity().await?;
         let owner = identity.owner.clone();
         let door = Door::new(
             (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),

@@ -105,6 +105,14 @@ impl From<ec2::Error> for Failure {
     }
 }
 
+/// What helps where a disk's encryption key is refused. AWS tells of that by a volume that fails or
+/// an instance that ends, and not by an error (EBS user guide, *How Amazon EBS encryption works*;
+/// the rights: *Permissions for IAM users*).
+pub(crate) const KEY: &str = "disks are encrypted with the region's default key, which may be disabled or not yours to use: \
+     `aws ec2 get-ebs-default-kms-key-id` names it, and a key that is not aws/ebs needs \
+     kms:DescribeKey, kms:CreateGrant, kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* and \
+     kms:Decrypt for this caller";
+
 /// What helps where AWS says no.
 fn advice(error: &ec2::Error) -> Option<&'static str> {
     match (error.kind, error.code.as_str()) {
@@ -117,7 +125,14 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
             | "SignatureDoesNotMatch"
             | "InvalidSignatureException"
             | "RequestTimeTooSkewed",
-        ) => Some("is this computer's clock right, and the secret key whole?"),
+        ) => Some(
+            "is this computer's clock right (`xdrive doctor` tells how far it is off), and the \
+             secret key whole?",
+        ),
+        (_, "AuthFailure") => Some(
+            "either AWS does not know these credentials (`aws sts get-caller-identity` tells whose \
+             they are), or the region is not enabled for the account (`aws account list-regions`)",
+        ),
         (Kind::Credentials, _) => Some(
             "AWS does not know these credentials; `aws sts get-caller-identity` tells whose they \
              are",
@@ -126,7 +141,18 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
             "whoever administers the account can allow handing on the role of --instance-profile; \
              `xdrive policy --role ARN` prints the right",
         ),
-        (Kind::Denied, _) => Some("whoever administers the account can allow this call"),
+        (_, "OptInRequired") => Some(
+            "the account is not signed up for EC2, or not for this region: the AWS console says \
+             what is missing",
+        ),
+        (_, "PendingVerification" | "Blocked") => {
+            Some("AWS holds the account back: mail to its owner, or AWS Support, says why")
+        }
+        _ if is_of_key(error) => Some(KEY),
+        (Kind::Denied, _) => Some(
+            "whoever administers the account can allow this call: `xdrive policy` prints all that \
+             xdrive needs, and `xdrive doctor` tries it",
+        ),
         (_, "RulesPerSecurityGroupLimitExceeded" | "SecurityGroupLimitExceeded") => {
             Some("`xdrive gc` clears away security groups that no instance uses, with their rules")
         }
@@ -135,11 +161,42 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
              `xdrive list` shows what is up",
         ),
         (Kind::Throttled, _) => Some("too many calls at once: try again in a minute"),
-        (Kind::Ambiguous, "") => Some(
-            "is the network up, the region's name right, and no proxy in the way (HTTPS_PROXY, \
-             NO_PROXY)?",
-        ),
+        (Kind::Ambiguous, "") => Some(of_line(&error.message)),
         _ => of_order(error),
+    }
+}
+
+/// Whether it is an encryption key that a call was refused for.
+fn is_of_key(error: &ec2::Error) -> bool {
+    let says = |words: &str| words.to_lowercase().contains("kms");
+    says(&error.code) || says(&error.message)
+}
+
+/// What helps where the line to AWS is what is wrong: by what the parts that make it say.
+fn of_line(message: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    if says(&["proxy authorization required"]) {
+        "the proxy wants to know who asks: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT; NO_PROXY \
+         names what goes around it"
+    } else if says(&["tunnel error"]) {
+        "the proxy of HTTPS_PROXY does not let this through: is it right, and the region's name? \
+         NO_PROXY names what goes around it"
+    } else if says(&["UnknownIssuer", "invalid peer certificate"]) {
+        "something on the way (a company's proxy, a hotel's page) answers in AWS's place: \
+         SSL_CERT_FILE names a file with its certificate, if it is to be trusted"
+    } else if says(&[
+        "the answer cannot be read",
+        "HTTP 200",
+        "HTTP 40",
+        "HTTP 50",
+    ]) {
+        "what answers is not AWS: is a proxy in the way (HTTPS_PROXY, NO_PROXY), or a network that \
+         wants a login first?"
+    } else if says(&["dns error"]) {
+        "there is no such host: is the region's name right, and the network up?"
+    } else {
+        "is the network up, the region's name right, and no proxy in the way (HTTPS_PROXY, \
+         NO_PROXY)?"
     }
 }
 

@@ -200,6 +200,9 @@ impl Session {
     }
 
     fn stuck(&self, stuck: &Stuck) -> Failure {
+        if let Some(failure) = self.nothing_usable(stuck) {
+            return failure;
+        }
         let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
         let commands: Vec<String> = stuck
             .commands(&self.drive)
@@ -256,7 +259,7 @@ pub(super) fn of_run(error: RunError) -> Failure {
 }
 
 /// What is still billed, a line each.
-fn listed(left: &Left) -> String {
+pub(super) fn listed(left: &Left) -> String {
     let mut lines = String::new();
     for thing in &left.0 {
         let _ = write!(lines, "\n  left: {thing}");

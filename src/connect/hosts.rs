@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Uuid, lease_left, superblock, tags,
+    RECORD_LIFE, SessionId, Silence, Uuid, lease_left, superblock, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -26,7 +26,7 @@ use crate::host::{HostKey, Ssh, UserKey};
 use super::door::Door;
 use super::lease::{Lease, Terms, extend};
 use super::login::{ANSWER, Login, Refusal};
-use said::{other, session_of, translated};
+use said::{other, session_of, silence, translated};
 
 /// How long the attached volume may take to appear inside (AWS: under a second, mostly).
 const DEVICE: Duration = Duration::from_secs(30);
@@ -48,6 +48,8 @@ pub(super) struct SshHosts {
     /// Another client, seen for long enough to be believed.
     other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
+    /// Why hosts did not answer the last time they were asked.
+    silent: BTreeMap<InstanceId, Silence>,
     mounted: Option<scripts::Mounted>,
     /// The terminal that was left behind where this session came to a mounted drive.
     terminal: Option<String>,
@@ -104,6 +106,7 @@ impl SshHosts {
             client: None,
             other: None,
             links: BTreeMap::new(),
+            silent: BTreeMap::new(),
             mounted: None,
             terminal: None,
             closed: None,
@@ -361,7 +364,12 @@ impl Hosts for SshHosts {
             first_sign: FIRST_SIGN,
             watch: Watch::default(),
         })
-        .map_err(|error| failed(&format_args!("{error:#}")))?;
+        .map_err(|error| HostError::NoWay {
+            why: format!("{error:#}"),
+            hint: "the longest part of it is this computer's public key, with its comment; xdrive \
+                   makes a short one where it finds none (~/.config/xdrive/id_ed25519)"
+                .to_owned(),
+        })?;
         Ok(Prepared {
             user_data,
             host_key: host_key.public,
@@ -377,9 +385,14 @@ impl Hosts for SshHosts {
     async fn contact(&mut self, host: &Instance) -> Contact {
         let mut tries = LEAVING_TRIES;
         loop {
-            let contact = match self.look(host).await {
+            let looked = self.look(host).await;
+            match looked.as_ref().err().and_then(silence) {
+                Some(silence) => self.silent.insert(host.id.clone(), silence),
+                None => self.silent.remove(&host.id),
+            };
+            let contact = match looked {
                 Ok((_, contact)) => contact,
-                Err(Refusal::Unreachable(_)) => return Contact::Unreachable,
+                Err(Refusal::Unreachable(_) | Refusal::Astray(_)) => return Contact::Unreachable,
                 Err(Refusal::Barred(_)) => return Contact::Barred,
             };
             let attached = contact.attached.clone();
@@ -398,6 +411,10 @@ impl Hosts for SshHosts {
             tries -= 1;
             tokio::time::sleep(LEAVING).await;
         }
+    }
+
+    fn silence(&self, host: &InstanceId) -> Option<Silence> {
+        self.silent.get(host).cloned()
     }
 
     async fn claim(

@@ -14,11 +14,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
-use crate::drive::{self, tags};
+use crate::drive::{self, Silence, Way, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
 use crate::host::facts::HostError;
 use crate::host::scripts::{Contact, Host};
-use crate::host::{Proxy, Ssh, SshError, Target, UserKey};
+use crate::host::{Proxy, ProxyEnd, ProxyFailure, Ssh, SshError, Target, UserKey};
 
 use super::door::{Door, source};
 
@@ -59,14 +59,18 @@ pub(super) struct Login {
 pub(super) enum Refusal {
     /// No answer, or not one of the host's.
     Unreachable(String),
+    /// The command that leads there came to its own end.
+    Astray(Silence),
     /// It is the host, and it does not let this laptop in.
     Barred(String),
 }
 
 impl From<Refusal> for drive::HostError {
     fn from(refusal: Refusal) -> Self {
-        let (Refusal::Unreachable(why) | Refusal::Barred(why)) = refusal;
-        Self::Unreachable(why)
+        match refusal {
+            Refusal::Unreachable(why) | Refusal::Barred(why) => Self::Unreachable(why),
+            Refusal::Astray(silence) => Self::Unreachable(silence.why),
+        }
     }
 }
 
@@ -116,7 +120,9 @@ impl Login {
         }
         let attempt = self.first_attempt(&target).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
-        if let (Some(_), Err(Refusal::Unreachable(why))) = (&target.proxy, &attempt) {
+        if let (Some(_), Err(Refusal::Unreachable(why) | Refusal::Astray(Silence { why, .. }))) =
+            (&target.proxy, &attempt)
+        {
             self.door
                 .say_once(format!("no way in to {} yet: {why}", host.id));
         }
@@ -202,7 +208,7 @@ async fn attempt(target: &Target, key: &UserKey) -> Result<Attempt, Refusal> {
         let ssh = match Ssh::connect(target, key.private()).await {
             Ok(ssh) => ssh,
             Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
-            Err(error) => return Err(Refusal::Unreachable(error.to_string())),
+            Err(error) => return Err(refusal(&error)),
         };
         let (host, contact) = Host::contact(ssh.clone())
             .await
@@ -216,6 +222,29 @@ async fn attempt(target: &Target, key: &UserKey) -> Result<Attempt, Refusal> {
     timeout(answer, attempt)
         .await
         .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
+}
+
+/// Why nobody answered, and whether that is the way's own fault.
+fn refusal(error: &SshError) -> Refusal {
+    let failure = match error {
+        SshError::Unreachable(_, why) => why.get_ref().and_then(|why| why.downcast_ref()),
+        _ => None,
+    };
+    let Some(ProxyFailure { words, end }) = failure else {
+        return Refusal::Unreachable(error.to_string());
+    };
+    let why = words.clone();
+    match end {
+        ProxyEnd::GoesOn => Refusal::Unreachable(why),
+        ProxyEnd::Ended => Refusal::Astray(Silence {
+            why,
+            way: Way::Ends,
+        }),
+        ProxyEnd::Missing => Refusal::Astray(Silence {
+            why,
+            way: Way::Missing,
+        }),
+    }
 }
 
 fn unreachable(error: &HostError) -> Refusal {

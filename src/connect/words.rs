@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::console;
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::Pool;
@@ -69,8 +70,10 @@ impl Teller {
                 let running = self.report.step(waiting(&what));
                 self.waits.insert(what, running);
             }
-            Event::Waited { what, .. } => {
-                if let (Some(running), Some(line)) = (self.waits.remove(&what), waited(&what)) {
+            Event::Waited { what, came, .. } => {
+                if let (Some(running), Some(line)) = (self.waits.remove(&what), waited(&what))
+                    && came
+                {
                     running.done(&line);
                 }
             }
@@ -82,8 +85,28 @@ impl Teller {
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
                 dollars(cents)
             )),
+            Event::EndedByItself { instance, reason } => {
+                let why = reason.as_deref().unwrap_or("EC2 does not say why");
+                self.report
+                    .say(&format!("{instance} ended by itself: {why}"));
+            }
+            Event::Silent {
+                instance,
+                since,
+                why,
+            } => self.report.say(&format!(
+                "{instance} has been running for {} s and cannot be logged in to: {why}\n  if it \
+                 stays so, something on the way may keep port 22 shut: a network ACL, a firewall, \
+                 a VPN",
+                since.as_secs()
+            )),
             Event::Console { instance, text } => {
-                self.report.say(&format!("console of {instance}:\n{text}"));
+                let end = console::end(&text);
+                self.report.say(&if end.is_empty() {
+                    format!("{instance} wrote nothing to its console")
+                } else {
+                    format!("the end of {instance}'s console:\n{end}")
+                });
             }
             Event::Unverified { snapshot, why } => self.report.say(&format!(
                 "could not look into {snapshot}, going on without: {why}"

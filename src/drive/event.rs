@@ -34,10 +34,12 @@ pub enum Event {
     LookFailed(String),
     /// Nothing to do but wait, now for this (told once for each thing waited for).
     Waiting(Waiting),
-    /// What was waited for is over.
+    /// It is waited for this no longer.
     Waited {
         /// For what.
         what: Waiting,
+        /// Whether it is there.
+        came: bool,
         /// How long.
         took: Duration,
     },
@@ -63,6 +65,22 @@ pub enum Event {
         size: GibiBytes,
         /// What it costs a month while it is a volume, in US cents.
         cents: u64,
+    },
+    /// An instance that was launched here has ended, and nobody here ended it.
+    EndedByItself {
+        /// Which.
+        instance: InstanceId,
+        /// Why, as far as EC2 says.
+        reason: Option<String>,
+    },
+    /// A host has been running for a while and does not answer.
+    Silent {
+        /// Which.
+        instance: InstanceId,
+        /// For how long.
+        since: Duration,
+        /// What comes back instead.
+        why: String,
     },
     /// What a host that never answered wrote to its console.
     Console {

@@ -9,7 +9,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{self, GroupId, Instance, VolumeId};
+use crate::ec2::{self, GroupId, Instance, InstanceId, VolumeId};
 
 use super::name::{Generation, SessionId};
 use super::superblock::Uuid;
@@ -147,6 +147,26 @@ pub enum HostError {
     Failed(String),
 }
 
+/// Why a host does not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Silence {
+    /// In words.
+    pub why: String,
+    /// How far the way there goes.
+    pub way: Way,
+}
+
+/// The way to a host that does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It may answer yet: it boots, or something swallows what is sent.
+    Open,
+    /// What leads there ends by itself. Before the host is up that may be as it should.
+    Ends,
+    /// What leads there cannot be run at all: trying again makes no difference.
+    Missing,
+}
+
 /// How long after it was recorded a lease may begin on its host. Who slept in between, records it
 /// anew: a host must not live longer than the record says by more than a small part of
 /// [`super::Limits::lease_margin`].
@@ -175,6 +195,11 @@ pub trait Hosts {
     /// Asks a running host about itself. Answers within about three seconds, also if the host
     /// does not; changes nothing there.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
+
+    /// Why a host that was asked last did not answer, if that is known.
+    fn silence(&self, _host: &InstanceId) -> Option<Silence> {
+        None
+    }
 
     /// Takes the host's client lock for this process and keeps it until [`Hosts::release`], the
     /// connection's end or the process's. Succeeds at once if this process has it already.

@@ -35,6 +35,13 @@ pub struct Limits {
     pub grace: Duration,
     /// How many instances one connect may launch before it gives up.
     pub launches: u32,
+    /// How long a running instance may be silent before that is said.
+    pub silent: Duration,
+    /// How long what leads to a running instance may end by itself, each time it is tried: before
+    /// an instance is up, some ways to it do.
+    pub astray: Duration,
+    /// How many volumes one connect may see fail, or vanish, before they are attached.
+    pub volumes: usize,
     /// How many failures in a row, with nothing succeeding between them, end a run.
     pub failures: u32,
     /// The first pause after a failure; it doubles up to [`Limits::longest_pause`].
@@ -67,10 +74,27 @@ impl Limits {
             // Less than the lease of 15 minutes: whoever comes back finds the host still there.
             grace: Duration::from_mins(10),
             launches: 3,
+            // Slow images answer within a minute.
+            silent: Duration::from_secs(90),
+            // The SSM agent and an instance's sshd are up within a minute or so.
+            astray: Duration::from_mins(2),
+            // A key that may not be used fails them all, within seconds.
+            volumes: 2,
             failures: 8,
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(20),
         }
+    }
+
+    /// How long to pause after so many failures in a row.
+    #[must_use]
+    pub fn pause(&self, failures: u32) -> Duration {
+        let doubled = 1_u32
+            .checked_shl(failures.saturating_sub(1))
+            .unwrap_or(u32::MAX);
+        self.first_pause
+            .saturating_mul(doubled)
+            .min(self.longest_pause)
     }
 
     /// On an EC2 in a folder whose lists are never staler than `stale`.
@@ -89,6 +113,8 @@ impl Limits {
             shutting_down: Duration::from_mins(1),
             grace: Duration::from_mins(1),
             attaching: Duration::from_secs(20),
+            silent: Duration::from_secs(20),
+            astray: Duration::from_secs(30),
             first_pause: Duration::from_millis(20),
             longest_pause: Duration::from_secs(2),
             ..Self::aws()

@@ -105,6 +105,7 @@ impl Memory {
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
+            failed: BTreeSet::new(),
         };
         Self {
             who,
@@ -184,6 +185,7 @@ impl Memory {
             let read = SeenInstance { lease, ..read };
             seen.instances.push(read);
         }
+        seen.me.failed.clone_from(&self.me.failed);
         seen
     }
 
@@ -272,6 +274,12 @@ impl Memory {
             Some(_) if volume.state == VolumeState::Available => VolumeState::InUse,
             _ => volume.state,
         };
+        if state == VolumeState::Error
+            && generation == base
+            && self.volumes.contains_key(&volume.id)
+        {
+            self.me.failed.insert(volume.id.clone());
+        }
         let word = format!("{state:?} {generation} {attachment:?}");
         let session = if is_claimed {
             self.who.session.clone()

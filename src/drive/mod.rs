@@ -29,7 +29,7 @@ pub mod tags;
 pub use event::Event;
 pub use hosts::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, lease_left,
+    RECORD_LIFE, Silence, Way, lease_left,
 };
 pub use limits::Limits;
 pub use name::{DriveName, Generation, InvalidName, SessionId};

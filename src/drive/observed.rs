@@ -80,6 +80,8 @@ pub struct Me {
     pub rejected: Vec<InstanceId>,
     /// This process's attempts to snapshot, oldest first.
     pub attempts: Vec<Attempt>,
+    /// Volumes that this process made and that failed, or were gone, before they were attached.
+    pub failed: BTreeSet<VolumeId>,
 }
 
 /// Why a mount was refused.

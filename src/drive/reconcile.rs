@@ -8,12 +8,13 @@
 mod act;
 mod checkpoint;
 mod destroy;
+mod lost;
 mod make;
 mod run;
 mod sweep;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -37,6 +38,7 @@ use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
 
 pub use checkpoint::Checkpoint;
+pub use lost::{How, Lost};
 
 /// What new things shall be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,6 +237,11 @@ pub struct Reconciler<H: Hosts> {
     /// What was billed by the last look, and what was made since: a run that sees nothing any more
     /// can still say it.
     left: Left,
+    /// Why the last instance that was launched in vain could not be used.
+    lost: Option<Lost>,
+    /// Instances whose end, or silence, was told.
+    mourned: BTreeSet<InstanceId>,
+    told_silent: BTreeSet<InstanceId>,
     /// Shared with the run that carries a step out, which may have to tell something meanwhile.
     events: Rc<RefCell<dyn FnMut(Event)>>,
 }
@@ -267,6 +274,9 @@ impl<H: Hosts> Reconciler<H> {
             memory,
             seen_instances: BTreeMap::new(),
             left: Left::default(),
+            lost: None,
+            mourned: BTreeSet::new(),
+            told_silent: BTreeSet::new(),
             events: Rc::new(RefCell::new(events)),
         }
     }
@@ -307,6 +317,7 @@ impl<H: Hosts> Reconciler<H> {
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
         // A host that served for a while was not launched in vain.
         self.memory.me.launches = 0;
+        self.memory.me.failed.clear();
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(run::Run::new(goal, self.left.clone()).run(self, interrupts)).await
     }

@@ -60,6 +60,8 @@ pub enum Why {
     Damaged(VolumeId, String),
     /// Instances were launched again and again and none answered.
     NoHost(u32),
+    /// Volumes were made again and again and all failed; the last one.
+    NoVolume(VolumeId),
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
 }
@@ -303,6 +305,10 @@ impl fmt::Display for Why {
                     "{launches} instances were launched and none could be used"
                 )
             }
+            Self::NoVolume(volume) => write!(
+                f,
+                "EC2 could not make the drive's volume: {volume} failed before it was attached"
+            ),
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
         }
     }

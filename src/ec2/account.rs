@@ -42,6 +42,9 @@ pub enum AccountError {
     /// Nobody says which region.
     #[error("no AWS region is set")]
     NoRegion,
+    /// What is said is no region's name, and no endpoint says that it need not be one.
+    #[error("{0:?} is not written like an AWS region")]
+    NotARegion(String),
     /// Nowhere are any.
     #[error("no AWS credentials were found")]
     NoCredentials,
@@ -69,8 +72,13 @@ impl Account {
             loader = loader.region(Region::new(region.clone()));
         }
         let config = loader.load().await;
-        if config.region().is_none() {
-            return Err(AccountError::NoRegion);
+        match config.region() {
+            None => return Err(AccountError::NoRegion),
+            // It would be looked for in vain under a name of its own, which takes a while.
+            Some(region) if config.endpoint_url().is_none() && !is_region(region.as_ref()) => {
+                return Err(AccountError::NotARegion(region.to_string()));
+            }
+            Some(_) => {}
         }
         let Some(provider) = config.credentials_provider() else {
             return Err(AccountError::NoCredentials);
@@ -120,5 +128,46 @@ impl ProvideCredentials for Fetched {
 
     fn fallback_on_interrupt(&self) -> Option<Credentials> {
         self.chain.fallback_on_interrupt()
+    }
+}
+
+/// Whether this is written as regions are: an area, a direction, a number, as in `us-east-1`,
+/// `us-gov-west-1` or `eusc-de-east-1` (AWS general reference, *AWS service endpoints*).
+fn is_region(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let [area @ .., number] = parts.as_slice() else {
+        return false;
+    };
+    let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_lowercase());
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    area.len() >= 2 && area.iter().all(is_word) && is_number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_region;
+
+    #[test]
+    fn a_zone_or_a_half_name_is_no_region() {
+        for name in [
+            "us-east-1",
+            "us-gov-west-1",
+            "eusc-de-east-1",
+            "ap-southeast-7",
+        ] {
+            assert!(is_region(name), "{name}");
+        }
+        for name in [
+            "us-east-1a",
+            "us-east1",
+            "useast1",
+            "us-east",
+            "",
+            "US-EAST-1",
+            "us--1",
+            "-1",
+        ] {
+            assert!(!is_region(name), "{name}");
+        }
     }
 }

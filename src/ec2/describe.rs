@@ -172,6 +172,35 @@ impl Ec2 {
             .map_err(|error| Error::unreadable(CALL, error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+
+    /// Why an instance that is on its way out, or gone, ended: EC2's `StateReason`, such as
+    /// `Client.InternalError: Client error on launch` (EC2 user guide, *Troubleshoot Amazon EC2
+    /// instance termination issues*). None if EC2 does not say, or does not know it any more.
+    pub async fn why_ended(&self, instance: &InstanceId) -> Result<Option<String>, Error> {
+        let answer = self
+            .patient
+            .describe_instances()
+            .instance_ids(instance.as_str())
+            .send()
+            .await
+            .map_err(|error| Error::of("DescribeInstances", &error))?;
+        let mut instances = answer
+            .reservations()
+            .iter()
+            .flat_map(Reservation::instances);
+        let reason = instances.next().and_then(|seen| seen.state_reason());
+        Ok(reason.and_then(|reason| {
+            let code = reason.code().unwrap_or_default();
+            let words = reason.message().unwrap_or_default();
+            // Most messages begin with their code.
+            match (code, words) {
+                ("", "") => None,
+                (code, "") => Some(code.to_owned()),
+                (code, words) if words.starts_with(code) => Some(words.to_owned()),
+                (code, words) => Some(format!("{code}: {words}")),
+            }
+        }))
+    }
 }
 
 fn of_drive(drive: &str) -> Filter {

@@ -86,7 +86,7 @@ impl Error {
                 call,
                 kind: kind(code, status.unwrap_or(0)),
                 code: code.to_owned(),
-                message: service.err().message().unwrap_or("(no message)").to_owned(),
+                message: words(service.err().message().unwrap_or("(no message)")).to_owned(),
             };
         }
         let mut message = causes(error);
@@ -131,6 +131,15 @@ impl Error {
 
 /// There is no such security group (any more, or yet).
 pub(super) const NO_GROUP: &str = "InvalidGroup.NotFound";
+
+/// AWS's words without the encoded copy of a refusal: up to a kilobyte, which says nothing to
+/// people (STS API reference, `DecodeAuthorizationMessage`).
+fn words(message: &str) -> &str {
+    const ENCODED: &str = "Encoded authorization failure message:";
+    message
+        .split_once(ENCODED)
+        .map_or(message, |(words, _)| words.trim_end())
+}
 
 /// Codes that say "too many requests": the call was not looked at.
 const REQUEST_THROTTLING: &[&str] = &[
@@ -253,7 +262,16 @@ fn chain<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, kind};
+    use super::{Kind, kind, words};
+
+    #[test]
+    fn the_encoded_copy_of_a_refusal_is_left_out() {
+        let whole = "You are not authorized to perform this operation. User: arn:aws:iam::1:user/a \
+                     is not authorized to perform: ec2:RunInstances. Encoded authorization failure \
+                     message: AbC-dEf_1";
+        assert!(words(whole).ends_with("perform: ec2:RunInstances."));
+        assert_eq!(words("no"), "no");
+    }
 
     #[test]
     fn a_code_decides_before_the_status() {

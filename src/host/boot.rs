@@ -91,7 +91,7 @@ pub fn user_data(order: &BootOrder) -> Result<Vec<u8>> {
     let data = gzip.finish().context("cannot compress the user data")?;
     ensure!(
         data.len() <= LIMIT,
-        "the user data is {} bytes, and EC2 takes {LIMIT}: too many authorized keys?",
+        "the user data is {} bytes, and EC2 takes {LIMIT}",
         data.len()
     );
     Ok(data)

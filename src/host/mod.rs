@@ -26,7 +26,7 @@ pub mod terminal;
 
 pub use key::{HostKey, UserKey};
 pub use line::Line;
-pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand};
+pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
 pub use shell::{Exit, Shell};
 pub use ssh::{Output, Ssh, SshError, Target};
 pub use terminal::Terminal;

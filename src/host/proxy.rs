@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
@@ -99,6 +101,28 @@ impl ProxyCommand {
     }
 }
 
+/// Why a command did not come through.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{words}")]
+pub struct ProxyFailure {
+    /// How it ended, if it has, and what it said.
+    pub words: String,
+    /// What became of it.
+    pub end: ProxyEnd,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyEnd {
+    /// It goes on, and leads nowhere.
+    GoesOn,
+    /// It ended by itself.
+    Ended,
+    /// There is no such command, or it cannot be run: a shell says so by 127 and 126 (POSIX,
+    /// *Shell Command Language*, 2.8.2).
+    Missing,
+}
+
 /// The way to a host through a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
@@ -173,37 +197,42 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// How the command ended, if it has, in words. It is not reaped by that.
-    fn how_it_ended(&self) -> Option<String> {
+    /// How the command ended, if it has. It is not reaped by that.
+    fn end(&self) -> Option<WaitIdStatus> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(self.group), how).ok().flatten()?;
-        Some(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => format!("exit status {code}"),
-            (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "an unknown status".to_owned(),
-        })
+        waitid(WaitId::Pid(self.group), how).ok().flatten()
     }
 
     /// Why the command did not come through: how it ended, if it has, and what it said.
-    pub(super) async fn failure(&self, why: &str) -> String {
+    pub(super) async fn failure(&self, why: &str) -> ProxyFailure {
         // Its end is seen a moment after that of its output, and what it said may still be in the
         // pipe. (Something that it started may hold that open.)
         let over = async {
-            while !lock(&self.said).is_over || self.how_it_ended().is_none() {
+            while !lock(&self.said).is_over || self.end().is_none() {
                 tokio::time::sleep(LOOK).await;
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, over).await;
-        let mut text = match self.how_it_ended() {
-            Some(how) => format!("the proxy command ended with {how}"),
-            None => format!("the proxy command does not come through: {why}"),
+        let end = self.end();
+        let status = end.and_then(|end| end.exit_status());
+        let signal = end.and_then(|end| end.terminating_signal());
+        let mut words = match (end, status, signal) {
+            (None, ..) => format!("the proxy command does not come through: {why}"),
+            (_, Some(code), _) => format!("the proxy command ended with exit status {code}"),
+            (_, None, Some(signal)) => format!("the proxy command ended with signal {signal}"),
+            (_, None, None) => "the proxy command ended with an unknown status".to_owned(),
         };
         let said = String::from_utf8_lossy(&lock(&self.said).words).into_owned();
         if !said.trim().is_empty() {
-            text.push_str(": ");
-            text.push_str(said.trim());
+            words.push_str(": ");
+            words.push_str(said.trim());
         }
-        text
+        let end = match (end, status) {
+            (None, _) => ProxyEnd::GoesOn,
+            (Some(_), Some(126 | 127)) => ProxyEnd::Missing,
+            (Some(_), _) => ProxyEnd::Ended,
+        };
+        ProxyFailure { words, end }
     }
 }
 
@@ -212,7 +241,7 @@ impl Drop for Process {
         // It may have ended by itself: no error is of interest, only that nobody is left.
         let _ = kill_process_group(self.group, Signal::HUP);
         let mut looks = HANGUP.as_millis() / LOOK.as_millis();
-        while looks > 0 && self.how_it_ended().is_none() {
+        while looks > 0 && self.end().is_none() {
             std::thread::sleep(LOOK);
             looks -= 1;
         }

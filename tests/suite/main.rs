@@ -5,6 +5,7 @@
     reason = "a test that fails says where; helpers of tests are not seen as tests"
 )]
 
+mod between;
 mod boto;
 mod folder;
 mod harness;

@@ -22,17 +22,22 @@ pub(crate) struct Serving {
 impl Serving {
     /// Starts one of states only on an empty folder, and waits until it listens.
     pub(crate) fn start() -> Self {
-        Self::on("paper")
+        Self::on("paper", "")
     }
 
     /// Starts one with machines and disks.
     pub(crate) fn start_real() -> Self {
-        Self::on("real")
+        Self::on("real", "")
     }
 
-    fn on(plane: &str) -> Self {
+    /// Starts one of states only, with these settings besides.
+    pub(crate) fn start_with(settings: &str) -> Self {
+        Self::on("paper", settings)
+    }
+
+    fn on(plane: &str, more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let settings = format!("plane = {plane:?}\n");
+        let settings = format!("plane = {plane:?}\n{more}");
         std::fs::write(dir.path().join("settings.toml"), settings).unwrap();
         let mut child = xdrive(dir.path(), &["local", "serve", "--port", "0"])
             .stdout(Stdio::piped())

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use xdrive::drive::Outcome;
 
 use crate::pace::Pace;
-use crate::paper::wire::{Calls, Fault};
+use crate::paper::wire::{Calls, Fault, WAYS};
 use crate::paper::{Ask, FRESH, Staleness, Told, Trouble, World};
 
 /// As old as lists ever were seen to be, nearly; reads by id lag less.
@@ -19,38 +19,6 @@ const OLD: Staleness = Staleness {
     lists: 10_000,
     reads: 2_000,
 };
-
-/// The ways to fail: AWS's codes by what may be done about them, and lines that are cut.
-const WAYS: [(&str, Fault); 16] = [
-    ("never sent", Fault::Unsent),
-    ("answer lost", Fault::Unanswered),
-    ("carried out twice", Fault::Twice),
-    ("throttled", Fault::Refused(503, "RequestLimitExceeded")),
-    ("failed on EC2's side", Fault::Refused(500, "InternalError")),
-    ("unavailable", Fault::Refused(503, "Unavailable")),
-    (
-        "no capacity",
-        Fault::Refused(500, "InsufficientInstanceCapacity"),
-    ),
-    (
-        "no spot capacity",
-        Fault::Refused(400, "MaxSpotInstanceCountExceeded"),
-    ),
-    ("over the quota", Fault::Refused(400, "VcpuLimitExceeded")),
-    ("denied", Fault::Refused(403, "UnauthorizedOperation")),
-    ("credentials expired", Fault::Refused(400, "RequestExpired")),
-    ("invalid", Fault::Refused(400, "InvalidParameterValue")),
-    (
-        "no such instance",
-        Fault::Refused(400, "InvalidInstanceID.NotFound"),
-    ),
-    (
-        "no such volume",
-        Fault::Refused(400, "InvalidVolume.NotFound"),
-    ),
-    ("in the wrong state", Fault::Refused(400, "IncorrectState")),
-    ("unknown to xdrive", Fault::Refused(400, "SomethingNew")),
-];
 
 /// How the drive came to be as it is.
 #[derive(Debug, Clone, Copy)]
@@ -204,20 +172,9 @@ impl Row {
     }
 }
 
-/// Looks are many, and fail in fewer ways: one of each that xdrive takes differently. How old the
-/// lists are makes no difference to them.
+/// How old the lists are makes no difference to looks.
 fn happens_to_looks(scene: &Scene, fault: Fault) -> bool {
-    let happens = match fault {
-        Fault::Unsent => true,
-        Fault::Refused(_, code) => [
-            "RequestLimitExceeded",
-            "InternalError",
-            "UnauthorizedOperation",
-        ]
-        .contains(&code),
-        _ => false,
-    };
-    happens && scene.stale.lists == FRESH.lists
+    fault.happens_to_looks() && scene.stale.lists == FRESH.lists
 }
 
 fn is_saved(told: &Told) -> bool {

@@ -53,7 +53,7 @@ mod paper;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pace::Pace;
+use pace::{BOUNDED, Pace};
 
 /// A sweep and the name it can be filtered by.
 struct Sweep {
@@ -175,7 +175,7 @@ fn drive(choice: &Choice) -> ExitCode {
         }
         println!("test {name} ...");
         let began = Instant::now();
-        let outcome = Pace::new().and_then(|mut pace| run(&mut pace));
+        let outcome = Pace::new(BOUNDED).and_then(|mut pace| run(&mut pace));
         let took = began.elapsed().as_secs();
         match outcome {
             Ok(()) => println!("test {name} ... ok, {took} s\n"),

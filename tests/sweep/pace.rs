@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 /// How long a sweep may go on choosing points when nobody asks for all of them.
-const BOUNDED: Duration = Duration::from_mins(1);
+pub(crate) const BOUNDED: Duration = Duration::from_mins(1);
 
 /// The pace of one sweep.
 pub(crate) struct Pace {
     /// No end but the last point.
     long: bool,
     began: Instant,
+    bound: Duration,
     random: u64,
     stopped: Arc<AtomicBool>,
 }
 
 impl Pace {
-    /// As the environment asks, and says so.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    /// As the environment asks, and says so; for no longer than `bound` where nobody asks for all.
+    pub(crate) fn new(bound: Duration) -> anyhow::Result<Self> {
         let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
             Ok(said) => said
@@ -40,6 +41,7 @@ impl Pace {
         Ok(Self {
             long,
             began: Instant::now(),
+            bound,
             random: seed,
             stopped,
         })
@@ -51,7 +53,7 @@ impl Pace {
 
     /// Whether there is time for one more.
     pub(crate) fn goes_on(&self) -> bool {
-        self.long || self.began.elapsed() < BOUNDED
+        self.long || self.began.elapsed() < self.bound
     }
 
     /// An error once somebody asked for the end.

@@ -1,6 +1,7 @@
 //! What hosts say, in the drive's words.
 
-use crate::drive::{Client, HostError};
+use crate::connect::login::Refusal;
+use crate::drive::{Client, HostError, Silence, Way};
 use crate::host::facts::{self, Oddity};
 
 /// Another client, from its line.
@@ -43,5 +44,17 @@ pub(super) fn translated(error: facts::HostError) -> HostError {
         } => HostError::Garbled(words),
         facts::HostError::Odd { words, .. } => HostError::Damaged(words),
         other => HostError::Failed(other.to_string()),
+    }
+}
+
+/// Why a host did not answer, if that was it.
+pub(super) fn silence(refusal: &Refusal) -> Option<Silence> {
+    match refusal {
+        Refusal::Barred(_) => None,
+        Refusal::Astray(silence) => Some(silence.clone()),
+        Refusal::Unreachable(why) => Some(Silence {
+            why: why.clone(),
+            way: Way::Open,
+        }),
     }
 }

@@ -271,10 +271,15 @@ impl Place<'_> {
             Some(volume) => volume_problem(view, volume).unwrap_or_else(|| self.attach(volume)),
             // A new drive is made only when certainly nothing of this name exists.
             None if from == Source::Empty && !view.is_settled() => view.settle(),
-            None => Next::Do(vec![Step::CreateVolume {
-                zone: self.host.zone.clone(),
-                from,
-            }]),
+            None => match view.seen.me.failed.last() {
+                Some(last) if view.seen.me.failed.len() >= view.limits.volumes => {
+                    view.stuck(Why::NoVolume(last.clone()))
+                }
+                _ => Next::Do(vec![Step::CreateVolume {
+                    zone: self.host.zone.clone(),
+                    from,
+                }]),
+            },
         }
     }
 

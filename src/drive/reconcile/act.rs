@@ -85,6 +85,7 @@ impl<H: Hosts> Reconciler<H> {
                 self.moved(volume, AttachmentState::Detaching, instance);
             }
             Step::ShowConsole(instance) => {
+                self.give_up_on(instance);
                 let text = match self.ec2.console(instance).await {
                     Ok(text) => text,
                     Err(error) => format!("(the console cannot be read: {error})"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::BootTime;
-use crate::ec2::{InstanceId, Kind};
+use crate::ec2::{InstanceId, Kind, SnapshotState};
 
 use super::super::event::Event;
 use super::super::hosts::{Client, HostError, Hosts};
@@ -73,12 +73,17 @@ impl Run {
                         return self.fail(error);
                     }
                     with.tell(Event::LookFailed(error.to_string()));
-                    rest(pause(with, self.looks_failed), interrupts, self.heard).await;
+                    rest(with.limits.pause(self.looks_failed), interrupts, self.heard).await;
                     continue;
                 }
             };
             self.looks_failed = 0;
+            if let Goal::Ready { .. } = self.goal {
+                with.notice_ends(&seen).await;
+            }
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.limits);
+            // As it is before the steps; and after them, with what they made.
+            self.left = Left::of(&seen).and_made(&with.memory);
             let outcome = self.follow(next, &seen, with, interrupts).await;
             self.left = Left::of(&seen).and_made(&with.memory);
             with.left.clone_from(&self.left);
@@ -99,7 +104,7 @@ impl Run {
         if self.impatient {
             let is_running = is_running(seen);
             if matches!(next, Next::Wait(..)) && !is_running {
-                self.waited(None, with);
+                self.waited(None, seen, with);
                 return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
             }
             if !self.told && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
@@ -109,24 +114,28 @@ impl Run {
         }
         match next {
             Next::Wait(what, at_most) => {
-                self.waited(Some(what), with);
+                if let Some(error) = with.no_way(seen, &self.goal) {
+                    self.waited(None, seen, with);
+                    return self.end(Verdict::Failed(error));
+                }
+                self.waited(Some(what), seen, with);
                 rest(at_most.min(with.limits.poll), interrupts, self.heard).await;
                 None
             }
             Next::Do(steps) => {
-                self.waited(None, with);
+                self.waited(None, seen, with);
                 self.act(steps, seen, with, interrupts).await
             }
             Next::Done(done) => {
-                self.waited(None, with);
+                self.waited(None, seen, with);
                 self.done(done, seen, with)
             }
             Next::Busy(instance) => {
-                self.waited(None, with);
+                self.waited(None, seen, with);
                 self.end(Verdict::Busy(holder(seen, &instance)))
             }
             Next::Stuck(stuck) => {
-                self.waited(None, with);
+                self.waited(None, seen, with);
                 self.end(Verdict::Stuck(stuck))
             }
         }
@@ -166,7 +175,7 @@ impl Run {
                         return self.end(Verdict::Failed(error));
                     }
                     // What was asked of the cloud has come to its end, one way or the other: look.
-                    rest(pause(with, self.steps_failed), interrupts, self.heard).await;
+                    rest(with.limits.pause(self.steps_failed), interrupts, self.heard).await;
                     return None;
                 }
             }
@@ -223,13 +232,19 @@ impl Run {
     }
 
     /// Tells when what is waited for changes.
-    fn waited<H: Hosts>(&mut self, what: Option<Waiting>, with: &mut Reconciler<H>) {
+    fn waited<H: Hosts>(
+        &mut self,
+        what: Option<Waiting>,
+        seen: &Observed,
+        with: &mut Reconciler<H>,
+    ) {
         let now = with.clock.boot();
         if self.waiting.as_ref().map(|(known, _)| known) == what.as_ref() {
             return;
         }
         if let Some((known, since)) = self.waiting.take() {
             with.tell(Event::Waited {
+                came: has_come(&known, seen),
                 what: known,
                 took: now.since(since),
             });
@@ -309,6 +324,12 @@ impl Run {
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(ended, Outcome::Unwound { .. } | Outcome::Saved { .. });
         let left = self.left.clone();
+        // A saved drive is its snapshots, and no run finishes those.
+        let to_finish = if is_clean {
+            left.clone().besides_snapshots()
+        } else {
+            left.clone()
+        };
         let error = match self.verdict.take() {
             None => return ended,
             Some(Verdict::Busy(holder)) if is_clean => return Outcome::Busy(holder),
@@ -325,7 +346,7 @@ impl Run {
         Outcome::Failed(Failure {
             error,
             also: Some(Box::new(ended)),
-            left,
+            left: to_finish,
         })
     }
 }
@@ -364,15 +385,21 @@ fn is_final(error: &RunError) -> bool {
     }
 }
 
-/// How long to pause after so many failures in a row.
-fn pause<H: Hosts>(with: &Reconciler<H>, failures: u32) -> Duration {
-    let doubled = 1_u32
-        .checked_shl(failures.saturating_sub(1))
-        .unwrap_or(u32::MAX);
-    with.limits
-        .first_pause
-        .saturating_mul(doubled)
-        .min(with.limits.longest_pause)
+/// Whether what was waited for is there, and not only waited for no longer.
+fn has_come(what: &Waiting, seen: &Observed) -> bool {
+    let instance = |id: &InstanceId| seen.instance(id);
+    match what {
+        Waiting::Host(id) => instance(id).is_some_and(|host| host.view().is_some()),
+        Waiting::Closing(id) => {
+            instance(id).is_none_or(|host| !host.is_live() || seen.is_closed(host))
+        }
+        Waiting::Termination(id) => instance(id).is_none_or(|host| !host.is_live()),
+        Waiting::Copy(id) => seen
+            .snapshots
+            .iter()
+            .any(|snapshot| snapshot.id == *id && snapshot.state == SnapshotState::Completed),
+        _ => true,
+    }
 }
 
 /// Sleeps, or until somebody interrupts once more than was `heard`.

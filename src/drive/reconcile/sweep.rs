@@ -61,6 +61,10 @@ impl<H: Hosts> Reconciler<H> {
                 Some(volume) => volumes.push(volume),
                 None if self.is_young(at) => volumes.push(made),
                 None => {
+                    // EC2 drops a volume that it could not make.
+                    if !self.memory.gone.contains(id.as_str()) {
+                        self.memory.me.failed.insert(id.clone());
+                    }
                     self.memory.volumes.remove(&id);
                     continue;
                 }

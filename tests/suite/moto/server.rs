@@ -59,6 +59,11 @@ impl Moto {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A program that finds this server, and nothing else of the tester's, as its AWS.
     pub(crate) fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
@@ -87,27 +92,12 @@ impl Drop for Moto {
 /// Runs the test called `name` against a moto: again, in a process of its own, where `test` gets
 /// the EC2 that its environment names.
 pub(crate) fn against_moto<T: Future<Output = ()>>(name: &str, test: impl FnOnce(Ec2) -> T) {
-    if std::env::var_os(INSIDE).is_none() {
+    if !is_inside() {
         let moto = Moto::start();
-        let output = moto
-            .command(&std::env::current_exe().unwrap())
-            .env(INSIDE, "moto")
-            .args([name, "--exact", "--include-ignored", "--nocapture"])
-            .output()
-            .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && told.contains("1 passed"),
-            "{told}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        again(name, moto.command(&std::env::current_exe().unwrap()));
         return;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    inside(async {
         let ec2 = Ec2::of_account(&Account::default(), Clock::system()).await;
         test(ec2.unwrap()).await;
     });
@@ -131,4 +121,32 @@ pub(super) fn ask(service: &str, query: &str) -> String {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains(" 200 "), "{answer}");
     answer
+}
+
+/// Whether this is the process that [`again`] runs a test in.
+pub(crate) fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Runs the test called `name` again, by this `command` of this very program; what it printed.
+pub(crate) fn again(name: &str, mut command: Command) -> String {
+    let output = command
+        .env(INSIDE, "it")
+        .args([name, "--exact", "--include-ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{told}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    told
+}
+
+/// Runs the inside of a test.
+pub(crate) fn inside(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(test);
 }

@@ -46,6 +46,54 @@ pub(crate) enum Fault {
     KilledAfter,
 }
 
+/// The ways to fail: AWS's codes by what may be done about them, and lines that are cut.
+pub(crate) const WAYS: [(&str, Fault); 16] = [
+    ("never sent", Fault::Unsent),
+    ("answer lost", Fault::Unanswered),
+    ("carried out twice", Fault::Twice),
+    ("throttled", Fault::Refused(503, "RequestLimitExceeded")),
+    ("failed on EC2's side", Fault::Refused(500, "InternalError")),
+    ("unavailable", Fault::Refused(503, "Unavailable")),
+    (
+        "no capacity",
+        Fault::Refused(500, "InsufficientInstanceCapacity"),
+    ),
+    (
+        "no spot capacity",
+        Fault::Refused(400, "MaxSpotInstanceCountExceeded"),
+    ),
+    ("over the quota", Fault::Refused(400, "VcpuLimitExceeded")),
+    ("denied", Fault::Refused(403, "UnauthorizedOperation")),
+    ("credentials expired", Fault::Refused(400, "RequestExpired")),
+    ("invalid", Fault::Refused(400, "InvalidParameterValue")),
+    (
+        "no such instance",
+        Fault::Refused(400, "InvalidInstanceID.NotFound"),
+    ),
+    (
+        "no such volume",
+        Fault::Refused(400, "InvalidVolume.NotFound"),
+    ),
+    ("in the wrong state", Fault::Refused(400, "IncorrectState")),
+    ("unknown to xdrive", Fault::Refused(400, "SomethingNew")),
+];
+
+impl Fault {
+    /// Looks are many, and fail in fewer ways: one of each that xdrive takes differently.
+    pub(crate) fn happens_to_looks(self) -> bool {
+        match self {
+            Self::Unsent => true,
+            Self::Refused(_, code) => [
+                "RequestLimitExceeded",
+                "InternalError",
+                "UnauthorizedOperation",
+            ]
+            .contains(&code),
+            _ => false,
+        }
+    }
+}
+
 /// The wire of one process.
 #[derive(Clone)]
 pub(crate) struct Wire {

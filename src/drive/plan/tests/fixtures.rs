@@ -1,6 +1,7 @@
 //! Small worlds to plan about. All are settled and an hour old, and all snapshots were looked into,
 //! unless a test says otherwise.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -65,6 +66,7 @@ pub(super) fn nothing() -> Observed {
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
+            failed: BTreeSet::new(),
         },
         first: at(0),
         began: at(NOW),

@@ -260,6 +260,20 @@ fn launching_again_and_again_has_an_end() {
 }
 
 #[test]
+fn making_volumes_that_fail_again_and_again_has_an_end() {
+    let mut seen = Observed {
+        instances: vec![host(1)],
+        ..nothing()
+    };
+    seen.me.failed.insert(vol(1));
+    assert!(words(&ready(&seen)).starts_with("create an empty volume in "));
+    seen.me.failed.insert(vol(2));
+    assert_eq!(why(ready(&seen)), Why::NoVolume(vol(2)));
+    // What this session made is ended all the same.
+    assert!(words(&ended(&seen)).starts_with("terminate i-1"));
+}
+
+#[test]
 fn what_cannot_be_read_may_be_the_newest() {
     let mut seen = Observed {
         snapshots: vec![snapshot(1, 1, 4)],

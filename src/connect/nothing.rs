@@ -1,0 +1,87 @@
+//! What EC2 made and nobody could use: instances that end or never answer, volumes that fail.
+//!
+//! There is nothing to choose from here, as where a drive is stuck: what was made is gone again, and
+//! what helps is outside of xdrive. The words are about the likeliest causes.
+
+use anyhow::anyhow;
+
+use super::Session;
+use super::ending::listed;
+use crate::drive::Stuck;
+use crate::drive::reconcile::{How, Lost};
+use crate::drive::stuck::Why;
+use crate::failure::{Exit, Failure, KEY};
+
+/// What helps against silence.
+const SILENT: &str = "where its console ends at a login prompt, something keeps port 22 shut on the way: the rules \
+     of its security group (--cidr says who is let in), the subnet's network ACL, a firewall or \
+     VPN here; --proxy-command goes another way";
+
+/// What helps where an instance ends by itself.
+const ENDED: &str = "--type names another type, --ami another image; AWS explains such ends under \
+                     \"Troubleshoot Amazon EC2 instance termination issues\"";
+
+impl Session {
+    /// What to say where no host or no volume came to be; none if it is stuck for another reason.
+    pub(super) fn nothing_usable(&self, stuck: &Stuck) -> Option<Failure> {
+        let (exit, why, hint) = match &stuck.why {
+            Why::NoVolume(_) => (Exit::Denied, String::new(), KEY),
+            Why::NoHost(_) => match self.reconciler.lost() {
+                None => (Exit::Unavailable, String::new(), SILENT),
+                Some(Lost { instance, how }) => {
+                    let (why, hint) = lost(how);
+                    (Exit::Unavailable, format!("; {instance} {why}"), hint)
+                }
+            },
+            _ => return None,
+        };
+        let left = listed(&stuck.left);
+        let error = anyhow!("{}{why}{left}", stuck.why);
+        Some(Failure::new(exit, error).hint(hint))
+    }
+}
+
+/// Why an instance was of no use, and what helps.
+fn lost(how: &How) -> (String, &'static str) {
+    match how {
+        How::Silent(None) => ("never answered".to_owned(), SILENT),
+        How::Silent(Some(why)) => (format!("never answered: {why}"), SILENT),
+        How::Ended(None) => ("ended by itself".to_owned(), ENDED),
+        How::Ended(Some(why)) => {
+            // An encrypted root disk whose key may not be used ends its instance so (EC2 user
+            // guide, *Troubleshoot Amazon EC2 instance termination issues*).
+            let is_key = why.contains("Client.InternalError") || why.contains("KMS");
+            let hint = if is_key { KEY } else { ENDED };
+            (format!("ended by itself: {why}"), hint)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_the_hint_that_fits_it() {
+        let ended = |why: &str| How::Ended(Some(why.to_owned()));
+        for (how, hint) in [
+            (ended("Client.InternalError: Client error on launch"), KEY),
+            (
+                ended("Client.InvalidKMSKey.InvalidState: The KMS key is disabled"),
+                KEY,
+            ),
+            (
+                ended("Server.InternalError: Internal error on launch"),
+                ENDED,
+            ),
+            (How::Ended(None), ENDED),
+            (How::Silent(None), SILENT),
+            (
+                How::Silent(Some("it did not answer in time".to_owned())),
+                SILENT,
+            ),
+        ] {
+            assert_eq!(lost(&how).1, hint, "{how:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Patience before the drive's own loop begins: what looks is asked again while EC2 turns it away
+//! for being too much.
+//!
+//! Nothing is made before those looks, so giving up leaves nothing. The loop has a patience of its
+//! own, by the same limits.
+
+use anyhow::anyhow;
+
+use super::Session;
+use super::check::Found;
+use crate::cloud::Cloud;
+use crate::drive::Limits;
+use crate::drive::tags::Identity;
+use crate::ec2::{self, Kind};
+use crate::failure::{Exit, Failure};
+use crate::report::Report;
+use crate::signals::Signal;
+
+use super::Request;
+
+/// Who calls, and a new session of theirs.
+pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
+    let mut failures = 0;
+    loop {
+        let failure = match cloud.identity().await {
+            Err(failure) if goes_on(&failure, &mut failures, &cloud.limits) => failure,
+            answer => return answer,
+        };
+        tell(report, &failure);
+        tokio::time::sleep(cloud.limits.pause(failures)).await;
+    }
+}
+
+impl Session {
+    /// As [`Session::check`]. Whoever interrupts the waiting ends it.
+    pub(super) async fn check_patiently(
+        &mut self,
+        cloud: &Cloud,
+        request: Option<&Request>,
+        may_be: bool,
+    ) -> Result<Found, Failure> {
+        let mut failures = 0;
+        loop {
+            let failure = match self.check(cloud, request, may_be).await {
+                Err(failure) if goes_on(&failure, &mut failures, &cloud.limits) => failure,
+                answer => return answer,
+            };
+            tell(&self.report, &failure);
+            let pause = tokio::time::sleep(cloud.limits.pause(failures));
+            tokio::select! {
+                () = pause => {}
+                () = asked_to_end(&mut self.signals) => {
+                    let error = anyhow!("interrupted before anything was begun");
+                    return Err(Failure::new(Exit::Interrupted, error));
+                }
+            }
+        }
+    }
+}
+
+/// Whether it was one refusal too many among those that pass, and not the last that is borne.
+fn goes_on(failure: &Failure, failures: &mut u32, limits: &Limits) -> bool {
+    *failures += 1;
+    let error = failure.error.downcast_ref::<ec2::Error>();
+    let passes = error.is_some_and(|error| error.kind == Kind::Throttled);
+    passes && *failures < limits.failures
+}
+
+fn tell(report: &Report, failure: &Failure) {
+    let error = &failure.error;
+    report.say(&format!(
+        "could not look at the drive, trying again: {error}"
+    ));
+}
+
+async fn asked_to_end(signals: &mut crate::signals::Signals) {
+    loop {
+        if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup = signals.next().await
+        {
+            return;
+        }
+    }
+}

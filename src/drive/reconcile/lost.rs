@@ -1,0 +1,122 @@
+//! Hosts that come to nothing: they end by themselves, never answer, or cannot be reached from here.
+//!
+//! What is known of them is told when it is known, and kept for the end, where a person asks why
+//! there is no host. Nothing here terminates anything: what follows is the plan's to say.
+
+use crate::ec2::{InstanceId, InstanceState};
+
+use super::super::event::Event;
+use super::super::hosts::{Contact, HostError, Hosts, Way};
+use super::super::observed::{Observed, SeenInstance};
+use super::super::plan::Goal;
+use super::{Reconciler, RunError};
+
+/// Why an instance that was launched could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Which.
+    pub instance: InstanceId,
+    /// How.
+    pub how: How,
+}
+
+/// How an instance was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// Nobody here ended it; why it ended, as far as EC2 says.
+    Ended(Option<String>),
+    /// It ran and never answered; what came back instead, if anything did.
+    Silent(Option<String>),
+}
+
+impl<H: Hosts> Reconciler<H> {
+    /// The last instance that was launched in vain, once there was one.
+    #[must_use]
+    pub fn lost(&self) -> Option<&Lost> {
+        self.lost.as_ref()
+    }
+
+    /// Tells of instances that were launched by this process and ended before anybody logged in,
+    /// each once.
+    pub(super) async fn notice_ends(&mut self, seen: &Observed) {
+        let ended: Vec<InstanceId> = seen
+            .instances
+            .iter()
+            .filter(|instance| {
+                matches!(
+                    instance.state,
+                    InstanceState::ShuttingDown | InstanceState::Terminated
+                )
+            })
+            .map(|instance| &instance.id)
+            .filter(|id| self.memory.instances.contains_key(id))
+            .filter(|id| !self.memory.gone.contains(id.as_str()))
+            .filter(|id| !self.memory.claimed.contains(id.as_str()))
+            .filter(|id| !self.mourned.contains(id))
+            .cloned()
+            .collect();
+        for id in ended {
+            self.mourned.insert(id.clone());
+            // Only words hang on it.
+            let reason = self.ec2.why_ended(&id).await.unwrap_or_default();
+            self.tell(Event::EndedByItself {
+                instance: id.clone(),
+                reason: reason.clone(),
+            });
+            self.lost = Some(Lost {
+                instance: id,
+                how: How::Ended(reason),
+            });
+        }
+    }
+
+    /// Keeps in mind that an instance never answered.
+    pub(super) fn give_up_on(&mut self, instance: &InstanceId) {
+        let why = self.hosts.silence(instance).map(|silence| silence.why);
+        self.lost = Some(Lost {
+            instance: instance.clone(),
+            how: How::Silent(why),
+        });
+    }
+
+    /// Why waiting for a host is of no use, if it is not: what leads there is wrong. One that has
+    /// run for long without an answer is told of, once.
+    pub(super) fn no_way(&mut self, seen: &Observed, goal: &Goal) -> Option<RunError> {
+        // What this session made is ended without a way there.
+        let is_wanted = matches!(
+            goal,
+            Goal::Ready { .. } | Goal::Saved { even_if_used: true }
+        );
+        let silent = |instance: &&SeenInstance| {
+            instance.state == InstanceState::Running && instance.contact == Contact::Unreachable
+        };
+        for instance in seen.instances.iter().filter(silent) {
+            let Some(silence) = self.hosts.silence(&instance.id) else {
+                continue;
+            };
+            let since = self.clock.boot().since(instance.since);
+            let is_wrong = match silence.way {
+                Way::Missing => true,
+                Way::Ends => since >= self.limits.astray,
+                Way::Open => false,
+            };
+            if is_wanted && is_wrong {
+                return Some(RunError::Host(HostError::NoWay {
+                    why: format!("no way in to {}: {}", instance.id, silence.why),
+                    hint: "does --proxy-command (`proxy_command` in the configuration) work when \
+                           it is typed, with the instance's private address, 22 and its id for \
+                           %h, %p and %i?"
+                        .to_owned(),
+                }));
+            }
+            if since >= self.limits.silent && self.told_silent.insert(instance.id.clone()) {
+                self.tell(Event::Silent {
+                    instance: instance.id.clone(),
+                    since,
+                    why: silence.why,
+                });
+            }
+        }
+        None
+    }
+}

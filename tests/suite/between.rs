@@ -1,0 +1,336 @@
+//! Between a client and its EC2: an HTTP proxy that passes requests on, and spoils those that it is
+//! told to spoil. The client is a whole xdrive with an account; EC2 is whatever listens at the other
+//! end.
+//!
+//! It is a proxy, named by `HTTP_PROXY`, because what is passed on must be what was signed, the name
+//! of the host among it. One request a connection on both sides, so that a cut line is one call's.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+/// A call, as far as it can be told from outside.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// Such as `RunInstances`.
+    pub(crate) action: String,
+    /// Its parameters, for calls that have them in a form.
+    pub(crate) params: BTreeMap<String, String>,
+    /// How many calls of this action came, this one among them.
+    pub(crate) number: usize,
+    /// The id of the key that it is signed with.
+    key: String,
+}
+
+impl Asked {
+    /// A call of this name, for those who ask about calls.
+    pub(crate) fn named(action: &str) -> Self {
+        Self {
+            action: action.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it ends something.
+    pub(crate) fn destroys(&self) -> bool {
+        self.action.starts_with("Delete") || self.action.starts_with("Terminate")
+    }
+
+    /// Whether it changes nothing.
+    pub(crate) fn only_looks(&self) -> bool {
+        ["Describe", "Get", "List"]
+            .iter()
+            .any(|verb| self.action.starts_with(verb))
+    }
+}
+
+/// What becomes of a call.
+#[derive(Debug, Clone)]
+pub(crate) enum Fate {
+    /// It is passed on, and its answer passed back.
+    Passed,
+    /// It never arrives: the line is cut.
+    Unsent,
+    /// It is passed on, and its answer lost.
+    Unanswered,
+    /// It is passed on twice; the second answer is passed back.
+    Twice,
+    /// EC2 says no: status, code, message.
+    Refused(u16, &'static str, &'static str),
+    /// It never arrives, and something else answers: status and a page.
+    Page(u16, &'static str),
+}
+
+type Decide = Box<dyn FnMut(&Asked) -> Fate + Send>;
+type Change = Box<dyn FnMut(&Asked, String) -> String + Send>;
+
+/// The proxy. It ends when it is dropped.
+pub(crate) struct Between {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    over: Arc<AtomicBool>,
+    listening: Option<JoinHandle<()>>,
+}
+
+struct State {
+    /// Whose calls are none of its business.
+    spared: Option<String>,
+    counts: BTreeMap<String, usize>,
+    calls: Vec<String>,
+    decide: Decide,
+    change: Change,
+}
+
+impl Between {
+    /// One on a free port, which passes everything on.
+    pub(crate) fn new() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// One that listens there.
+    pub(crate) fn on(listener: TcpListener) -> Self {
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State {
+            spared: None,
+            counts: BTreeMap::new(),
+            calls: Vec::new(),
+            decide: Box::new(|_| Fate::Passed),
+            change: Box::new(|_, answer| answer),
+        }));
+        let over = Arc::new(AtomicBool::new(false));
+        let (shared, ends) = (Arc::clone(&state), Arc::clone(&over));
+        let listening = std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if ends.load(Ordering::Relaxed) {
+                    return;
+                }
+                let state = Arc::clone(&shared);
+                // A client that went away is none of its business.
+                std::thread::spawn(move || drop(serve(stream, &state)));
+            }
+        });
+        Self {
+            address,
+            state,
+            over,
+            listening: Some(listening),
+        }
+    }
+
+    /// What `HTTP_PROXY` is to be.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Calls that are signed with the key of this id are passed on and not counted.
+    pub(crate) fn spare(&self, key: &str) {
+        self.state().spared = Some(key.to_owned());
+    }
+
+    /// From now on `decide` says what becomes of each call; counting begins anew.
+    pub(crate) fn decide(&self, decide: impl FnMut(&Asked) -> Fate + Send + 'static) {
+        let mut state = self.state();
+        state.counts.clear();
+        state.calls.clear();
+        state.decide = Box::new(decide);
+    }
+
+    /// From now on `change` sees every answer of EC2's, and says what it reads like.
+    pub(crate) fn change(&self, change: impl FnMut(&Asked, String) -> String + Send + 'static) {
+        self.state().change = Box::new(change);
+    }
+
+    /// The calls that came since it was last told what to do, in their order.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.state().calls.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl Drop for Between {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // Whether it was waiting or not, it looks once more.
+        let _ = TcpStream::connect(self.address);
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+    }
+}
+
+/// A deciding closure that panicked has failed its test already.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn serve(mut client: TcpStream, state: &Mutex<State>) -> io::Result<()> {
+    let (head, body) = request(&mut client)?;
+    let mut asked = asked(&head, &body);
+    let fate = {
+        let mut state = lock(state);
+        if state.spared.as_ref() == Some(&asked.key) {
+            Fate::Passed
+        } else {
+            let count = state.counts.entry(asked.action.clone()).or_default();
+            *count += 1;
+            asked.number = *count;
+            state.calls.push(asked.action.clone());
+            (state.decide)(&asked)
+        }
+    };
+    let passed = || -> io::Result<Vec<u8>> {
+        let answer = pass_on(&head, &body)?;
+        Ok(changed(&asked, answer, state))
+    };
+    let answer = match fate {
+        Fate::Passed => passed()?,
+        Fate::Unsent => return client.shutdown(Shutdown::Both),
+        Fate::Unanswered => {
+            passed()?;
+            return client.shutdown(Shutdown::Both);
+        }
+        Fate::Twice => {
+            passed()?;
+            passed()?
+        }
+        Fate::Refused(status, code, message) => refusal(&asked, status, code, message),
+        Fate::Page(status, page) => whole(status, "text/html", page),
+    };
+    client.write_all(&answer)
+}
+
+/// Head and body, both as they came.
+fn request(client: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        let length = client.read(&mut chunk)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(&chunk[..length]);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end + 2]).into_owned();
+        let length = header(&head, "content-length").map_or(0, |it| it.parse().unwrap());
+        if bytes.len() >= end + 4 + length {
+            return Ok((head, bytes[end + 4..end + 4 + length].to_vec()));
+        }
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+fn asked(head: &str, body: &[u8]) -> Asked {
+    let params: BTreeMap<String, String> = form_urlencoded::parse(body).into_owned().collect();
+    let (_, path) = target(head);
+    let path = path.split('?').next().unwrap_or_default();
+    let credential = header(head, "authorization").and_then(|it| it.split("Credential=").nth(1));
+    let key = credential.and_then(|it| it.split('/').next());
+    let action = match header(head, "x-amz-target") {
+        Some(target) => target.rsplit('.').next().unwrap_or_default().to_owned(),
+        None if path.starts_with("/snapshots/") && path.ends_with("/blocks") => {
+            "ListSnapshotBlocks".to_owned()
+        }
+        None if path.starts_with("/snapshots/") => "GetSnapshotBlock".to_owned(),
+        None => params.get("Action").cloned().unwrap_or_default(),
+    };
+    Asked {
+        action,
+        params,
+        number: 0,
+        key: key.unwrap_or_default().to_owned(),
+    }
+}
+
+/// Host and port of a request, and what is asked for there: a proxy is told both in one.
+fn target(head: &str) -> (&str, &str) {
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let rest = target.strip_prefix("http://").unwrap_or_default();
+    rest.split_at(rest.find('/').unwrap_or(rest.len()))
+}
+
+/// The whole answer.
+fn pass_on(head: &str, body: &[u8]) -> io::Result<Vec<u8>> {
+    let (host, path) = target(head);
+    let mut server = TcpStream::connect(host)?;
+    let verb = head.split(' ').next().unwrap_or_default();
+    let path = if path.is_empty() { "/" } else { path };
+    let mut kept = format!("{verb} {path} HTTP/1.1\r\n");
+    for line in head.lines().skip(1) {
+        if !line.to_lowercase().starts_with("connection:") {
+            kept.push_str(line);
+            kept.push_str("\r\n");
+        }
+    }
+    server.write_all(format!("{kept}connection: close\r\n\r\n").as_bytes())?;
+    server.write_all(body)?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+/// The answer as it is to be read; what is no text stays as it is.
+fn changed(asked: &Asked, answer: Vec<u8>, state: &Mutex<State>) -> Vec<u8> {
+    let text = match String::from_utf8(answer) {
+        Ok(text) => text,
+        Err(error) => return error.into_bytes(),
+    };
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return text.into_bytes();
+    };
+    let before = body.to_owned();
+    let after = (lock(state).change)(asked, before.clone());
+    let lines = head.lines().filter(|line| {
+        let name = line.split(':').next().unwrap_or_default().to_lowercase();
+        name != "connection" && (name != "content-length" || after == before)
+    });
+    let mut head: String = lines.map(|line| format!("{line}\r\n")).collect();
+    if after != before {
+        head.push_str(&format!("content-length: {}\r\n", after.len()));
+    }
+    format!("{head}connection: close\r\n\r\n{after}").into_bytes()
+}
+
+/// A refusal, in the words of the service that was asked.
+fn refusal(asked: &Asked, status: u16, code: &str, message: &str) -> Vec<u8> {
+    if asked.action == "GetCallerIdentity" {
+        let body = format!(
+            "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}\
+             </Message></Error><RequestId>0</RequestId></ErrorResponse>"
+        );
+        return whole(status, "text/xml", &body);
+    }
+    if asked.params.contains_key("Action") {
+        let body = format!(
+            "<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error>\
+             </Errors><RequestID>0</RequestID></Response>"
+        );
+        return whole(status, "text/xml", &body);
+    }
+    let body = format!("{{\"__type\": \"{code}\", \"message\": \"{message}\"}}");
+    whole(status, "application/json", &body)
+}
+
+fn whole(status: u16, kind: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status} Status\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

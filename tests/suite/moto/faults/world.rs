@@ -1,0 +1,366 @@
+//! An EC2 at the other end of the line, a drive on it, and what no API shows: contents and hosts.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use xdrive::clock::Clock;
+use xdrive::drive::pools::Pool;
+use xdrive::drive::reconcile::Placement;
+use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
+use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::local::plane::Plane;
+use xdrive::local::wire::Server;
+use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
+
+use super::Past;
+use crate::between::{Asked, Between};
+use crate::harness::DEADLINE;
+use crate::paper::host::PaperHosts;
+use crate::paper::{Hidden, drive};
+
+/// The key that spoilt calls are signed with, and the one of whoever looks from outside, at moto.
+const SPOILT: &str = "AKIAIOSFODNN7EXAMPLE";
+const SPARED: &str = "AKIAI44QH8DHBEXAMPLE";
+
+/// What moto knows of the images that it is shown: it only repeats a `resolve:ssm:` parameter.
+const IMAGE: &str =
+    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
+
+/// How old the folder's lists are, and its reads by id.
+const OLD: (u64, u64) = (150, 50);
+
+/// How a session ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Saved,
+    /// Otherwise; all that it said, and whether it named anything but snapshots.
+    Failed {
+        said: String,
+        left: bool,
+    },
+}
+
+/// One EC2 after the other, each for a case.
+pub(super) struct World {
+    pub(super) line: Between,
+    /// Its address, if it is moto.
+    moto: Option<String>,
+    hidden: Arc<Mutex<Hidden>>,
+    processes: u32,
+    now: Option<Cloud>,
+}
+
+/// The EC2 of a case.
+struct Cloud {
+    /// As the session reaches it.
+    ec2: Ec2,
+    /// As it is.
+    truth: Ec2,
+    folder: Option<Folder>,
+}
+
+/// An EC2 in a folder, served.
+struct Folder {
+    local: Local,
+    serving: JoinHandle<()>,
+    _dir: TempDir,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl World {
+    /// One without an EC2 yet. The listener that all calls go through is standard input.
+    pub(super) fn new(moto: Option<String>) -> Self {
+        let listener = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+        let world = Self {
+            line: Between::on(TcpListener::from(listener)),
+            moto,
+            hidden: Arc::default(),
+            processes: 0,
+            now: None,
+        };
+        world.line.spare(SPARED);
+        world
+    }
+
+    /// Begins anew, with an empty EC2 and a drive of this past.
+    pub(super) async fn begin(&mut self, past: Past) {
+        self.now = None;
+        self.hidden = Arc::default();
+        self.line.decide(|_| crate::between::Fate::Passed);
+        let hidden = Arc::clone(&self.hidden);
+        self.line.change(move |asked, answer| {
+            follow(&mut hidden.lock().unwrap(), asked, &answer);
+            answer
+        });
+        self.now = Some(match &self.moto {
+            Some(url) => on_moto(url).await,
+            None => in_a_folder().await,
+        });
+        match past {
+            Past::New => {}
+            Past::Saved => {
+                let ended = self.session().await;
+                assert!(matches!(ended, Ended::Saved), "{ended:?}");
+            }
+        }
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, Hidden> {
+        self.hidden.lock().unwrap()
+    }
+
+    fn truth(&self) -> &Ec2 {
+        &self.now.as_ref().unwrap().truth
+    }
+
+    /// One session of one process: up, a note, saved.
+    pub(super) async fn session(&mut self) -> Ended {
+        self.processes += 1;
+        let process = self.processes;
+        let cloud = self.now.as_ref().unwrap();
+        let settle = match cloud.folder {
+            Some(_) => Duration::from_millis(OLD.0 + 50),
+            None => Duration::from_millis(50),
+        };
+        let limits = Limits {
+            poll: Duration::from_millis(50),
+            // moto has no blocks to look at.
+            verdict: settle + Duration::from_millis(200),
+            ..Limits::local(settle)
+        };
+        let sheets = cloud.folder.as_ref().map(|folder| folder.local.clone());
+        let hosts = PaperHosts::of(process, &self.hidden, &cloud.truth, sheets);
+        let who = Identity {
+            session: SessionId(format!("session-{process}")),
+            owner: "arn:aws:iam::000000000000:user/ada".to_owned(),
+        };
+        let mut reconciler = Reconciler::new(
+            drive(),
+            who,
+            cloud.ec2.clone(),
+            hosts,
+            Clock::system(),
+            limits,
+            wanted(),
+            |_| {},
+        );
+        let (_nobody, mut heard) = watch::channel(0);
+        let goal = Goal::Ready { from: None };
+        let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+        let Outcome::Ready { volume, .. } = &outcome else {
+            return ended(&outcome);
+        };
+        self.write(process, volume.as_str()).await;
+        let goal = Goal::Saved {
+            even_if_used: false,
+        };
+        ended(&Box::pin(reconciler.run(goal, &mut heard)).await)
+    }
+
+    /// A user writes a note and syncs it. A drive that is ready has one instance.
+    async fn write(&self, process: u32, volume: &str) {
+        let live = self.live().await;
+        let mut hidden = self.hidden();
+        if live.len() != 1 {
+            hidden
+                .broken
+                .push(format!("ready, and these run: {live:?}"));
+        }
+        hidden.acknowledged.insert(process);
+        let content = hidden.contents.get_mut(volume).unwrap();
+        content.notes.insert(process);
+    }
+
+    async fn live(&self) -> Vec<String> {
+        let instances = self.truth().instances(drive().as_str()).await.unwrap();
+        let is_live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
+        let live = instances.into_iter().filter(|it| is_live(it.state));
+        live.map(|it| it.id.to_string()).collect()
+    }
+
+    /// The drive's volumes that are there; root disks go with their instances.
+    async fn volumes(&self) -> Vec<String> {
+        let volumes = self.truth().volumes(drive().as_str()).await.unwrap();
+        let gone = [VolumeState::Deleting, VolumeState::Deleted];
+        volumes
+            .into_iter()
+            .filter(|it| !gone.contains(&it.state))
+            .filter(|it| !matches!(read_volume(&it.tags), Ok(VolumeTags::Root)))
+            .map(|it| it.id.to_string())
+            .collect()
+    }
+
+    /// What is billed although the session has ended without naming it.
+    pub(super) async fn unsaid(&self, ended: &Ended) -> Vec<String> {
+        let said = match ended {
+            Ended::Saved => "",
+            Ended::Failed { said, .. } => said,
+        };
+        let there = [self.live().await, self.volumes().await].concat();
+        there
+            .into_iter()
+            .filter(|id| !said.contains(id.as_str()))
+            .map(|id| format!("{id} is there, and nobody was told"))
+            .collect()
+    }
+
+    /// What is left besides snapshots, what was broken, and what the newest snapshot lacks.
+    pub(super) async fn problems(&self) -> Vec<String> {
+        let began = Instant::now();
+        let left = loop {
+            let left = [self.live().await, self.volumes().await].concat();
+            if left.is_empty() || began.elapsed() > DEADLINE {
+                break left;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let mut problems: Vec<String> = left.iter().map(|id| format!("{id} is left")).collect();
+        let mut newest = None;
+        for snapshot in self.truth().snapshots(drive().as_str()).await.unwrap() {
+            if snapshot.state != SnapshotState::Completed {
+                problems.push(format!("{} is {:?}", snapshot.id, snapshot.state));
+            }
+            let generation: u64 = snapshot.tags["xdrive:generation"].parse().unwrap();
+            newest = newest.max(Some((generation, snapshot.id.to_string())));
+        }
+        let hidden = self.hidden();
+        let kept = newest.and_then(|(_, id)| hidden.contents.get(&id).cloned());
+        let kept = kept.unwrap_or_default();
+        for note in hidden.acknowledged.difference(&kept.notes) {
+            problems.push(format!("note {note} is not in the newest snapshot"));
+        }
+        problems.extend(hidden.broken.iter().cloned());
+        problems
+    }
+}
+
+fn ended(outcome: &Outcome) -> Ended {
+    if matches!(outcome, Outcome::Saved { .. }) {
+        return Ended::Saved;
+    }
+    let said = format!("{outcome:?}");
+    Ended::Failed {
+        left: said.contains("Instance(") || said.contains("Volume("),
+        said,
+    }
+}
+
+fn wanted() -> Wanted {
+    Wanted {
+        pools: vec![Pool {
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            market: Market::Spot,
+            image: IMAGE.to_owned(),
+            max_price: None,
+        }],
+        size: 2,
+        lease: Duration::from_mins(15),
+        settings: Settings::default(),
+        placement: Placement::default(),
+    }
+}
+
+/// Contents follow volumes and snapshots, and nothing is ended while it is mounted.
+fn follow(hidden: &mut Hidden, asked: &Asked, answer: &str) {
+    let param = |name: &str| asked.params.get(name).cloned().unwrap_or_default();
+    let element = |name: &str| {
+        let (_, rest) = answer.split_once(&format!("<{name}>"))?;
+        rest.split('<').next().map(str::to_owned)
+    };
+    let (made, source) = match asked.action.as_str() {
+        "CreateVolume" => (element("volumeId"), param("SnapshotId")),
+        "CreateSnapshot" => (element("snapshotId"), param("VolumeId")),
+        "TerminateInstances" => {
+            let instance = param("InstanceId.1");
+            let host = hidden.hosts.get(&instance);
+            if let Some(volume) = host.and_then(|host| host.mounted.clone()) {
+                let problem = format!("P2: {instance} ends with {volume} mounted");
+                hidden.broken.push(problem);
+            }
+            return;
+        }
+        _ => return,
+    };
+    let content = hidden.contents.get(&source).cloned().unwrap_or_default();
+    if let Some(made) = made {
+        hidden.contents.entry(made).or_insert(content);
+    }
+}
+
+/// moto, emptied.
+async fn on_moto(url: &str) -> Cloud {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let reset = "POST /moto-api/reset HTTP/1.1\r\nhost: moto\r\ncontent-length: 0\r\n\
+                 connection: close\r\n\r\n";
+    stream.write_all(reset.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains(" 200 "), "{answer}");
+    Cloud {
+        ec2: named(SPOILT, "example", url).await,
+        truth: named(SPARED, "example", url).await,
+        folder: None,
+    }
+}
+
+/// A new one in a folder, served; its lists are old.
+async fn in_a_folder() -> Cloud {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |stale: (u64, u64)| {
+        let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+        options.settings = LocalSettings {
+            stale_lists_ms: Some(stale.0),
+            stale_reads_ms: Some(stale.1),
+            ..LocalSettings::default()
+        };
+        Local::open(options).unwrap()
+    };
+    let local = open(OLD);
+    let truth = open((0, 0));
+    let server = Server::bind(local.clone(), 0).await.unwrap();
+    let url = server.url();
+    let serving = tokio::spawn(server.run(std::future::pending()));
+    let key = local.credentials();
+    Cloud {
+        ec2: named(&key.access_key_id, &key.secret_access_key, &url).await,
+        truth: Ec2::local(&truth),
+        folder: Some(Folder {
+            local,
+            serving,
+            _dir: dir,
+        }),
+    }
+}
+
+/// The account of a profile that has this key, whose EC2 is at `url`.
+async fn named(id: &str, secret: &str, url: &str) -> Ec2 {
+    let mut config = "[profile there]\nregion = us-east-1\n".to_owned();
+    for (name, value) in [
+        ("aws_access_key_id", id),
+        ("aws_secret_access_key", secret),
+        ("endpoint_url", url),
+    ] {
+        writeln!(config, "{name} = {value}").unwrap();
+    }
+    std::fs::write(std::env::var_os("AWS_CONFIG_FILE").unwrap(), config).unwrap();
+    let account = Account {
+        profile: Some("there".to_owned()),
+        region: None,
+    };
+    Ec2::of_account(&account, Clock::system()).await.unwrap()
+}

@@ -1,0 +1,91 @@
+//! Instances that never boot, and hosts that never answer.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use super::{Account, is_xdrive};
+
+/// What an instance wrote that did not get far: coloured, and with a beginning that nobody needs.
+fn panicking() -> String {
+    let boot: String = (0..100)
+        .map(|line| format!("[    0.{line:03}] booting\r\n"))
+        .collect();
+    let panic = "\u{1b}[1;31mKernel panic - not syncing\u{1b}[0m: VFS: Unable to mount root fs";
+    aws_smithy_types::base64::encode(format!("{boot}{panic}\r\n"))
+}
+
+#[test]
+fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
+    const NAME: &str =
+        "session::days::hosts::an_instance_that_never_boots_is_replaced_and_its_console_shown";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    account.change(|asked, answer| {
+        if asked.action != "GetConsoleOutput" {
+            return answer;
+        }
+        let (before, rest) = answer.split_once("<output>").unwrap_or_else(|| {
+            answer
+                .split_once("<output/>")
+                .unwrap_or_else(|| panic!("no output in {answer}"))
+        });
+        let after = rest
+            .split_once("</output>")
+            .map_or(rest, |(_, after)| after);
+        format!("{before}<output>{}</output>{after}", panicking())
+    });
+    let ended = account.hurried(NAME, &[]);
+    ended
+        .is(69)
+        .says(" s and cannot be logged in to: ")
+        .says("the end of i-")
+        .says("\n  | Kernel panic - not syncing: VFS: Unable to mount root fs\n")
+        .says("hint: where its console ends at a login prompt, something keeps port 22 shut");
+    assert!(!ended.stderr.contains("[    0.042]"), "{ended:?}");
+    assert!(!ended.stderr.contains(" is up\n"), "{ended:?}");
+    let error = ended.error();
+    assert!(
+        error.starts_with("3 instances were launched and none could be used; i-"),
+        "{error}"
+    );
+    assert!(error.contains(" never answered: "), "{error}");
+    let calls = account.line.calls();
+    let count = |action: &str| calls.iter().filter(|call| *call == action).count();
+    assert_eq!((count("RunInstances"), count("TerminateInstances")), (3, 3));
+    account.is_bare();
+}
+
+#[test]
+#[ignore = "needs root (port 22)"]
+fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
+    const NAME: &str = "session::days::hosts::a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    // One that takes connections and says nothing.
+    let silent = format!("127.66.254.{}", std::process::id() % 250 + 1);
+    let _listening = TcpListener::bind((silent.as_str(), 22)).unwrap();
+    account.answers_at(&silent);
+    let began = Instant::now();
+    let ended = account.hurried(NAME, &[]);
+    ended
+        .is(69)
+        .says("cannot be logged in to: it did not answer in time\n  if it stays so, something on the way may keep port 22 shut")
+        .says("(--cidr says who is let in), the subnet's network ACL")
+        .says("--proxy-command goes another way");
+    assert!(
+        ended
+            .error()
+            .ends_with("never answered: it did not answer in time")
+    );
+    // Three of them, some seconds each.
+    assert!(
+        began.elapsed() < Duration::from_mins(2),
+        "{:?}",
+        began.elapsed()
+    );
+    account.is_bare();
+}

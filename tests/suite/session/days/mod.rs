@@ -1,0 +1,325 @@
+//! Bad days of an account: xdrive as its user runs it, without `--local`, and an AWS on which
+//! something is wrong. Each ends with one error line, a hint and an exit code, and leaves nothing
+//! that is billed.
+//!
+//! AWS is the EC2 in a folder, of states only, behind `AWS_ENDPOINT_URL`, with a [`Between`] on the
+//! way there that can say and lose what AWS would. xdrive waits there as patiently as on AWS;
+//! what would take minutes runs [`Account::hurried`].
+
+mod credentials;
+mod hosts;
+mod keys;
+mod rights;
+mod storms;
+mod ways;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use clap::Parser as _;
+use tempfile::TempDir;
+use xdrive::cli::{self, Cli};
+use xdrive::clock::Clock;
+use xdrive::cloud::Cloud;
+use xdrive::config::{Paths, Reach};
+use xdrive::connect;
+use xdrive::drive::Limits;
+use xdrive::ec2::{Account as Named, Ec2, InstanceState, VolumeState};
+use xdrive::failure::{Exit, Failure};
+use xdrive::host::UserKey;
+use xdrive::local::plane::RealPlane;
+use xdrive::local::{Local, OpenOptions};
+
+use super::site::{Ended, Running};
+use crate::between::{Asked, Between};
+use crate::harness::{cache, eventually_within, small_image};
+use crate::serving::Serving;
+
+/// Set where a test is run again as the xdrive that it looks at: the words it was given.
+const WORDS: &str = "XDRIVE_TEST_WORDS";
+
+/// What stands before the exit code of such a run.
+const CODE: &str = "exit code: ";
+
+/// An address of this computer where nobody listens.
+const NOWHERE: &str = "127.66.255.254";
+
+/// The answer, with this address in place of every instance's.
+fn at(answer: &str, address: &str) -> String {
+    let mut answer = answer.to_owned();
+    for name in ["ipAddress", "privateIpAddress"] {
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        let parts: Vec<&str> = answer.split(&open).collect();
+        let changed = parts.iter().skip(1).map(|part| {
+            let (_, rest) = part.split_once(&close).unwrap();
+            format!("{open}{address}{close}{rest}")
+        });
+        answer = std::iter::once(parts[0].to_owned())
+            .chain(changed)
+            .collect();
+    }
+    answer
+}
+
+/// A home, an AWS, and the line between the two.
+pub(super) struct Account {
+    home: TempDir,
+    serving: Serving,
+    pub(super) line: Between,
+}
+
+impl Account {
+    pub(super) fn new() -> Self {
+        Self::with_settings("")
+    }
+
+    /// An EC2 that is set so.
+    pub(super) fn with_settings(settings: &str) -> Self {
+        let serving = Serving::start_with(settings);
+        let line = Between::new();
+        let account = Self {
+            home: tempfile::tempdir().unwrap(),
+            serving,
+            line,
+        };
+        account.answers_nowhere();
+        account
+    }
+
+    /// The EC2, to see or change what no client would.
+    pub(super) fn local(&self) -> Local {
+        let plane = RealPlane {
+            dir: self.serving.dir().to_owned(),
+            program: env!("CARGO_BIN_EXE_xdrive").into(),
+            cache: cache().join("local"),
+        };
+        let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
+        Local::open(options).unwrap()
+    }
+
+    pub(super) fn home(&self) -> &std::path::Path {
+        self.home.path()
+    }
+
+    /// What a shell has after `eval "$(xdrive local env)"`, but for the line.
+    fn environment(&self) -> Vec<(String, String)> {
+        let said = String::from_utf8(self.serving.environment().stdout).unwrap();
+        let named = said.lines().filter_map(|line| {
+            let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
+            Some((name.to_owned(), value.trim_matches('\'').to_owned()))
+        });
+        let mut environment: Vec<_> = named.collect();
+        for (name, value) in [
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("NO_COLOR", "1".to_owned()),
+            ("HOME", self.home.path().display().to_string()),
+            ("XDRIVE_CACHE", cache().display().to_string()),
+            ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+            ("HTTP_PROXY", self.line.url()),
+        ] {
+            environment.push((name.to_owned(), value));
+        }
+        environment
+    }
+
+    /// `program` with this account's environment and nothing of the tester's.
+    fn command(&self, program: &std::path::Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .envs(self.environment())
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// xdrive, with these words.
+    pub(super) fn xdrive(&self, words: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_xdrive").as_ref());
+        command.args(words);
+        command
+    }
+
+    pub(super) fn run(&self, words: &[&str]) -> Ended {
+        ended(&mut self.xdrive(words))
+    }
+
+    /// What a session of the drive `demo` is typed like.
+    fn words<'a>(image: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
+        let all = [
+            &["connect", "demo", "--image", image],
+            flags,
+            &["--", "true"],
+        ];
+        all.concat()
+    }
+
+    /// `xdrive connect demo` with these flags.
+    pub(super) fn connect(&self, flags: &[&str]) -> Ended {
+        self.run(&Self::words(&self.image(), flags))
+    }
+
+    fn image(&self) -> String {
+        let tar = self.home.path().join("small.tar");
+        small_image(&tar);
+        tar.into_os_string().into_string().unwrap()
+    }
+
+    /// The same, by a program that waits for nothing longer than seconds: this one, running the test
+    /// called `name` again, which begins with [`is_xdrive`].
+    pub(super) fn hurried(&self, name: &str, flags: &[&str]) -> Ended {
+        let image = self.image();
+        self.again(name, &Self::words(&image, flags))
+    }
+
+    /// `xdrive stop demo`, in the same way.
+    pub(super) fn stops(&self, name: &str) {
+        self.again(name, &["stop", "demo"]).is(0);
+    }
+
+    fn again(&self, name: &str, words: &[&str]) -> Ended {
+        let words = serde_json::to_string(words).unwrap();
+        let mut command = self.command(&std::env::current_exe().unwrap());
+        command.env(WORDS, words);
+        command.args([name, "--exact", "--include-ignored", "--nocapture"]);
+        let Ended { stdout, stderr, .. } = ended(&mut command);
+        let code = stdout
+            .lines()
+            .find_map(|line| line.split_once(CODE))
+            .unwrap_or_else(|| panic!("no session:\n{stdout}\n{stderr}"))
+            .1;
+        Ended {
+            status: ExitStatus::from_raw(code.parse::<i32>().unwrap() << 8),
+            stdout,
+            stderr,
+        }
+    }
+
+    /// EC2's answers are as `change` makes them. (Addresses are this computer's own all the same,
+    /// where nobody listens: nothing leaves it.)
+    pub(super) fn change(&self, mut change: impl FnMut(&Asked, String) -> String + Send + 'static) {
+        self.line
+            .change(move |asked, answer| at(&change(asked, answer), NOWHERE));
+    }
+
+    /// Instances have an address where nobody listens.
+    fn answers_nowhere(&self) {
+        self.change(|_, answer| answer);
+    }
+
+    /// All instances have this address.
+    pub(super) fn answers_at(&self, address: &str) {
+        let address = address.to_owned();
+        self.line.change(move |_, answer| at(&answer, &address));
+    }
+
+    /// Of instances, volumes and snapshots there are none (an instance that is on its way out is
+    /// none).
+    pub(super) fn is_bare(&self) {
+        let local = self.local();
+        let left = || {
+            let ec2 = Ec2::local(&local);
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            let (instances, volumes, snapshots) = runtime.block_on(ec2.everything()).unwrap();
+            let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
+            let instances = instances.iter().filter(|it| !over.contains(&it.state));
+            let gone = [VolumeState::Deleting, VolumeState::Deleted];
+            let volumes = volumes.iter().filter(|it| !gone.contains(&it.state));
+            instances
+                .map(|it| it.id.to_string())
+                .chain(volumes.map(|it| it.id.to_string()))
+                .chain(snapshots.iter().map(|it| it.id.to_string()))
+                .collect::<Vec<_>>()
+        };
+        let limit = Duration::from_secs(20);
+        eventually_within(limit, || format!("{:?}", left()), || left().is_empty());
+    }
+
+    /// The same, and nothing was ever asked for.
+    pub(super) fn is_untouched(&self) {
+        self.is_bare();
+        let changes = [
+            "Run",
+            "Create",
+            "Authorize",
+            "Attach",
+            "Modify",
+            "Terminate",
+            "Delete",
+        ];
+        let calls = self.line.calls();
+        let mut made = calls
+            .iter()
+            .filter(|call| changes.iter().any(|verb| call.starts_with(verb)));
+        assert_eq!(made.next(), None, "{calls:?}");
+    }
+}
+
+/// Runs `command` to its end.
+pub(super) fn ended(command: &mut Command) -> Ended {
+    command.stderr(Stdio::piped());
+    Running::start(command).end()
+}
+
+impl Ended {
+    /// The one line that says what went wrong, without what it begins with.
+    pub(super) fn error(&self) -> &str {
+        let mut lines = self
+            .stderr
+            .lines()
+            .filter_map(|line| line.strip_prefix("error: "));
+        let error = lines.next();
+        let error = error.unwrap_or_else(|| panic!("no error in:\n{}", self.stderr));
+        assert_eq!(lines.next(), None, "two errors in:\n{}", self.stderr);
+        error
+    }
+}
+
+/// Whether this process is to be xdrive, and not the test: then it has been it.
+pub(super) fn is_xdrive() -> bool {
+    let Ok(words) = std::env::var(WORDS) else {
+        return false;
+    };
+    let words: Vec<String> = serde_json::from_str(&words).unwrap();
+    let cli = Cli::parse_from(std::iter::once("xdrive".to_owned()).chain(words));
+    let code = session(cli).unwrap_or_else(|failure| {
+        eprintln!("{failure}");
+        failure.exit.code()
+    });
+    println!("{CODE}{code}");
+    true
+}
+
+/// xdrive on the account of the environment, in a hurry.
+fn session(cli: Cli) -> Result<u8, Failure> {
+    let paths = Paths::find(None)?;
+    let limits = Limits {
+        no_ssh: Duration::from_secs(3),
+        silent: Duration::from_secs(1),
+        astray: Duration::from_secs(2),
+        ..Limits::local(Duration::from_millis(100))
+    };
+    let key = UserKey::open_or_create(&paths.key);
+    let key = key.map_err(|error| Failure::new(Exit::Config, error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let clock = Clock::system();
+        let ec2 = Ec2::of_account(&Named::default(), clock.clone()).await;
+        let cloud = Cloud::of(ec2.unwrap(), limits, &clock, &paths);
+        match cli.command {
+            cli::Command::Connect(typed) => {
+                let request = xdrive::run::request(*typed, &paths)?;
+                connect::connect(request, cloud, key).await
+            }
+            cli::Command::Stop(typed) => {
+                let reach = Reach::default();
+                connect::stop(typed.drive, typed.shared, reach, cloud, key).await
+            }
+            other => panic!("nobody is in a hurry for {other:?}"),
+        }
+    })
+}

@@ -1,0 +1,192 @@
+//! What an account may not do, has no room for, or does not have.
+
+use std::process::Command;
+
+use super::{Account, is_xdrive};
+use crate::between::{Asked, Fate};
+use crate::session::site::Ended;
+
+const DENIED: Fate = Fate::Refused(
+    403,
+    "UnauthorizedOperation",
+    "You are not authorized to perform this operation. Encoded authorization failure message: \
+     AbCdEf",
+);
+
+/// What a session calls before it waits for its host, and cannot do without.
+const NEEDED: [&str; 10] = [
+    "GetCallerIdentity",
+    "DescribeInstances",
+    "DescribeVolumes",
+    "DescribeSnapshots",
+    "DescribeVpcs",
+    "DescribeInstanceTypes",
+    "DescribeSecurityGroups",
+    "CreateSecurityGroup",
+    "AuthorizeSecurityGroupIngress",
+    "RunInstances",
+];
+
+fn only(action: &'static str, fate: Fate) -> impl FnMut(&Asked) -> Fate + Send + 'static {
+    move |asked| {
+        if asked.action == action {
+            fate.clone()
+        } else {
+            Fate::Passed
+        }
+    }
+}
+
+fn count(account: &Account, action: &str) -> usize {
+    let calls = account.line.calls();
+    calls.iter().filter(|call| *call == action).count()
+}
+
+#[test]
+fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
+    // Each of them with a group of its own to make.
+    for action in NEEDED {
+        let account = Account::new();
+        account.line.decide(only(action, DENIED));
+        // As long as the way leads through a command nobody has to be let in.
+        let flags: &[&str] = match action {
+            "AuthorizeSecurityGroupIngress" => &["--cidr", "192.0.2.7/32"],
+            _ => &[],
+        };
+        let ended = account.connect(flags);
+        ended.is(77).says("hint: whoever administers the account");
+        ended.says("`xdrive policy` prints all that xdrive needs");
+        assert_eq!(
+            ended.error(),
+            format!(
+                "{action}: UnauthorizedOperation: You are not authorized to perform this \
+                 operation."
+            )
+        );
+        assert_eq!(count(&account, action), 1, "{action}");
+        account.is_bare();
+    }
+}
+
+/// What `xdrive connect` comes to where nothing can be launched.
+fn launching(account: &Account, fate: Fate, flags: &[&str]) -> Ended {
+    account.line.decide(only("RunInstances", fate));
+    let ended = account.connect(flags);
+    account.is_bare();
+    ended
+}
+
+#[test]
+fn a_quota_and_an_empty_region_say_what_helps() {
+    let account = Account::new();
+    let message = "You have requested more vCPU capacity than your current vCPU limit of 0 allows.";
+    let ended = launching(
+        &account,
+        Fate::Refused(400, "VcpuLimitExceeded", message),
+        &[],
+    );
+    ended
+        .is(75)
+        .says("Service Quotas in the AWS console raises it");
+    assert_eq!(
+        ended.error(),
+        format!("RunInstances: VcpuLimitExceeded: {message}")
+    );
+    assert_eq!(count(&account, "RunInstances"), 1);
+
+    let message = "We currently do not have sufficient capacity.";
+    let full = Fate::Refused(500, "InsufficientInstanceCapacity", message);
+    let ended = launching(&account, full, &["--fallback", "on-demand"]);
+    ended.is(75).says("hint: --type names other types");
+    let error = format!("no capacity: RunInstances: InsufficientInstanceCapacity: {message}");
+    assert_eq!(ended.error(), error);
+    // Three zones of spot and three on demand, once each.
+    assert_eq!(count(&account, "RunInstances"), 6);
+}
+
+#[test]
+fn what_there_is_not_is_named() {
+    let account = Account::with_settings("default-vpc = false\n");
+    let ended = account.connect(&[]);
+    ended.is(69).says("hint: --subnet names a subnet");
+    assert_eq!(ended.error(), "there is no default VPC in us-east-1");
+    account.is_untouched();
+
+    let account = Account::new();
+    let ended = account.connect(&["--type", "t3.medum"]);
+    ended.is(2).says("t3.medum").says("hint: there are ");
+    account.is_bare();
+    let ended = account.connect(&["--ami", "ami-00000000000000009"]);
+    ended
+        .is(2)
+        .says("hint: --ami names an image of this region");
+    assert!(ended.error().contains("InvalidAMIID.NotFound"), "{ended:?}");
+    account.is_bare();
+    let ended = account.connect(&["--subnet", "subnet-0000000000000dead"]);
+    ended.is(2).says("hint: `aws ec2 describe-subnets`");
+    account.is_bare();
+    let ended = account.connect(&["--image", "./no.tar"]);
+    assert!(matches!(ended.code(), 2 | 69), "{ended:?}");
+    account.is_bare();
+}
+
+#[test]
+fn user_data_over_the_limit_is_never_sent() {
+    let account = Account::new();
+    let folder = account.home().join(".config/xdrive");
+    std::fs::create_dir_all(&folder).unwrap();
+    let key = folder.join("id_ed25519");
+    // What does not compress.
+    let mut noise = vec![0; 16 * 1024];
+    getrandom::fill(&mut noise).unwrap();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", &hex::encode(noise)])
+        .arg("-f")
+        .arg(&key)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let ended = account.connect(&[]);
+    ended
+        .is(69)
+        .says("hint: the longest part of it is this computer's public key");
+    let error = ended.error();
+    assert!(error.contains("EC2 takes 16384"), "{error}");
+    assert_eq!(count(&account, "RunInstances"), 0);
+    account.is_bare();
+}
+
+#[test]
+fn what_was_launched_is_ended_where_the_next_call_is_denied() {
+    const NAME: &str =
+        "session::days::rights::what_was_launched_is_ended_where_the_next_call_is_denied";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    account.line.decide(only("CreateVolume", DENIED));
+    let ended = account.hurried(NAME, &[]);
+    ended.is(77).says("`xdrive policy` prints");
+    assert!(
+        ended
+            .error()
+            .starts_with("CreateVolume: UnauthorizedOperation: ")
+    );
+    assert_eq!(count(&account, "RunInstances"), 1);
+    account.is_bare();
+
+    // Who may not even end it is told what goes on, and what it costs.
+    account.line.decide(|asked| match asked.action.as_str() {
+        "CreateVolume" | "TerminateInstances" => DENIED,
+        _ => Fate::Passed,
+    });
+    let ended = account.hurried(NAME, &[]);
+    ended.is(77).says("xdrive stop demo finishes what is left:");
+    ended
+        .says("left: instance i-")
+        .says(", billed by the second");
+    // Somebody else may.
+    account.line.decide(|_| Fate::Passed);
+    account.stops(NAME);
+    account.is_bare();
+}

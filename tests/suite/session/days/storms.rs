@@ -1,0 +1,97 @@
+//! Throttling: storms that pass, and storms that do not.
+
+use std::time::{Duration, Instant};
+
+use super::{Account, is_xdrive};
+use crate::between::Fate;
+
+const THROTTLED: Fate = Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.");
+
+/// Longer than the SDK's own repetitions of one call last.
+const STORM: Duration = Duration::from_secs(4);
+
+#[test]
+fn a_storm_that_passes_is_waited_out() {
+    let account = Account::new();
+    let began = Instant::now();
+    account
+        .line
+        .decide(move |asked| match asked.action.as_str() {
+            _ if began.elapsed() < STORM => THROTTLED,
+            // So far it has come.
+            "RunInstances" => Fate::Refused(400, "VcpuLimitExceeded", "no"),
+            _ => Fate::Passed,
+        });
+    let ended = account.connect(&[]);
+    ended
+        .is(75)
+        .says("trying again: GetCallerIdentity: RequestLimitExceeded");
+    assert_eq!(ended.error(), "RunInstances: VcpuLimitExceeded: no");
+    account.is_bare();
+}
+
+#[test]
+fn a_storm_at_every_call_is_waited_out() {
+    const NAME: &str = "session::days::storms::a_storm_at_every_call_is_waited_out";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    // The first calls of each action, more of them than the SDK makes in a row.
+    account
+        .line
+        .decide(move |asked| match asked.action.as_str() {
+            _ if asked.number <= 4 => THROTTLED,
+            "RunInstances" => Fate::Refused(400, "VcpuLimitExceeded", "no"),
+            _ => Fate::Passed,
+        });
+    let ended = account.hurried(NAME, &[]);
+    assert_eq!(ended.is(75).error(), "RunInstances: VcpuLimitExceeded: no");
+    account.is_bare();
+}
+
+#[test]
+fn a_storm_without_end_is_given_up_with_a_hint() {
+    const NAME: &str = "session::days::storms::a_storm_without_end_is_given_up_with_a_hint";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    account.line.decide(|asked| match asked.action.as_str() {
+        "GetCallerIdentity" => Fate::Passed,
+        _ => THROTTLED,
+    });
+    let ended = account.hurried(NAME, &[]);
+    ended
+        .is(75)
+        .says("hint: too many calls at once: try again in a minute");
+    let error = "DescribeInstances: RequestLimitExceeded: Request limit exceeded.";
+    assert_eq!(ended.error(), error);
+    account.is_untouched();
+}
+
+#[test]
+fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
+    const NAME: &str =
+        "session::days::storms::a_storm_that_comes_after_the_launch_leaves_nothing_unsaid";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::new();
+    let mut launched = false;
+    account.line.decide(move |asked| {
+        let fate = if launched { THROTTLED } else { Fate::Passed };
+        launched |= asked.action == "RunInstances";
+        fate
+    });
+    let ended = account.hurried(NAME, &[]);
+    ended
+        .is(75)
+        .says("hint: too many calls at once: try again in a minute")
+        .says("xdrive stop demo finishes what is left:")
+        .says("left: instance i-");
+    assert!(ended.error().contains("RequestLimitExceeded"));
+    account.line.decide(|_| Fate::Passed);
+    account.stops(NAME);
+    account.is_bare();
+}
