@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn it_is_the_end_that_is_shown() {
-        let text: String = (0..1000).map(|line| format!("line {line}\n")).collect();
-        let shown = end(&text);
+        let lines: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
+        let shown = end(&lines.join("\n"));
         assert_eq!(shown.lines().count(), LINES);
         assert!(shown.ends_with("  | line 999"), "{shown}");
         let long = end(&"x".repeat(1000));

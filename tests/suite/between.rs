@@ -299,11 +299,12 @@ fn changed(asked: &Asked, answer: Vec<u8>, state: &Mutex<State>) -> Vec<u8> {
         let name = line.split(':').next().unwrap_or_default().to_lowercase();
         name != "connection" && (name != "content-length" || after == before)
     });
-    let mut head: String = lines.map(|line| format!("{line}\r\n")).collect();
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
     if after != before {
-        head.push_str(&format!("content-length: {}\r\n", after.len()));
+        lines.push(format!("content-length: {}", after.len()));
     }
-    format!("{head}connection: close\r\n\r\n{after}").into_bytes()
+    let head = lines.join("\r\n");
+    format!("{head}\r\nconnection: close\r\n\r\n{after}").into_bytes()
 }
 
 /// A refusal, in the words of the service that was asked.

@@ -167,11 +167,11 @@ fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
             .says(hint);
         let error = ended.error();
         assert!(
-            error.starts_with("3 instances were launched and none could be used; i-")
+            error.starts_with("2 instances were launched and none could be used; i-")
                 && error.ends_with(&format!("ended by itself: {words}")),
             "{error}"
         );
-        assert_eq!(counted(&account, "RunInstances"), 3);
+        assert_eq!(counted(&account, "RunInstances"), 2);
         account.is_bare();
     }
 }

@@ -297,7 +297,8 @@ pub(super) fn is_xdrive() -> bool {
 fn session(cli: Cli) -> Result<u8, Failure> {
     let paths = Paths::find(None)?;
     let limits = Limits {
-        no_ssh: Duration::from_secs(3),
+        no_ssh: Duration::from_secs(4),
+        launches: 2,
         silent: Duration::from_secs(1),
         astray: Duration::from_secs(2),
         ..Limits::local(Duration::from_millis(100))

@@ -1,6 +1,11 @@
 //! What an account may not do, has no room for, or does not have.
 
-use std::process::Command;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use russh::keys::PrivateKey;
+use russh::keys::ssh_key::LineEnding;
+use xdrive::host::HostKey;
 
 use super::{Account, is_xdrive};
 use crate::between::{Asked, Fate};
@@ -134,18 +139,15 @@ fn what_there_is_not_is_named() {
 fn user_data_over_the_limit_is_never_sent() {
     let account = Account::new();
     let folder = account.home().join(".config/xdrive");
-    std::fs::create_dir_all(&folder).unwrap();
-    let key = folder.join("id_ed25519");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("id_ed25519");
+    let mut key = PrivateKey::from_openssh(HostKey::generate().unwrap().private).unwrap();
     // What does not compress.
     let mut noise = vec![0; 16 * 1024];
     getrandom::fill(&mut noise).unwrap();
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-C", &hex::encode(noise)])
-        .arg("-f")
-        .arg(&key)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
+    key.set_comment(hex::encode(noise));
+    fs::write(&file, key.to_openssh(LineEnding::LF).unwrap()).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let ended = account.connect(&[]);
     ended
         .is(69)
