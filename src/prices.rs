@@ -113,6 +113,12 @@ async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
         Ok(chosen) => chosen,
         // What nobody sells as spot has no price; that is an answer.
         Err(Refused::NotSold { .. }) => return Ok(Vec::new()),
+        // Nothing is launched here that other flags could change.
+        Err(Refused::Unknown { error, near }) if near.is_empty() => {
+            let hint = "types are written like t3.medium";
+            return Err(Failure::new(Exit::Usage, error).hint(hint));
+        }
+        Err(refused @ Refused::Unfit(_)) => return Err(Failure::new(Exit::Usage, refused)),
         Err(refused) => {
             let again = format!("{} connect NAME", cloud.command);
             return Err(connect::refused(refused, &again));

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// The longest a lease goes without being renewed, however long it is: two clients that write at
 /// once may leave the earlier of two ends in the record, and that one must not come to pass first.
-const RENEW: Duration = Duration::from_secs(5 * 60);
+const RENEW: Duration = Duration::from_mins(5);
 
 /// What a host, or the keeping of its lease, has to say.
 #[derive(Debug)]

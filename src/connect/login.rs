@@ -281,7 +281,10 @@ fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ec2::loopback::silent;
     use crate::ec2::{InstanceState, Market, Zone};
+    use crate::host::HostKey;
+    use crate::report::Report;
 
     fn host(public: Option<&str>, private: Option<&str>, six: Option<&str>) -> Instance {
         let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
@@ -340,5 +343,30 @@ mod tests {
             None => "10.0.0.7:22",
         };
         assert_eq!(at(&host, &Reach::default()).as_deref(), Some(expected));
+    }
+
+    #[tokio::test]
+    async fn an_ec2_that_does_not_answer_keeps_nobody_from_logging_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = UserKey::open_or_create(&dir.path().join("key")).unwrap();
+        let (ec2, _listener) = silent();
+        let (clock, report) = (Clock::system(), Report::stderr());
+        let reach = Reach {
+            proxy: Some("exit 7".parse().unwrap()),
+            cidrs: vec!["203.0.113.7".parse().unwrap()],
+            ..Reach::default()
+        };
+        let with = (ec2.clone(), clock.clone(), report);
+        let door = Door::new(with, "ada", &key, None, reach);
+        let mut login = Login::new(key, door, ec2, clock);
+        let mut host = host(None, Some("127.0.0.1"), None);
+        host.groups = vec!["sg-0abc".parse().unwrap()];
+        let host_key = HostKey::generate().unwrap().public;
+        host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
+        let entered = timeout(Duration::from_secs(20), login.enter(&host)).await;
+        let Ok(Err(Refusal::Unreachable(why))) = entered else {
+            panic!("it waits for EC2, or got in");
+        };
+        assert!(why.contains("exit status 7"), "{why}");
     }
 }

@@ -169,7 +169,7 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
         );
     }
     if more > 0 {
-        let _ = writeln!(text, "  {more} more that are not tried");
+        let _ = writeln!(text, "  {more} more are not tried");
     }
     for left_out in &chosen.left_out {
         let _ = writeln!(text, "left out: {left_out}");
@@ -181,7 +181,7 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
         }
     }
     for image in images {
-        let _ = writeln!(text, "image: {image}");
+        let _ = writeln!(text, "machine image: {image}");
     }
     text.push_str("nothing was changed\n");
     text

@@ -197,7 +197,7 @@ impl fmt::Display for LeftOut {
                 max,
             } => write!(
                 f,
-                "{pools} {} more than {max} an hour, the least {pool}: {price}",
+                "{pools} {} more than {max} an hour; the cheapest, {pool}, costs {price}",
                 if *pools == 1 {
                     "pool costs"
                 } else {

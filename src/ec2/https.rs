@@ -160,11 +160,22 @@ pub(crate) mod tests {
 
     /// A client whose EC2 is nowhere.
     fn lost() -> Ec2 {
+        at("http://127.0.0.1:9")
+    }
+
+    /// A client whose EC2 takes calls for as long as the listener lives, and never answers.
+    pub(crate) fn silent() -> (Ec2, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ec2 = at(&format!("http://{}", listener.local_addr().unwrap()));
+        (ec2, listener)
+    }
+
+    fn at(url: &str) -> Ec2 {
         let credentials = Credentials::from_keys("id", "secret", None);
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("us-east-1"))
-            .endpoint_url("http://127.0.0.1:9")
+            .endpoint_url(url)
             .credentials_provider(SharedCredentialsProvider::new(credentials))
             .sleep_impl(TokioSleep::new())
             .build();

@@ -3,7 +3,7 @@
 //! Only this owner's groups, and of those in which other hands have put rules only the rules that
 //! some xdrive made. A session may be about to launch into a group that looks unused: so a group is
 //! deleted as a whole, which EC2 refuses from the moment that an instance is in it, and no rule is
-//! taken out before. A launch whose group is gone makes it again.
+//! taken out before. A launch that finds its group gone makes it again.
 
 use std::fmt::Write as _;
 
@@ -46,6 +46,7 @@ async fn account(ec2: &Ec2, group: &Group, rehearse: bool) -> GroupAccount {
     let done = clear(ec2, group, rehearse, &mut steps).await;
     let (result, failure) = match done {
         Ok(result) => (result.to_owned(), None),
+        // An instance that lists do not show yet, or a network interface of something else.
         Err(error) if error.kind == Kind::State => (format!("left alone: {error}"), None),
         Err(error) => ("not finished".to_owned(), Some(error)),
     };
@@ -78,25 +79,17 @@ async fn clear(
         steps.push(format!("delete {}", group.id));
         return Ok("unused");
     }
-    let mut held = None;
     if !has_others {
-        match ec2.delete_group(&group.id).await {
-            Ok(()) => {
-                steps.extend(own.iter().map(line));
-                steps.push(format!("deleted {}", group.id));
-                return Ok("gone");
-            }
-            Err(error) if error.kind != Kind::State => return Err(error),
-            Err(_) if ec2.is_group_used(&group.id).await? => return Ok("in use by now"),
-            // A network interface of something else, or another group's rule, holds on to it.
-            Err(error) => held = Some(error),
-        }
+        ec2.delete_group(&group.id).await?;
+        steps.extend(own.iter().map(line));
+        steps.push(format!("deleted {}", group.id));
+        return Ok("gone");
     }
     for rule in own {
         ec2.shut_out(&group.id, rule.from).await?;
         steps.push(line(&rule));
     }
-    held.map_or(Ok(KEPT), Err)
+    Ok(KEPT)
 }
 
 impl GroupAccount {
@@ -112,14 +105,17 @@ impl GroupAccount {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tempfile::TempDir;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::clock::Clock;
     use crate::drive::tags;
     use crate::ec2::{GroupId, LaunchOrder, Market, Tags};
     use crate::local::plane::Plane;
-    use crate::local::{Fault, Local, OpenOptions};
+    use crate::local::{Fault, Local, OpenOptions, Settings};
 
     const ADA: &str = "arn:aws:iam::000000000000:user/ada";
     const MACHINE: &str =
@@ -127,11 +123,36 @@ mod tests {
     const OWN: &str = "xdrive SHA256:AbCdEfGhIjKlMnOp 2026-11-21T12:00:00Z";
 
     fn paper() -> (TempDir, Local, Ec2) {
+        paper_with(Settings::default())
+    }
+
+    fn paper_with(settings: Settings) -> (TempDir, Local, Ec2) {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::tokio("2026-11-21T12:00:00Z".parse().unwrap());
-        let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, clock)).unwrap();
+        let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock);
+        options.settings = settings;
+        let local = Local::open(options).unwrap();
         let ec2 = Ec2::local(&local);
         (dir, local, ec2)
+    }
+
+    /// An instance in `group`.
+    fn order(group: &GroupId) -> LaunchOrder {
+        let tags: Tags = [("Name".to_owned(), "of no drive".to_owned())].into();
+        LaunchOrder {
+            client_token: "one".to_owned(),
+            image: MACHINE.to_owned(),
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            subnet: None,
+            groups: vec![group.clone()],
+            instance_profile: None,
+            market: Market::OnDemand,
+            max_price: None,
+            user_data: Vec::new(),
+            tags: tags.clone(),
+            root_tags: tags,
+        }
     }
 
     async fn group(ec2: &Ec2, owner: &str, name: &str, rules: &[(&str, &str)]) -> GroupId {
@@ -170,22 +191,7 @@ mod tests {
         let office = [("203.0.113.7/32", OWN), ("192.0.2.0/24", "office")];
         group(&ec2, ADA, "mixed", &office).await;
         group(&ec2, "arn:aws:iam::000000000000:user/bob", "bob", &rules).await;
-        let tags: Tags = [("Name".to_owned(), "of no drive".to_owned())].into();
-        let order = LaunchOrder {
-            client_token: "one".to_owned(),
-            image: MACHINE.to_owned(),
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            subnet: None,
-            groups: vec![busy.clone()],
-            instance_profile: None,
-            market: Market::OnDemand,
-            max_price: None,
-            user_data: Vec::new(),
-            tags: tags.clone(),
-            root_tags: tags,
-        };
-        ec2.launch(&order).await.unwrap();
+        ec2.launch(&order(&busy)).await.unwrap();
 
         let all = names(&ec2, ADA).await;
         assert_eq!(all, ["busy 2", "idle 2", "mixed 2"]);
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_group_that_something_else_holds_on_to_is_shut_and_left() {
+    async fn a_group_that_something_holds_on_to_is_left_as_it_is() {
         let (_dir, local, ec2) = paper();
         group(&ec2, ADA, "held", &[("203.0.113.7/32", OWN)]).await;
         let words = "resource sg-1 has a dependent object";
@@ -221,7 +227,24 @@ mod tests {
         assert!(done[0].failure.is_none());
         assert!(done[0].result.contains("left alone: "), "{:?}", done[0]);
         assert!(done[0].result.contains(words), "{:?}", done[0]);
-        assert_eq!(names(&ec2, ADA).await, ["held 0"]);
+        assert_eq!(names(&ec2, ADA).await, ["held 1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_launch_that_lists_do_not_show_yet_keeps_its_group_and_its_rules() {
+        let (_dir, _local, ec2) = paper_with(Settings {
+            stale_lists_ms: Some(5000),
+            ..Settings::default()
+        });
+        let own = group(&ec2, ADA, "own", &[("203.0.113.7/32", OWN)]).await;
+        sleep(Duration::from_secs(6)).await;
+        ec2.launch(&order(&own)).await.unwrap();
+        assert!(!ec2.is_group_used(&own).await.unwrap(), "it is shown");
+        let done = tidy(&ec2, ADA, false).await.unwrap();
+        assert!(done[0].result.contains("DependencyViolation"), "{done:?}");
+        assert!(done[0].failure.is_none());
+        sleep(Duration::from_secs(6)).await;
+        assert_eq!(names(&ec2, ADA).await, ["own 1"]);
     }
 
     #[tokio::test(start_paused = true)]

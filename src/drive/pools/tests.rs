@@ -219,7 +219,7 @@ fn what_is_left_out_is_said() {
         left_out,
         [
             "m7g.large runs arm64 programs, the drive's are others",
-            "1 pool costs more than $0.0145 an hour, the least t3.medium spot in c: $0.0150",
+            "1 pool costs more than $0.0145 an hour; the cheapest, t3.medium spot in c, costs $0.0150",
         ]
     );
 }
@@ -244,7 +244,9 @@ fn what_a_need_passes_over_is_summed_up() {
     let left_out: Vec<String> = chosen.left_out.iter().map(ToString::to_string).collect();
     assert_eq!(
         left_out,
-        ["6 pools cost more than $0.0130 an hour, the least t3.medium spot in a: $0.0140"]
+        [
+            "6 pools cost more than $0.0130 an hour; the cheapest, t3.medium spot in a, costs $0.0140"
+        ]
     );
 }
 

@@ -122,7 +122,7 @@ fn no_more_is_paid_than_was_said() {
         .is(0)
         .prints("1. t3.medium")
         .prints(
-            "left out: 2 pools cost more than $0.0130 an hour, the least t3.medium spot in us-",
+            "left out: 2 pools cost more than $0.0130 an hour; the cheapest, t3.medium spot in us-",
         );
 }
 
