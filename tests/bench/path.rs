@@ -26,8 +26,9 @@ pub(crate) struct Path {
     pub(crate) terminating: Vec<Line>,
     /// From `exit` to nothing but a completed snapshot.
     pub(crate) saved: Vec<Line>,
-    /// What is on top for whoever learns from EC2 alone that the instance runs and that the volume
-    /// is attached: how old its answers are, twice.
+    /// What is on top for whoever hears of all this from EC2 alone: that the instance runs, that the
+    /// announced generation is written, that the volume is attached, each as late as EC2's answers
+    /// by id are old.
     pub(crate) hearing: Duration,
 }
 
@@ -62,7 +63,7 @@ impl Path {
                 line("the parts' whole save", alone.save),
                 line("snapshot pending", delays.completed),
             ],
-            hearing: 2 * delays.stale_reads,
+            hearing: 3 * delays.stale_reads,
         })
     }
 }

@@ -2,6 +2,7 @@
 //! in every phase. After each: the promises hold, nothing is left, nothing acknowledged is lost.
 
 mod checkpoints;
+mod delays;
 mod odd;
 mod pair;
 mod record;
