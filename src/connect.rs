@@ -61,6 +61,7 @@ pub(crate) use market::refused;
 pub(crate) use preview::gib;
 pub use request::Request;
 
+use check::Parts;
 use container::Inside;
 use cost::Cost;
 use door::Door;
@@ -124,12 +125,17 @@ struct Session {
 /// that of what ended it.
 pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
-    let mut session = Session::begin(request.drive.clone(), &request.options, &cloud, key).await?;
+    // Who calls is asked of another service: neither look waits for the other's connection.
+    let (session, parts) = tokio::join!(
+        Session::begin(request.drive.clone(), &request.options, &cloud, key),
+        Parts::list(&cloud.ec2, &request.drive)
+    );
+    let mut session = session?;
     if !request.dry_run {
         session.reconciler.hosts().look_ahead();
     }
     let found = session
-        .check_patiently(&cloud, Some(&request), request.shared)
+        .check_patiently(parts, &cloud, Some(&request), request.shared)
         .await?;
     if request.dry_run {
         return session.preview(&request, &found, &cloud).await;
@@ -202,8 +208,12 @@ pub async fn stop(
         reach,
         ..Options::default()
     };
-    let mut session = Session::begin(drive, &options, &cloud, key).await?;
-    session.check_patiently(&cloud, None, shared).await?;
+    let (session, parts) = tokio::join!(
+        Session::begin(drive.clone(), &options, &cloud, key),
+        Parts::list(&cloud.ec2, &drive)
+    );
+    let mut session = session?;
+    session.check_patiently(parts, &cloud, None, shared).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.tell_of_the_commit();

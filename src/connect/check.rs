@@ -9,9 +9,10 @@ use anyhow::anyhow;
 use super::{Request, Session, container};
 use crate::cloud::Cloud;
 use crate::config::Options;
+use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{GibiBytes, InstanceState, Snapshot, Tags, Volume};
+use crate::ec2::{Ec2, GibiBytes, Instance, InstanceState, Snapshot, Tags, Volume};
 use crate::failure::{Exit, Failure};
 
 /// What there is of a drive.
@@ -28,20 +29,42 @@ pub(super) struct Found {
     pub(super) snapshots: Vec<Snapshot>,
 }
 
+/// All that carries a drive's tag.
+pub(super) struct Parts {
+    instances: Vec<Instance>,
+    volumes: Vec<Volume>,
+    snapshots: Vec<Snapshot>,
+}
+
+impl Parts {
+    /// Lists them, in the order in which data moves.
+    pub(super) async fn list(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
+        let drive = drive.as_str();
+        Ok(Self {
+            instances: ec2.instances(drive).await?,
+            volumes: ec2.volumes(drive).await?,
+            snapshots: ec2.snapshots(drive).await?,
+        })
+    }
+}
+
 impl Session {
     /// Refuses a drive that is another caller's, unless that `may_be`; and, for those who want to
     /// connect with a `request`, a new drive without an image for its container and a drive that
     /// would have to shrink. The answer is what was found of it.
-    pub(super) async fn check(
+    pub(super) fn check(
         &self,
+        parts: Parts,
         cloud: &Cloud,
         request: Option<&Request>,
         may_be: bool,
     ) -> Result<Found, Failure> {
-        let (ec2, drive) = (&cloud.ec2, self.drive.as_str());
-        let instances = ec2.instances(drive).await?;
-        let volumes = ec2.volumes(drive).await?;
-        let snapshots = ec2.snapshots(drive).await?;
+        let drive = self.drive.as_str();
+        let Parts {
+            instances,
+            volumes,
+            snapshots,
+        } = parts;
         let live = instances.iter().filter(|instance| {
             matches!(
                 instance.state,

@@ -7,7 +7,7 @@
 use anyhow::anyhow;
 
 use super::Session;
-use super::check::Found;
+use super::check::{Found, Parts};
 use crate::cloud::Cloud;
 use crate::drive::Limits;
 use crate::drive::tags::Identity;
@@ -32,16 +32,19 @@ pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity,
 }
 
 impl Session {
-    /// As [`Session::check`]. Whoever interrupts the waiting ends it.
+    /// As [`Session::check`], of what was listed, or is listed again. Whoever interrupts the waiting
+    /// ends it.
     pub(super) async fn check_patiently(
         &mut self,
+        mut listed: Result<Parts, Failure>,
         cloud: &Cloud,
         request: Option<&Request>,
         may_be: bool,
     ) -> Result<Found, Failure> {
         let mut failures = 0;
         loop {
-            let failure = match self.check(cloud, request, may_be).await {
+            let checked = listed.and_then(|parts| self.check(parts, cloud, request, may_be));
+            let failure = match checked {
                 Err(failure) if goes_on(&failure, &mut failures, &cloud.limits) => failure,
                 answer => return answer,
             };
@@ -54,6 +57,7 @@ impl Session {
                     return Err(Failure::new(Exit::Interrupted, error));
                 }
             }
+            listed = Parts::list(&cloud.ec2, &self.drive).await;
         }
     }
 }
