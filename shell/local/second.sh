@@ -88,7 +88,7 @@ settle() {
     tree=$1
     default_user
     sshd_service
-    no_system_v
+    start_order
     less_of_docker
     no_apt
     overlay
@@ -119,8 +119,11 @@ sshd_service() {
     mv "$tree/usr/local/sbin/instance-connect-keys" "$tree/opt/aws/bin/eic_run_authorized_keys"
 }
 
-no_system_v() {
+# Nothing of System V's. And Debian alone has cloud-init's last stage come after all services, of
+# which the agent comes after that stage.
+start_order() {
     rm -rf "$tree"/etc/init.d "$tree"/etc/rc?.d "$tree/usr/lib/systemd/systemd-sysv-install"
+    sed -i '/^After=multi-user.target$/d' "$tree/usr/lib/systemd/system/cloud-final.service"
 }
 
 less_of_docker() {
