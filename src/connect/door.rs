@@ -244,7 +244,8 @@ impl Door {
             .as_ref()
             .filter(|(since, own)| now.since(*since) < GOOD && host.groups.contains(&own.group.id));
         // Right after a launch there is nothing to look at: its rule was made for it.
-        if own.is_some_and(|(_, own)| !own.from.is_empty() && is_translated(at)) {
+        let is_let_in = |own: &Own| own.from.iter().any(|from| from.is_ipv6() == at.is_ipv6());
+        if own.is_some_and(|(_, own)| is_let_in(own) && is_translated(at)) {
             return;
         }
         let known = own.map(|(_, own)| own.group.clone());

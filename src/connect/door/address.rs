@@ -32,7 +32,10 @@ impl Plan {
         }
         let is_far = at.is_none_or(is_translated) && self.ec2.is_aws() && self.ec2.is_public();
         let address = match at {
-            _ if is_far => self.ask().await?,
+            _ if is_far => {
+                let address = self.ask().await?;
+                reaches(address, at).map_err(|why| self.untold(&why))?
+            }
             None => return Ok(Vec::new()),
             Some(at) => source(at).ok_or_else(|| HostError::NoWay {
                 why: format!("this computer has no way to {at}"),
@@ -44,7 +47,7 @@ impl Plan {
 
     /// Asks the address service.
     pub(super) async fn ask(&self) -> Result<IpAddr, HostError> {
-        let service = self.reach.address_service.as_deref().unwrap_or(SERVICE);
+        let service = self.service();
         let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
             // It would tell the proxy's address, through which no SSH goes.
             Some(name) => Err(format!("it would be asked through the proxy of {name}")),
@@ -52,13 +55,34 @@ impl Plan {
         };
         answer
             .and_then(|answer| address(&answer))
-            .map_err(|why| HostError::NoWay {
-                why: format!("{service} does not tell this computer's address: {why}"),
-                hint:
-                    "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in \
-                   the configuration"
-                        .to_owned(),
-            })
+            .map_err(|why| self.untold(&why))
+    }
+
+    fn service(&self) -> &str {
+        self.reach.address_service.as_deref().unwrap_or(SERVICE)
+    }
+
+    fn untold(&self, why: &str) -> HostError {
+        let service = self.service();
+        HostError::NoWay {
+            why: format!("{service} does not tell this computer's address: {why}"),
+            hint:
+                "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in the \
+                   configuration"
+                    .to_owned(),
+        }
+    }
+}
+
+/// An address of this computer, if it is from there that it reaches `at`: what the one sees that was
+/// asked by IPv6 says nothing of the way to an IPv4 address. A host that has no address yet may get
+/// one of either.
+fn reaches(address: IpAddr, at: Option<IpAddr>) -> Result<IpAddr, String> {
+    match at {
+        Some(at) if at.is_ipv4() != address.is_ipv4() => {
+            Err(format!("it tells {address}, and the host is at {at}"))
+        }
+        _ => Ok(address),
     }
 }
 
@@ -107,6 +131,19 @@ mod tests {
         for at in ["10.1.2.3", "172.31.0.9", "192.168.1.1", "2001:db8::7"] {
             assert!(!is_translated(at.parse().unwrap()), "{at}");
         }
+    }
+
+    #[test]
+    fn an_address_of_the_other_family_lets_nobody_in() {
+        let [four, six] = ["203.0.113.7", "2001:db8::7"].map(|at| at.parse().unwrap());
+        for address in [four, six] {
+            assert_eq!(reaches(address, None), Ok(address));
+            assert_eq!(reaches(address, Some(address)), Ok(address));
+        }
+        assert_eq!(
+            reaches(six, Some(four)),
+            Err("it tells 2001:db8::7, and the host is at 203.0.113.7".to_owned())
+        );
     }
 
     #[test]
