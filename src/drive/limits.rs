@@ -76,8 +76,8 @@ impl Limits {
             launches: 3,
             // Slow images answer within a minute.
             silent: Duration::from_secs(90),
-            // The SSM agent and an instance's sshd are up within a minute or so.
-            astray: Duration::from_mins(2),
+            // The SSM agent and an instance's sshd are up within a minute or two.
+            astray: Duration::from_mins(3),
             // A key that may not be used fails them all, within seconds.
             volumes: 2,
             failures: 8,

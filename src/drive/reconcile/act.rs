@@ -86,14 +86,7 @@ impl<H: Hosts> Reconciler<H> {
             }
             Step::ShowConsole(instance) => {
                 self.give_up_on(instance);
-                let text = match self.ec2.console(instance).await {
-                    Ok(text) => text,
-                    Err(error) => format!("(the console cannot be read: {error})"),
-                };
-                self.tell(Event::Console {
-                    instance: instance.clone(),
-                    text,
-                });
+                self.show_console(instance).await;
             }
             Step::Fork { head, line } => self.fork(head, line.as_ref()).await?,
             Step::Terminate(_)

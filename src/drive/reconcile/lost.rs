@@ -79,14 +79,12 @@ impl<H: Hosts> Reconciler<H> {
         });
     }
 
-    /// Why waiting for a host is of no use, if it is not: what leads there is wrong. One that has
-    /// run for long without an answer is told of, once.
-    pub(super) fn no_way(&mut self, seen: &Observed, goal: &Goal) -> Option<RunError> {
-        // What this session made is ended without a way there.
-        let is_wanted = matches!(
-            goal,
-            Goal::Ready { .. } | Goal::Saved { even_if_used: true }
-        );
+    /// Why waiting for a host on the way to a mounted drive is of no use, if it is not: what leads
+    /// there is wrong. One that has run for long without an answer is told of, once.
+    ///
+    /// What leads to a host that may have been used before can end because that host is dead: then
+    /// its lease is waited for, as if it were silent.
+    pub(super) async fn no_way(&mut self, seen: &Observed, goal: &Goal) -> Option<RunError> {
         let silent = |instance: &&SeenInstance| {
             instance.state == InstanceState::Running && instance.contact == Contact::Unreachable
         };
@@ -95,12 +93,17 @@ impl<H: Hosts> Reconciler<H> {
                 continue;
             };
             let since = self.clock.boot().since(instance.since);
+            let is_new = self.memory.instances.contains_key(&instance.id)
+                && !self.memory.claimed.contains(instance.id.as_str());
             let is_wrong = match silence.way {
                 Way::Missing => true,
-                Way::Ends => since >= self.limits.astray,
+                Way::Ends => is_new && since >= self.limits.astray,
                 Way::Open => false,
             };
-            if is_wanted && is_wrong {
+            if is_wrong && matches!(goal, Goal::Ready { .. }) {
+                if silence.way == Way::Ends {
+                    self.show_console(&instance.id).await;
+                }
                 return Some(RunError::Host(HostError::NoWay {
                     why: format!("no way in to {}: {}", instance.id, silence.why),
                     hint: "does --proxy-command (`proxy_command` in the configuration) work when \
@@ -118,5 +121,17 @@ impl<H: Hosts> Reconciler<H> {
             }
         }
         None
+    }
+
+    /// Tells what an instance wrote to its console.
+    pub(super) async fn show_console(&self, instance: &InstanceId) {
+        let text = match self.ec2.console(instance).await {
+            Ok(text) => text,
+            Err(error) => format!("(the console cannot be read: {error})"),
+        };
+        self.tell(Event::Console {
+            instance: instance.clone(),
+            text,
+        });
     }
 }

@@ -114,7 +114,7 @@ impl Run {
         }
         match next {
             Next::Wait(what, at_most) => {
-                if let Some(error) = with.no_way(seen, &self.goal) {
+                if let Some(error) = with.no_way(seen, &self.goal).await {
                     self.waited(None, seen, with);
                     return self.end(Verdict::Failed(error));
                 }

@@ -6,6 +6,7 @@
 //! says whom AWS agrees with. [`faults`] fails every call of such a life in every way. What moto cannot do is worked around here, never in the program.
 
 mod calls;
+mod days;
 mod doctor;
 mod doors;
 mod faults;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -31,11 +32,27 @@ pub(crate) struct Moto {
 impl Moto {
     /// One on a free port that checks machine images and instance types.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same without the six hundred public snapshots that it lists each time it is asked for
+    /// any.
+    pub(crate) fn start_bare() -> Self {
+        Self::start_with(&[("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")])
+    }
+
+    /// One that knows its images.
+    pub(crate) fn start_strict() -> Self {
+        Self::start_with(&[("MOTO_ENABLE_AMI_VALIDATION", "true")])
+    }
+
+    fn start_with(settings: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut child = Command::new(python("moto.server"))
             .args(["-u", "-m", "moto.server", "-p", "0"])
             .env("HOME", home.path())
             .env("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "true")
+            .envs(settings.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -57,6 +74,11 @@ impl Moto {
                 panic!("moto does not come up: {error}");
             }
         }
+    }
+
+    /// The home of those who use it.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// Where it listens.

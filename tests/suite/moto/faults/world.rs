@@ -20,7 +20,7 @@ use xdrive::local::plane::Plane;
 use xdrive::local::wire::Server;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
-use super::Past;
+use super::{CASES, Past};
 use crate::between::{Asked, Between};
 use crate::harness::DEADLINE;
 use crate::paper::host::PaperHosts;
@@ -35,7 +35,7 @@ const IMAGE: &str =
     "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
 
 /// How old the folder's lists are, and its reads by id.
-const OLD: (u64, u64) = (150, 50);
+const OLD: (u64, u64) = (60, 30);
 
 /// How a session ended.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub(super) struct World {
     moto: Option<String>,
     hidden: Arc<Mutex<Hidden>>,
     processes: u32,
+    /// How many cases began with this EC2.
+    cases: usize,
     now: Option<Cloud>,
 }
 
@@ -89,17 +91,39 @@ impl World {
             moto,
             hidden: Arc::default(),
             processes: 0,
+            cases: 0,
             now: None,
         };
         world.line.spare(SPARED);
         world
     }
 
-    /// Begins anew, with an empty EC2 and a drive of this past.
-    pub(super) async fn begin(&mut self, past: Past) {
-        self.now = None;
-        self.hidden = Arc::default();
+    /// Comes to a drive of this past: for a new one EC2 is empty; for a saved one the drive is as
+    /// the last case left it.
+    pub(super) async fn come_to(&mut self, past: Past) {
         self.line.decide(|_| crate::between::Fate::Passed);
+        match past {
+            Past::New => self.begin().await,
+            Past::Saved if self.now.is_some() && self.cases < CASES => {}
+            Past::Saved => {
+                self.begin().await;
+                let ended = self.session().await;
+                assert!(matches!(ended, Ended::Saved), "{ended:?}");
+            }
+        }
+        self.cases += 1;
+    }
+
+    /// Nothing more is begun with this EC2.
+    pub(super) fn forget(&mut self) {
+        self.now = None;
+    }
+
+    /// Begins anew, with an empty EC2.
+    async fn begin(&mut self) {
+        self.now = None;
+        self.cases = 0;
+        self.hidden = Arc::default();
         let hidden = Arc::clone(&self.hidden);
         self.line.change(move |asked, answer| {
             follow(&mut hidden.lock().unwrap(), asked, &answer);
@@ -109,13 +133,6 @@ impl World {
             Some(url) => on_moto(url).await,
             None => in_a_folder().await,
         });
-        match past {
-            Past::New => {}
-            Past::Saved => {
-                let ended = self.session().await;
-                assert!(matches!(ended, Ended::Saved), "{ended:?}");
-            }
-        }
     }
 
     fn hidden(&self) -> MutexGuard<'_, Hidden> {
@@ -136,7 +153,7 @@ impl World {
             None => Duration::from_millis(50),
         };
         let limits = Limits {
-            poll: Duration::from_millis(50),
+            poll: Duration::from_millis(20),
             // moto has no blocks to look at.
             verdict: settle + Duration::from_millis(200),
             ..Limits::local(settle)

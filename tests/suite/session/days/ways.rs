@@ -43,7 +43,7 @@ fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
         NAME,
         &["--proxy-command", "echo no such plugin >&2; exit 7"],
     );
-    ended.is(69).says("no way in to i-");
+    ended.is(69).says("no way in to i-").says("its console");
     let words = "the proxy command ended with exit status 7: no such plugin";
     assert!(ended.error().ends_with(words), "{ended:?}");
     let calls = account.line.calls();
