@@ -156,7 +156,10 @@ fn an_instance_that_is_gone_without_a_word_is_gone_on_without() {
     let image = site.image();
     let mut pty = site.in_terminal(&["connect", "demo", "--image", &image, "--resume"]);
     pty.see_within(SESSION, "bash-");
-    pty.type_in("echo kept >/work/note; sync -f /work/note; echo on$((1+1))\r");
+    // So that the next prompt is the next shell's.
+    pty.type_in(
+        "echo kept >/work/note; sync -f /work/note; PS1='first# '; clear; echo on$((1+1))\r",
+    );
     pty.see("on2");
     let first = interrupt(&site, 0);
     pty.see_within(SESSION, "saving what was synced");
