@@ -364,9 +364,10 @@ mod tests {
         let host_key = HostKey::generate().unwrap().public;
         host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
         let entered = timeout(Duration::from_secs(20), login.enter(&host)).await;
-        let Ok(Err(Refusal::Unreachable(why))) = entered else {
+        let Ok(Err(Refusal::Astray(Silence { why, way }))) = entered else {
             panic!("it waits for EC2, or got in");
         };
         assert!(why.contains("exit status 7"), "{why}");
+        assert_eq!(way, Way::Ends);
     }
 }
