@@ -7,6 +7,8 @@
 //!                   ├─ list          what exists, from tags alone
 //!                   ├─ prices        what spot costs now
 //!                   ├─ gc            every drive that nobody uses: finished, or listed
+//!                   ├─ doctor        whether all is here that a session needs
+//!                   ├─ policy        the rights that this takes
 //!                   └─ local         the EC2 in a folder, for other tools
 //!
 //! connect ─ drive ─┬─ reconcile     sweep ▸ plan (pure) ▸ act ▸ sweep …
@@ -16,9 +18,10 @@
 //!
 //! A session is one loop run twice: towards *ready* (find or launch an instance, make or attach
 //! the volume, mount it), and towards *saved* (close the host, snapshot, terminate, delete). There
-//! is no other way in or out. Between the two, the session keeps the host's lease and hears what the
-//! host announces; a second laptop joins instead of getting ready, and the last to leave saves. Crash recovery, a second laptop, somebody at the console, and the
-//! happy path are the same code, because every turn of the loop begins with a look at what is.
+//! is no other way in or out. Between the two, the session keeps the host's lease and hears what
+//! the host announces; a second laptop joins instead of getting ready, and the last to leave saves.
+//! Crash recovery, a second laptop, somebody at the console, and the happy path are the same code,
+//! because every turn of the loop begins with a look at what is.
 //!
 //! # The promises
 //!
