@@ -6,15 +6,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xdrive::clock::Clock;
-use xdrive::drive::pools::{Pool, image_of};
-use xdrive::drive::reconcile::Placement;
-use xdrive::drive::tags::{Identity, Settings};
-use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
-use xdrive::ec2::{Arch, Ec2, Market};
+use xdrive::drive::tags::Identity;
+use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
+use xdrive::ec2::{Ec2, Market};
 use xdrive::local::plane::Plane;
-use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings as LocalSettings};
+use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 
-use crate::paper::host::PaperHosts;
+use crate::paper::host::{PaperHosts, wanted};
 use crate::paper::{Hidden, drive};
 
 /// How often is looked: rarely enough for a test that is over soon.
@@ -35,19 +33,6 @@ async fn session(
         session: SessionId(format!("session-{process}")),
         owner: ec2.owner().await.unwrap(),
     };
-    let wanted = Wanted {
-        pools: vec![Pool {
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            market: Market::Spot,
-            image: image_of(Arch::X86_64, 0).to_owned(),
-            max_price: None,
-        }],
-        size: 2,
-        lease: Duration::from_mins(15),
-        settings: Settings::default(),
-        placement: Placement::default(),
-    };
     let mut reconciler = Reconciler::new(
         drive(),
         who,
@@ -58,7 +43,7 @@ async fn session(
             poll: POLL,
             ..Limits::local(local.delays().settle())
         },
-        wanted,
+        wanted(Market::Spot),
         |_| {},
     );
     let (_nobody, mut heard) = watch::channel(0);
@@ -94,11 +79,11 @@ async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
     let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
     let open = |stale: Option<u64>| {
         let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
-        options.settings = LocalSettings {
+        options.settings = Settings {
             delays: Some(Preset::Aws),
             stale_lists_ms: stale,
             stale_reads_ms: stale,
-            ..LocalSettings::default()
+            ..Settings::default()
         };
         Local::open(options).unwrap()
     };

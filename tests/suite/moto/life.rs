@@ -5,22 +5,16 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::pools::Pool;
-use xdrive::drive::reconcile::Placement;
-use xdrive::drive::tags::{Identity, Settings};
-use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::drive::tags::Identity;
+use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
 use crate::harness::DEADLINE;
-use crate::paper::host::PaperHosts;
+use crate::paper::host::{PaperHosts, wanted};
 use crate::paper::{Hidden, drive};
-
-/// What moto knows of the images that it is shown: it only repeats a `resolve:ssm:` parameter.
-const IMAGE: &str =
-    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
 
 #[test]
 #[ignore = "needs python3 with moto"]
@@ -98,19 +92,6 @@ async fn session(
         session: SessionId(format!("session-{process}")),
         owner: ec2.owner().await.unwrap(),
     };
-    let wanted = Wanted {
-        pools: vec![Pool {
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            market: Market::Spot,
-            image: IMAGE.to_owned(),
-            max_price: None,
-        }],
-        size: 2,
-        lease: Duration::from_mins(15),
-        settings: Settings::default(),
-        placement: Placement::default(),
-    };
     let mut reconciler = Reconciler::new(
         drive(),
         who,
@@ -118,7 +99,7 @@ async fn session(
         PaperHosts::of(process, hidden, ec2, local),
         Clock::system(),
         limits,
-        wanted,
+        wanted(Market::Spot),
         |_| {},
     );
     let (_nobody, mut heard) = watch::channel(0);

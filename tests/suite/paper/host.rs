@@ -3,11 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use xdrive::drive::pools::{Pool, image_of};
+use xdrive::drive::reconcile::Placement;
+use xdrive::drive::tags::Settings;
 use xdrive::drive::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
-    Uuid,
+    Uuid, Wanted,
 };
-use xdrive::ec2::{AttachmentState, Ec2, Instance, InstanceState, VolumeId};
+use xdrive::ec2::{Arch, AttachmentState, Ec2, Instance, InstanceState, Market, VolumeId};
 use xdrive::local::Local;
 use xdrive::local::plane::Sheet;
 
@@ -255,4 +258,21 @@ fn uuid_of(volume: &VolumeId) -> [u8; 16] {
     let end = &id[id.len().saturating_sub(16)..];
     uuid[..end.len()].copy_from_slice(end);
     uuid
+}
+
+/// What every session on paper launches: one pool, whose type and image any EC2 knows.
+pub(crate) fn wanted(market: Market) -> Wanted {
+    Wanted {
+        pools: vec![Pool {
+            instance_type: "t3.medium".to_owned(),
+            zone: None,
+            market,
+            image: image_of(Arch::X86_64, 0).to_owned(),
+            max_price: None,
+        }],
+        size: 2,
+        lease: Duration::from_mins(15),
+        settings: Settings::default(),
+        placement: Placement::default(),
+    }
 }

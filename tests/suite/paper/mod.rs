@@ -17,15 +17,14 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::drive::pools::{Pool, image_of};
-use xdrive::drive::reconcile::{Checkpoint, Placement};
+use xdrive::drive::reconcile::Checkpoint;
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
-use xdrive::ec2::{Arch, Ec2, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
-use host::PaperHosts;
+use host::{PaperHosts, wanted};
 use wire::{Calls, Fault, Wire};
 
 /// What is on a volume or in a snapshot.
@@ -225,7 +224,7 @@ impl World {
             self.limits.clone(),
             Wanted {
                 settings: self.settings.borrow().clone(),
-                ..wanted()
+                ..wanted(Market::OnDemand)
             },
             tell,
         );
@@ -404,21 +403,5 @@ fn folder() -> tempfile::TempDir {
         tempfile::tempdir_in(memory).unwrap()
     } else {
         tempfile::tempdir().unwrap()
-    }
-}
-
-fn wanted() -> Wanted {
-    Wanted {
-        pools: vec![Pool {
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            market: Market::OnDemand,
-            image: image_of(Arch::X86_64, 0).to_owned(),
-            max_price: None,
-        }],
-        size: 2,
-        lease: std::time::Duration::from_mins(15),
-        settings: Settings::default(),
-        placement: Placement::default(),
     }
 }

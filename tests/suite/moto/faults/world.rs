@@ -11,28 +11,22 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use xdrive::clock::Clock;
-use xdrive::drive::pools::Pool;
-use xdrive::drive::reconcile::Placement;
-use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
-use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::drive::tags::{Identity, VolumeTags, read_volume};
+use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
 use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::wire::Server;
-use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
+use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::{CASES, Past};
 use crate::between::{Asked, Between};
 use crate::harness::DEADLINE;
-use crate::paper::host::PaperHosts;
+use crate::paper::host::{PaperHosts, wanted};
 use crate::paper::{Hidden, drive};
 
 /// The key that spoilt calls are signed with, and the one of whoever looks from outside, at moto.
 const SPOILT: &str = "AKIAIOSFODNN7EXAMPLE";
 const SPARED: &str = "AKIAI44QH8DHBEXAMPLE";
-
-/// What moto knows of the images that it is shown: it only repeats a `resolve:ssm:` parameter.
-const IMAGE: &str =
-    "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
 
 /// How old the folder's lists are, and its reads by id.
 const OLD: (u64, u64) = (60, 30);
@@ -171,7 +165,7 @@ impl World {
             hosts,
             Clock::system(),
             limits,
-            wanted(),
+            wanted(Market::Spot),
             |_| {},
         );
         let (_nobody, mut heard) = watch::channel(0);
@@ -275,22 +269,6 @@ fn ended(outcome: &Outcome) -> Ended {
     }
 }
 
-fn wanted() -> Wanted {
-    Wanted {
-        pools: vec![Pool {
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            market: Market::Spot,
-            image: IMAGE.to_owned(),
-            max_price: None,
-        }],
-        size: 2,
-        lease: Duration::from_mins(15),
-        settings: Settings::default(),
-        placement: Placement::default(),
-    }
-}
-
 /// Contents follow volumes and snapshots, and nothing is ended while it is mounted.
 fn follow(hidden: &mut Hidden, asked: &Asked, answer: &str) {
     let param = |name: &str| asked.params.get(name).cloned().unwrap_or_default();
@@ -340,10 +318,10 @@ async fn in_a_folder() -> Cloud {
     let dir = tempfile::tempdir().unwrap();
     let open = |stale: (u64, u64)| {
         let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
-        options.settings = LocalSettings {
+        options.settings = Settings {
             stale_lists_ms: Some(stale.0),
             stale_reads_ms: Some(stale.1),
-            ..LocalSettings::default()
+            ..Settings::default()
         };
         Local::open(options).unwrap()
     };
