@@ -8,23 +8,6 @@ use crate::harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 
-/// The only live instance of the drive.
-fn instance(site: &Site) -> String {
-    let drive = site.drive("demo");
-    let things = drive["things"].as_array().unwrap();
-    let instance = things.iter().find(|thing| thing["kind"] == "instance");
-    instance.unwrap()["id"].as_str().unwrap().to_owned()
-}
-
-/// Takes it back, so many seconds from now.
-fn interrupt(site: &Site, seconds: u32) -> String {
-    let instance = instance(site);
-    let seconds = seconds.to_string();
-    site.run(&["local", "interrupt", &instance, "--in", &seconds])
-        .is(0);
-    instance
-}
-
 /// Jupyter's port, once it was told so many times.
 fn port(pty: &Pty, times: usize) -> String {
     const ADDRESS: &str = "http://127.0.0.1:";
@@ -60,7 +43,7 @@ fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     assert_eq!(before, wanted);
     pty.type_in("echo kept >/root/note; clear; echo on$((1+1))\r");
     pty.see("on2");
-    let first = interrupt(&site, 120);
+    let first = site.interrupt("demo", 120);
     let began = Instant::now();
     pty.see_within(SESSION, &format!("EC2 takes {first} back"));
     pty.see_within(SESSION, "container stopped");
@@ -76,7 +59,7 @@ fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     pty.type_in("cat /root/note; echo again$((1+1))\r");
     pty.see("again2");
     pty.see("kept\n");
-    assert_ne!(instance(&site), first);
+    assert_ne!(site.instance("demo"), first);
     eventually_within(SESSION, || pty.contents(), || answers(&before));
     pty.type_in("exit 7\r");
     assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
@@ -97,7 +80,7 @@ fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_dr
     pty.type_in(program);
     let is_full = || pty.screen(|screen| screen.alternate_screen() && screen.contents() == "full");
     eventually_within(SESSION, || pty.contents(), is_full);
-    let first = interrupt(&site, 120);
+    let first = site.interrupt("demo", 120);
     let title = format!("\x1b]2;xdrive: {first} ends in 1:");
     let mut spoilt = None;
     eventually_within(
@@ -134,7 +117,7 @@ fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
         "connect", "demo", "--image", &image, "--resume", "--", "bash", "-c", script,
     ]);
     running.says("at work");
-    interrupt(&site, 120);
+    site.interrupt("demo", 120);
     let began = Instant::now();
     running.says("was off i-");
     println!("from the notice to a snapshot: {:?}", began.elapsed());
@@ -161,14 +144,14 @@ fn an_instance_that_is_gone_without_a_word_is_gone_on_without() {
         "echo kept >/work/note; sync -f /work/note; PS1='first# '; clear; echo on$((1+1))\r",
     );
     pty.see("on2");
-    let first = interrupt(&site, 0);
+    let first = site.interrupt("demo", 0);
     pty.see_within(SESSION, "saving what was synced");
     pty.see_within(SESSION, "container");
     pty.see_within(SESSION, "bash-");
     pty.type_in("cat /work/note; echo again$((1+1))\r");
     pty.see("again2");
     pty.see("kept");
-    assert_ne!(instance(&site), first);
+    assert_ne!(site.instance("demo"), first);
     pty.type_in("exit\r");
     assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
     site.is_saved("demo", 2);

@@ -171,6 +171,23 @@ impl Site {
             .unwrap_or(Value::Null)
     }
 
+    /// The only instance of `drive`.
+    pub(super) fn instance(&self, drive: &str) -> String {
+        let drive = self.drive(drive);
+        let mut things = drive["things"].as_array().unwrap().iter();
+        let instance = things.find(|thing| thing["kind"] == "instance").unwrap();
+        instance["id"].as_str().unwrap().to_owned()
+    }
+
+    /// EC2 takes the instance of `drive` back, so many seconds from now: which one that is.
+    pub(super) fn interrupt(&self, drive: &str, seconds: u32) -> String {
+        let instance = self.instance(drive);
+        let seconds = seconds.to_string();
+        self.run(&["local", "interrupt", &instance, "--in", &seconds])
+            .is(0);
+        instance
+    }
+
     /// The kinds of what there is of a drive, one for each thing.
     pub(super) fn kinds(&self, name: &str) -> Vec<String> {
         let drive = self.drive(name);

@@ -170,12 +170,7 @@ fn a_drive_goes_to_another_distribution_and_comes_back() {
 fn a_notice_closes_the_drive_on_the_second_tree() {
     let site = Site::new();
     let running = working(&site, &["--ami", &second()]);
-    let drive = site.drive("demo");
-    let things = drive["things"].as_array().unwrap().iter();
-    let instance = things.clone().find(|thing| thing["kind"] == "instance");
-    let instance = instance.unwrap()["id"].as_str().unwrap();
-    site.run(&["local", "interrupt", instance, "--in", "120"])
-        .is(0);
+    site.interrupt("demo", 120);
     running
         .end()
         .is(75)
