@@ -28,6 +28,15 @@ struct Board {
     next: u64,
     spinner: ProgressBar,
     quiet: bool,
+    out: Out,
+}
+
+/// Where lines go.
+#[derive(Debug)]
+enum Out {
+    Stderr,
+    #[cfg(test)]
+    Kept(String),
 }
 
 /// A step under way. Dropped without [`Step::done`], it leaves no line.
@@ -42,6 +51,26 @@ impl Report {
     /// A report on standard error.
     #[must_use]
     pub fn stderr() -> Self {
+        Self::on(Out::Stderr, !std::io::stderr().is_terminal())
+    }
+
+    /// A report that nobody sees: it keeps its lines, for [`Report::said`].
+    #[cfg(test)]
+    pub(crate) fn kept() -> Self {
+        Self::on(Out::Kept(String::new()), true)
+    }
+
+    /// All that a [`Report::kept`] would have printed so far.
+    #[cfg(test)]
+    pub(crate) fn said(&self) -> String {
+        match &lock(&self.0).out {
+            Out::Stderr => panic!("it was printed"),
+            Out::Kept(text) => text.clone(),
+        }
+    }
+
+    /// A report without a spinner if it is to be `quiet`.
+    fn on(out: Out, quiet: bool) -> Self {
         let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("     {spinner}    {msg}") {
             spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
@@ -50,7 +79,8 @@ impl Report {
             running: BTreeMap::new(),
             next: 0,
             spinner,
-            quiet: !std::io::stderr().is_terminal(),
+            quiet,
+            out,
         })))
     }
 
@@ -122,19 +152,27 @@ impl Drop for Step {
 impl Board {
     fn line(&mut self, line: &str) {
         self.hide();
-        // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
         let line = if crate::terminal::is_raw() {
             format!("\r\n{}\r\n", line.replace('\n', "\r\n"))
         } else {
             format!("{line}\n")
         };
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        self.write(&line);
         self.tick();
     }
 
     fn ask(&mut self, question: &str) {
         self.hide();
-        let _ = std::io::stderr().write_all(format!("{question} ").as_bytes());
+        self.write(&format!("{question} "));
+    }
+
+    fn write(&mut self, text: &str) {
+        match &mut self.out {
+            // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
+            Out::Stderr => drop(std::io::stderr().write_all(text.as_bytes())),
+            #[cfg(test)]
+            Out::Kept(said) => said.push_str(text),
+        }
     }
 
     fn tick(&mut self) {
@@ -178,5 +216,25 @@ pub fn data(text: &str) -> std::io::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_has_a_line_when_it_is_done_and_none_if_it_never_is() {
+        let report = Report::kept();
+        let (first, second) = (report.step("starting"), report.step("attaching"));
+        drop(first);
+        assert_eq!(report.said(), "");
+        second.done("attached");
+        report.say("demo is saved");
+        report.ask("go on?");
+        let said = report.said();
+        let (step, rest) = said.split_once(" s  ").unwrap();
+        assert!(step.trim().parse::<f64>().is_ok(), "{said}");
+        assert_eq!(rest, "attached\ndemo is saved\ngo on? ");
     }
 }

@@ -350,13 +350,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let key = UserKey::open_or_create(&dir.path().join("key")).unwrap();
         let (ec2, _listener) = silent();
-        let (clock, report) = (Clock::system(), Report::stderr());
+        let (clock, report) = (Clock::system(), Report::kept());
         let reach = Reach {
             proxy: Some("exit 7".parse().unwrap()),
             cidrs: vec!["203.0.113.7".parse().unwrap()],
             ..Reach::default()
         };
-        let with = (ec2.clone(), clock.clone(), report);
+        let with = (ec2.clone(), clock.clone(), report.clone());
         let door = Door::new(with, "ada", &key, None, reach);
         let mut login = Login::new(key, door, ec2, clock);
         let mut host = host(None, Some("127.0.0.1"), None);
@@ -368,6 +368,7 @@ mod tests {
             panic!("it waits for EC2, or got in");
         };
         assert!(why.contains("exit status 7"), "{why}");
+        assert_eq!(report.said(), format!("no way in to i-0abc yet: {why}\n"));
         assert_eq!(way, Way::Ends);
     }
 }

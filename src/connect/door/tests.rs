@@ -24,6 +24,8 @@ struct Town {
     dir: TempDir,
     local: Local,
     ec2: Ec2,
+    /// Of all its doors.
+    report: Report,
 }
 
 impl Town {
@@ -34,7 +36,12 @@ impl Town {
         options.settings = settings;
         let local = Local::open(options).unwrap();
         let ec2 = Ec2::local(&local);
-        Self { dir, local, ec2 }
+        Self {
+            dir,
+            local,
+            ec2,
+            report: Report::kept(),
+        }
     }
 
     /// The door of `owner`'s `laptop`, let in `from` there.
@@ -49,7 +56,7 @@ impl Town {
     fn door_with(&self, owner: &str, laptop: &str, reach: Reach) -> Door {
         let key = UserKey::open_or_create(&self.dir.path().join(laptop)).unwrap();
         let clock = self.local.clock().clone();
-        let with = (self.ec2.clone(), clock, Report::stderr());
+        let with = (self.ec2.clone(), clock, self.report.clone());
         Door::new(with, owner, &key, None, reach)
     }
 
@@ -123,9 +130,14 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
         "{rule:?}"
     );
 
+    let said = town.report.said();
+    let line = format!("  {} lets 203.0.113.7/32 in\n", group.id);
+    assert!(said.ends_with(&line), "{said}");
+
     let mut again = town.door(ADA, "laptop", &["203.0.113.7"]);
     assert_eq!(again.for_launch().await.unwrap(), groups);
     assert_eq!(town.group(ADA).await.unwrap(), group);
+    assert_eq!(town.report.said(), said, "nothing was done");
     // Another owner's is another group.
     let other = town
         .door(BOB, "laptop", &["203.0.113.7"])
@@ -393,9 +405,16 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
             matches!(said, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
         });
         // An old rule that may not be taken away is told, and no reason not to launch.
+        let stayed = town
+            .report
+            .said()
+            .contains(" still lets 203.0.113.7/32 in: ");
         assert_eq!(
-            denied,
-            call != "RevokeSecurityGroupIngress",
+            (denied, stayed),
+            match call {
+                "RevokeSecurityGroupIngress" => (false, true),
+                _ => (true, false),
+            },
             "{call}: {said:?}"
         );
         let left = town.let_in(ADA).await;
