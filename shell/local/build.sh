@@ -70,6 +70,20 @@ build_in_namespace() {
     trap - EXIT INT TERM HUP
 }
 
+# install_in_tree PACKAGE…: installs Debian packages in $tree, by way of those that were downloaded before
+# (the caller holds their lock), and starts no service. For `build`: what is mounted here ends with its
+# mount namespace. policy-rc.d stays, for whatever else is done in the tree.
+install_in_tree() {
+    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+    chmod 755 "$tree/usr/sbin/policy-rc.d"
+    cat /etc/resolv.conf >"$tree/etc/resolv.conf"
+    mount --bind "$cache/downloads/debs" "$tree/var/cache/apt/archives"
+    mount -t proc proc "$tree/proc"
+    logged chroot "$tree" apt-get -q update
+    logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install "$@"
+    umount "$tree/var/cache/apt/archives" "$tree/proc"
+}
+
 # Makes the link $cache/LINK point to TARGET; fails if it was changed.
 point() {
     [ "$(readlink "$cache/$1" 2>/dev/null)" != "$2" ] || return 0

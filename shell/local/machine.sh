@@ -3,8 +3,8 @@
 #
 # usage: machine.sh            (as root; prints the tree's path on stdout, progress on stderr)
 #
-# The tree goes to $cache/machine-HASH, and $cache/machine points to it. HASH covers this script
-# and everything below tree/, so that a change of either builds a new one and nothing else does.
+# The tree goes to $cache/machine-HASH, and $cache/machine points to it. HASH covers this script, what
+# it reads and everything below tree/, so that a change of these builds a new one and nothing else does.
 # Killed at any moment it leaves no half tree behind and keeps what it downloaded; the next run
 # goes on from there. It never touches a tree that an instance is running on.
 #
@@ -27,7 +27,7 @@ builder=machine
 fingerprint() {
     {
         printf '%s\n' "$arch"
-        cat "$here/machine.sh" "$here/masked-units"
+        cat "$here/machine.sh" "$here/build.sh" "$here/masked-units"
         cd "$here/tree" && find . -type f | LC_ALL=C sort | while read -r file; do
             # Of its mode only what git keeps: the rest is this checkout's umask.
             if [ -x "$file" ]; then echo "$file runs"; else echo "$file"; fi
@@ -52,21 +52,13 @@ build() {
 
     doing='install the packages'
     say "packages: systemd, cloud-init, sshd, Docker"
-    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
-    chmod 755 "$tree/usr/sbin/policy-rc.d"
     printf 'Acquire::Retries "3";\nAPT::Install-Recommends "false";\nAPT::Keep-Downloaded-Packages "true";\n' \
         >"$tree/etc/apt/apt.conf.d/90local"
     # Nobody needs a half tree after a power cut: no fsync for each file.
     echo force-unsafe-io >"$tree/etc/dpkg/dpkg.cfg.d/90local"
     printf 'path-exclude=/usr/share/%s/*\n' doc man locale info lintian >>"$tree/etc/dpkg/dpkg.cfg.d/90local"
-    cat /etc/resolv.conf >"$tree/etc/resolv.conf"
-    # This process has a mount namespace of its own: what is mounted here ends with it.
-    mount --bind "$cache/downloads/debs" "$tree/var/cache/apt/archives"
-    mount -t proc proc "$tree/proc"
-    logged chroot "$tree" apt-get -q update
     # shellcheck disable=SC2086  # a list
-    logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $packages
-    umount "$tree/var/cache/apt/archives" "$tree/proc"
+    install_in_tree $packages
     flock -u 8
 
     doing='set the tree up'

@@ -63,15 +63,8 @@ build() {
     flock 8
     doing='install the packages'
     say "packages: dnf, SELinux's tools"
-    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
-    chmod 755 "$tree/usr/sbin/policy-rc.d"
-    cat /etc/resolv.conf >"$tree/etc/resolv.conf"
-    mount --bind "$cache/downloads/debs" "$tree/var/cache/apt/archives"
-    mount -t proc proc "$tree/proc"
-    logged chroot "$tree" apt-get -q update
     # shellcheck disable=SC2086  # a list
-    logged chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install $packages
-    umount "$tree/var/cache/apt/archives" "$tree/proc"
+    install_in_tree $packages
     flock -u 8
 
     doing='set the tree up'
