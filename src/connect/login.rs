@@ -280,10 +280,15 @@ fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::ec2::loopback::silent;
     use crate::ec2::{InstanceState, Market, Zone};
     use crate::host::HostKey;
+    use crate::local::plane::Plane;
+    use crate::local::{Local, OpenOptions};
     use crate::report::Report;
 
     fn host(public: Option<&str>, private: Option<&str>, six: Option<&str>) -> Instance {
@@ -370,5 +375,50 @@ mod tests {
         assert!(why.contains("exit status 7"), "{why}");
         assert_eq!(report.said(), format!("no way in to i-0abc yet: {why}\n"));
         assert_eq!(way, Way::Ends);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_from_before_a_new_rule_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, Clock::system());
+        let ec2 = Ec2::local(&Local::open(options).unwrap());
+        let laptop = |name: &str, cidr: &str| {
+            let key = UserKey::open_or_create(&dir.path().join(name)).unwrap();
+            let reach = Reach {
+                cidrs: vec![cidr.parse().unwrap()],
+                ..Reach::default()
+            };
+            let with = (ec2.clone(), Clock::system(), Report::kept());
+            let door = Door::new(with, "ada", &key, None, reach);
+            Login::new(key, door, ec2.clone(), Clock::system())
+        };
+        let mut host = host(Some("127.0.0.1"), None, None);
+        let mut first = laptop("one", "203.0.113.7");
+        host.groups = first.door().for_launch().await.unwrap();
+
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let target = Target {
+            address: listener.local_addr().unwrap(),
+            user: USER.to_owned(),
+            host_key: HostKey::generate().unwrap().public,
+            proxy: None,
+        };
+        // As through a group without the rule, nothing comes back to the first.
+        let serving = tokio::spawn(async move {
+            let lost = listener.accept().await.unwrap();
+            let (mut second, _) = listener.accept().await.unwrap();
+            second.write_all(b"no SSH here\r\n\r\n").await.unwrap();
+            drop(lost);
+        });
+        let mut second = laptop("two", "198.51.100.1");
+        second.door().open(&host, target.address.ip());
+        let Err(Refusal::Unreachable(why)) = second.first_attempt(&target).await else {
+            panic!("nobody is there to let it in");
+        };
+        assert!(
+            !why.contains("in time"),
+            "only the second is answered: {why}"
+        );
+        serving.await.unwrap();
     }
 }
