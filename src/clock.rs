@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 /// Where the time comes from. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -24,8 +25,9 @@ enum Source {
     },
 }
 
-/// A moment on the boot-time clock: it never goes back and counts while the machine sleeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A moment on the boot-time clock: it never goes back and counts while the machine sleeps. Written
+/// down, it means the same to every process of this computer until it restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BootTime(Duration);
 
 impl Clock {

@@ -11,11 +11,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::plane::{Plane, PlaneError};
-use super::records::Instance;
+use super::records::{Ending, Instance};
 use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
 use super::{Inner, Local};
+use crate::clock::BootTime;
 
 /// Programs that a killed process had started, such as losetup(8), outlive it by a moment: the
 /// kernel frees its lock before it tells them that their parent is gone. What they are about to do
@@ -53,6 +54,13 @@ impl Change<'_> {
             .write(&self.lock, &self.world)
             .map_err(anyhow::Error::from)?;
         effect(&self.local.0.plane)
+    }
+
+    /// The moment `at` of this world on the clock that machines go by.
+    pub(super) fn boot_time(&self, at: Timestamp) -> BootTime {
+        let clock = &self.local.0.clock;
+        let now = self.world.now(clock.now());
+        clock.boot().on_this_clock(now, at)
     }
 
     /// Tells the machine to shut down. One that is off already is found so by the next call.
@@ -291,14 +299,21 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
     let mut removed = Vec::new();
     let mut changed = false;
     for Over { id, since, done } in over(inner, world, now) {
-        if inner.real() {
-            // Until everything of it is gone its volumes are not free: it is tried again.
-            if let Err(error) = inner.plane.clear(&id) {
+        let had_booted = inner.plane.has_booted(&id);
+        // Until everything of it is gone its volumes are not free: it is tried again.
+        let had_booted = match had_booted.and_then(|had| inner.plane.clear(&id).map(|()| had)) {
+            Ok(had_booted) => had_booted,
+            Err(error) => {
                 tracing::warn!(%id, %error, "cannot clear what the instance left");
                 continue;
             }
-        }
-        world.begin_end(&id, since, true);
+        };
+        let ending = if had_booted {
+            Ending::by_itself(since)
+        } else {
+            Ending::failed(since)
+        };
+        world.begin_end(&id, ending);
         removed.extend(world.end(&id, done));
         changed = true;
     }

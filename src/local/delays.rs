@@ -1,8 +1,10 @@
 //! How long things take: the one table of delays, and what follows from it.
 //!
 //! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
-//! with the times that EC2 and EBS were seen to take. Nothing sleeps for these: a call writes down
-//! the moments at which its effects are due, and reading compares them with the clock.
+//! with the times that EC2 and EBS were seen to take. No call sleeps for these: it writes down the
+//! moments at which its effects are due, and reading compares them with the clock. What a real machine
+//! does at such a moment (it boots, it gets a device) its supervisor does, so that it can be used no
+//! earlier than on EC2.
 
 use std::time::Duration;
 
@@ -22,7 +24,8 @@ pub enum Preset {
 /// How long each transition takes, and how far behind the answers of Describe calls are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delays {
-    /// Instance `pending` → `running`.
+    /// Instance `pending` → `running`. A machine boots when this is over, or as soon as it is ready
+    /// where that is later. Until then it has an address and metadata, and answers nobody.
     pub running: Duration,
     /// Instance `shutting-down` → `terminated`, and `stopping` → `stopped`, at the least.
     pub terminated: Duration,
@@ -32,7 +35,8 @@ pub struct Delays {
     pub listed: Duration,
     /// Volume `creating` → `available`.
     pub available: Duration,
-    /// Attachment `attaching` → `attached`.
+    /// Attachment `attaching` → `attached`. The machine has the device when this is over; the
+    /// volume is its own from the call on.
     pub attached: Duration,
     /// Attachment `detaching` → gone.
     pub detached: Duration,

@@ -37,6 +37,7 @@ pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
 use plane::{Plane, RealPlane, Sheet};
+use records::Ending;
 use store::Store;
 use wire::{ApiError, Params, Xml};
 
@@ -245,7 +246,7 @@ impl Local {
     }
 
     /// What the instance, volume or snapshot `id` is about to become, it becomes an hour later:
-    /// `pending`, `creating` and `attaching` that do not end.
+    /// `pending`, `creating` and `attaching` that do not end. Real machines keep to the first moment.
     pub fn stall(&self, id: &str) -> Result<(), ApiError> {
         const STALLED: std::time::Duration = std::time::Duration::from_hours(1);
         self.change(|change| {
@@ -279,7 +280,7 @@ impl Local {
                 return Err(calls::no_such_id(id));
             }
             change.power_off(id)?;
-            change.world.begin_end(id, now, true);
+            change.world.begin_end(id, Ending::by_itself(now));
             Ok(())
         })
     }

@@ -55,6 +55,37 @@ pub(super) struct Ending {
     pub(super) done: Option<Timestamp>,
     /// It switched itself off.
     pub(super) by_itself: bool,
+    /// It never ran: what was to boot it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) failed: bool,
+}
+
+impl Ending {
+    /// One that somebody asked for.
+    pub(super) fn asked(since: Timestamp) -> Self {
+        Self {
+            since,
+            done: None,
+            by_itself: false,
+            failed: false,
+        }
+    }
+
+    /// One of the instance's own doing.
+    pub(super) fn by_itself(since: Timestamp) -> Self {
+        Self {
+            by_itself: true,
+            ..Self::asked(since)
+        }
+    }
+
+    /// That of an instance which never ran.
+    pub(super) fn failed(since: Timestamp) -> Self {
+        Self {
+            failed: true,
+            ..Self::by_itself(since)
+        }
+    }
 }
 
 /// EC2 takes a spot instance back: announced, then done.
@@ -141,11 +172,7 @@ impl Instance {
 
     /// Its termination: one that was begun, else the interruption that will be one.
     fn last_end(&self) -> Option<Ending> {
-        let interrupted = |interruption: Interruption| Ending {
-            since: interruption.at,
-            done: None,
-            by_itself: true,
-        };
+        let interrupted = |interruption: Interruption| Ending::by_itself(interruption.at);
         self.termination
             .or_else(|| self.interruption().map(interrupted))
     }

@@ -142,18 +142,14 @@ impl World {
         })
     }
 
-    /// Marks that `id` begins to end: terminated, or (an instance that switches itself off, if it
-    /// is set so) stopped.
-    pub(super) fn begin_end(&mut self, id: &str, since: Timestamp, by_itself: bool) {
+    /// Marks that `id` begins to end: terminated, or (an instance that ran and switches itself off,
+    /// if it is set so) stopped.
+    pub(super) fn begin_end(&mut self, id: &str, ending: Ending) {
         let Some(instance) = self.instances.get_mut(id) else {
             return;
         };
-        let ending = Ending {
-            since,
-            done: None,
-            by_itself,
-        };
-        if by_itself && !instance.terminates_itself && instance.spot.is_none() {
+        let switched_off = ending.by_itself && !ending.failed;
+        if switched_off && !instance.terminates_itself && instance.spot.is_none() {
             instance.stop.get_or_insert(ending);
         } else {
             instance.termination.get_or_insert(ending);

@@ -99,12 +99,16 @@ pub(super) fn attach(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         volume: volume_id.to_owned(),
         instance: instance_id.to_owned(),
     };
-    change.effect(intent, |plane| plane.attach(volume_id, instance_id, device))?;
+    let attached = now + delays.attached;
+    let due = change.boot_time(attached);
+    change.effect(intent, |plane| {
+        plane.attach(volume_id, instance_id, device, due)
+    })?;
     let attachment = Attachment {
         instance: instance_id.to_owned(),
         device: device.to_owned(),
         attaching: now,
-        attached: now + delays.attached,
+        attached,
         detaching: None,
         detached: None,
         delete_on_termination: vec![(now, false)],

@@ -12,7 +12,7 @@ use super::{Answer, Reading, tags};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
-use crate::local::records::{Instance, InstanceState};
+use crate::local::records::{Ending, Instance, InstanceState};
 use crate::local::wire::{ApiError, Xml, blob};
 use crate::local::world::World;
 
@@ -286,6 +286,11 @@ fn state_reason(instance: &Instance, at: Timestamp) -> Option<(&'static str, &'s
             "Server.SpotInstanceTermination",
             "Server.SpotInstanceTermination: Spot instance termination",
         )
+    } else if ending.failed {
+        (
+            "Server.InternalError",
+            "Server.InternalError: Internal error on launch",
+        )
     } else if ending.by_itself {
         (
             "Client.InstanceInitiatedShutdown",
@@ -326,7 +331,7 @@ pub(super) fn terminate(request: Request<'_>, change: &mut Change<'_>) -> Answer
             if !matches!(before, InstanceState::Stopped) {
                 change.power_off(id)?;
             }
-            change.world.begin_end(id, now, false);
+            change.world.begin_end(id, Ending::asked(now));
         }
         let after = change
             .world

@@ -78,6 +78,8 @@ fn launch_one(
     change: &mut Change<'_>,
 ) -> Result<String, ApiError> {
     let id = new_id("i-")?;
+    let now = change.now;
+    let running = now + change.local.delays().running;
     let machine = plane::Machine {
         instance: id.clone(),
         image: order.image.clone(),
@@ -86,6 +88,7 @@ fn launch_one(
         user_data: order.user_data.clone(),
         tokens_required: order.tokens_required,
         account: catalog::ACCOUNT.to_owned(),
+        boots: change.boot_time(running),
     };
     let mut up = None;
     change.effect(Intent::Sweep, |plane| {
@@ -102,8 +105,6 @@ fn launch_one(
         supervisor: 0,
         started: 0,
     });
-    let delays = change.local.delays();
-    let now = change.now;
     let tags = |kind: &str| {
         order
             .tags
@@ -134,7 +135,7 @@ fn launch_one(
         profile: order.profile.clone(),
         machine,
         launched: now,
-        running: now + delays.running,
+        running,
         stop: None,
         termination: None,
         tags: tags("instance"),

@@ -148,6 +148,11 @@ impl Tail {
     }
 }
 
+/// Writes a line of the supervisor's own at the end of a console that is closed.
+pub(super) fn append(path: &Path, line: &str) -> anyhow::Result<()> {
+    Tail::open(path)?.push(format!("{line}\n").as_bytes())
+}
+
 /// The last 64 KiB of a console's file; empty where there is none.
 pub(super) fn last(path: &Path) -> anyhow::Result<Vec<u8>> {
     let read = || -> std::io::Result<Vec<u8>> {

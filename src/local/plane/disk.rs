@@ -5,9 +5,11 @@
 //! user guide, on device names of Nitro instances): `/dev/nvmeXn1`, a link from the name that was
 //! asked for, and links by volume id. It is never pulled out from under a mounted file system or
 //! an open file.
+//!
+//! The device comes when it is due. The call that plugs it in has done all that can fail by then; the
+//! nodes of one that is due later, or whose instance is not there at the moment, are its supervisor's.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -20,11 +22,13 @@ use rustix::io::Errno;
 
 use super::cgroup::Cgroups;
 use super::copies::{Disks, remove};
-use super::folder::Folder;
+use super::folder::{Folder, Plug};
 use super::loops::{self, Loop};
 use super::machine::{open_inside, root_of};
+use super::order::Order;
 use super::process::Process;
 use super::{PlaneError, RealPlane};
+use crate::clock::{BootTime, Clock};
 
 /// Nitro instances number their devices from 0, the root disk's; there are at most so many.
 const SLOTS: std::ops::RangeInclusive<u32> = 1..=127;
@@ -38,41 +42,62 @@ impl RealPlane {
         volume: &str,
         instance: &str,
         device: &str,
+        due: BootTime,
     ) -> Result<(), PlaneError> {
+        alias(device)?;
         let folder = self.folder(instance);
-        let init = folder.init()?;
+        folder.supervised()?;
         let _lock = lock(&self.dir)?;
         let disks = Disks::open(&self.dir)?;
         let file = disks.existing(volume)?;
-        let record = folder.attached().join(volume);
+        let known = folder.plug(volume)?;
         let serving = loops::of(&file)?;
-        if serving.is_some() && !record.exists() {
+        if serving.is_some() && known.is_none() {
             return Err(anyhow!("{volume} is plugged in elsewhere").into());
         }
+        let plug = Plug {
+            device: device.to_owned(),
+            due: known.map_or(due, |known| known.due.min(due)),
+        };
         // Written first: whatever happens from here on, it says what to take back.
-        fs::write(&record, device).with_context(|| format!("writing {}", record.display()))?;
+        folder.set_plug(volume, &plug)?;
         let device_of = match serving {
             Some(serving) => serving,
             None => loops::attach(&file)?,
         };
-        let nodes = Nodes::open(&root_of(init)?, volume, device);
-        let made = nodes.and_then(|nodes| nodes.make(&device_of));
-        if made.is_err() {
+        let given = self.give(&folder, volume, instance, &plug, &device_of);
+        if given.is_err() {
             device_of.detach()?;
-            remove(&record)?;
+            remove(&folder.attached().join(volume))?;
         }
-        made.with_context(|| format!("plugging {volume} into {instance}"))?;
-        Ok(())
+        given
+    }
+
+    /// Makes the device's names in the instance, or has its supervisor make them when they are due
+    /// and it has booted.
+    fn give(
+        &self,
+        folder: &Folder,
+        volume: &str,
+        instance: &str,
+        plug: &Plug,
+        device: &Loop,
+    ) -> Result<(), PlaneError> {
+        let is_due = plug.due <= Clock::system().boot();
+        match folder.init() {
+            Ok(init) if is_due => Ok(Nodes::open(&root_of(init)?, volume, &plug.device)
+                .and_then(|nodes| nodes.make(device))
+                .with_context(|| format!("plugging {volume} into {instance}"))?),
+            Ok(_) | Err(PlaneError::Gone) => self.order(instance, Order::PlugIn),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
         let folder = self.folder(instance);
         let _lock = lock(&self.dir)?;
-        let record = folder.attached().join(volume);
-        let device = match fs::read_to_string(&record) {
-            Ok(device) => device,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(anyhow::Error::new(error).into()),
+        let Some(plug) = folder.plug(volume)? else {
+            return Ok(());
         };
         let disks = Disks::open(&self.dir)?;
         let plugged = loops::of(&disks.path(volume))?;
@@ -84,7 +109,7 @@ impl RealPlane {
                     return Err(PlaneError::Busy);
                 }
                 let unplug = || -> anyhow::Result<Nodes> {
-                    let nodes = Nodes::open(&root_of(init)?, volume, &device)?;
+                    let nodes = Nodes::open(&root_of(init)?, volume, &plug.device)?;
                     nodes.remove()?;
                     Ok(nodes)
                 };
@@ -96,7 +121,7 @@ impl RealPlane {
                 } else {
                     plugged.detach()
                 };
-                if free.is_err() {
+                if free.is_err() && plug.due <= Clock::system().boot() {
                     nodes.make(&plugged).context("plugging it in again")?;
                 }
                 free?;
@@ -104,47 +129,68 @@ impl RealPlane {
             (Some(plugged), Err(PlaneError::Gone)) => plugged.detach_when_free()?,
             (Some(_), Err(error)) => return Err(error),
         }
-        remove(&record)
+        remove(&folder.attached().join(volume))
     }
 }
 
-/// Makes the names of what is plugged in once more, in the new `/dev` of an instance that rebooted.
-pub(super) fn plug_in_again(dir: &Path, folder: &Folder, init: Process) -> Result<(), PlaneError> {
+/// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; those that are
+/// there stay. One that cannot be made keeps no other from being made.
+pub(super) fn plug_in(
+    dir: &Path,
+    folder: &Folder,
+    init: Process,
+    now: BootTime,
+) -> Result<(), PlaneError> {
+    if folder.plugged()?.is_empty() {
+        // Nobody waits for the lock of all for nothing.
+        return Ok(());
+    }
     let _lock = lock(dir)?;
     let root = root_of(init)?;
-    let records = fs::read_dir(folder.attached()).context("reading what is plugged in")?;
-    for record in records {
-        let record = record.context("reading what is plugged in")?;
-        let device = fs::read_to_string(record.path()).context("reading what is plugged in")?;
+    let plug_in = |volume: &str, device: &str| -> Result<(), PlaneError> {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(volume) = record.file_name().to_str()
             && let Some(plugged) = loops::of(&disks.path(volume))?
         {
-            Nodes::open(&root, volume, &device)
+            Nodes::open(&root, volume, device)
                 .and_then(|nodes| nodes.make(&plugged))
-                .with_context(|| format!("plugging in {volume} again"))?;
+                .with_context(|| format!("plugging in {volume}"))?;
+        }
+        Ok(())
+    };
+    let mut outcome = Ok(());
+    for volume in folder.plugged()? {
+        if let Some(plug) = folder.plug(&volume)?.filter(|plug| plug.due <= now) {
+            outcome = outcome.and(plug_in(&volume, &plug.device));
         }
     }
-    Ok(())
+    outcome
+}
+
+/// When the next device is due that was not at `now`, if one is.
+pub(super) fn next_due(folder: &Folder, now: BootTime) -> Result<Option<BootTime>, PlaneError> {
+    let mut next: Option<BootTime> = None;
+    for volume in folder.plugged()? {
+        // One that is unplugged meanwhile is none.
+        if let Some(plug) = folder.plug(&volume)?.filter(|plug| plug.due > now) {
+            next = Some(next.map_or(plug.due, |next| next.min(plug.due)));
+        }
+    }
+    Ok(next)
 }
 
 /// Takes the loop devices away from an instance that has ended.
 pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
-    let records = match fs::read_dir(folder.attached()) {
-        Ok(records) => records,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(anyhow::Error::new(error).into()),
-    };
+    if !folder.attached().exists() {
+        return Ok(());
+    }
     let _lock = lock(dir)?;
-    for record in records {
-        let record = record.context("reading what is plugged in")?;
+    for volume in folder.plugged()? {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(volume) = record.file_name().to_str()
-            && let Some(plugged) = loops::of(&disks.path(volume))?
+            && let Some(plugged) = loops::of(&disks.path(&volume))?
         {
             plugged.detach_when_free()?;
         }
-        remove(&record.path())?;
+        remove(&folder.attached().join(volume))?;
     }
     Ok(())
 }
@@ -186,10 +232,7 @@ struct Nodes {
 
 impl Nodes {
     fn open(root: &OwnedFd, volume: &str, device: &str) -> anyhow::Result<Self> {
-        let alias = device.strip_prefix("/dev/").unwrap_or(device);
-        if alias.is_empty() || alias.contains('/') || alias.starts_with('.') {
-            return Err(anyhow!("{device:?} is no device name"));
-        }
+        let alias = alias(device)?;
         let dev = open_inside(root, "dev", OFlags::PATH | OFlags::DIRECTORY)?;
         for folder in ["disk", BY_ID] {
             match mkdirat(&dev, folder, Mode::from_raw_mode(0o755)) {
@@ -261,6 +304,15 @@ impl Nodes {
         gone(&self.dev, &self.alias)?;
         self.ids.iter().try_for_each(|id| gone(&self.by_id, id))
     }
+}
+
+/// The name below `/dev` that `device` asks for.
+fn alias(device: &str) -> anyhow::Result<&str> {
+    let alias = device.strip_prefix("/dev/").unwrap_or(device);
+    if alias.is_empty() || alias.contains('/') || alias.starts_with('.') {
+        return Err(anyhow!("{device:?} is no device name"));
+    }
+    Ok(alias)
 }
 
 fn link(target: &str, folder: &OwnedFd, name: &str) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@
 //!                   lower upper work root   the overlay that is the root file system; or:
 //!                   root.img          the disk that it is on (then `upper` waits to be put there)
 //!                   imds/             what the metadata service answers, one file a path
-//!                   attached/vol-…    the device a volume is plugged in as
+//!                   attached/vol-…    the device a volume is plugged in as, and from when on
 //! ```
 
 use std::fs::{self, File, Permissions};
@@ -21,15 +21,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rustix::fs::{FlockOperation, flock};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::{Machine, PlaneError};
+use crate::clock::BootTime;
 
 /// The folder of all instances' folders.
 pub(super) fn all(dir: &Path) -> PathBuf {
     dir.join("instances")
+}
+
+/// How a volume is plugged into the instance, or will be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plug {
+    /// The device's name, as it was asked for.
+    pub device: String,
+    /// From when on the instance has the device.
+    pub due: BootTime,
 }
 
 /// One instance's folder.
@@ -119,8 +129,20 @@ impl Folder {
         self.read("supervisor.json")
     }
 
+    /// [`PlaneError::Gone`] unless its supervisor lives: as long as there is an instance, booted or
+    /// not.
+    pub(super) fn supervised(&self) -> Result<(), PlaneError> {
+        let supervisor = self.supervisor()?.filter(|process| process.is_alive());
+        supervisor.map(|_| ()).ok_or(PlaneError::Gone)
+    }
+
     pub(super) fn set_init(&self, process: Process) -> Result<(), PlaneError> {
         self.write("init.json", &process)
+    }
+
+    /// Whether the instance ever had a process 1; not to be asked of one that was cleared.
+    pub(super) fn has_booted(&self) -> Result<bool, PlaneError> {
+        Ok(self.read::<Process>("init.json")?.is_some())
     }
 
     /// The instance's process 1; [`PlaneError::Gone`] unless it runs.
@@ -128,6 +150,32 @@ impl Folder {
         self.read::<Process>("init.json")?
             .filter(|init| init.is_alive())
             .ok_or(PlaneError::Gone)
+    }
+
+    /// The volumes that have a [`Plug`].
+    pub(super) fn plugged(&self) -> Result<Vec<String>, PlaneError> {
+        let read = || -> std::io::Result<Vec<String>> {
+            fs::read_dir(self.attached())?
+                .map(|record| {
+                    let volume = record?.file_name().into_string();
+                    volume.map_err(|name| {
+                        std::io::Error::other(format!("{} is no volume", name.display()))
+                    })
+                })
+                .collect()
+        };
+        match read() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            other => Ok(other.context("reading what is plugged in")?),
+        }
+    }
+
+    pub(super) fn plug(&self, volume: &str) -> Result<Option<Plug>, PlaneError> {
+        self.read(&format!("attached/{volume}"))
+    }
+
+    pub(super) fn set_plug(&self, volume: &str, plug: &Plug) -> Result<(), PlaneError> {
+        self.write(&format!("attached/{volume}"), plug)
     }
 
     /// The lock that says a supervisor is alive, if nobody else has it. It goes with the file
@@ -197,10 +245,10 @@ impl Folder {
         }
     }
 
-    /// Written beside and moved into place: a reader sees all of it or nothing.
+    /// Written in the folder itself and moved into place: a reader sees all of it or nothing.
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), PlaneError> {
         let write = || -> anyhow::Result<()> {
-            let new = self.path.join(format!("{name}.new"));
+            let new = self.path.join(format!("{}.new", name.replace('/', "-")));
             fs::write(&new, serde_json::to_vec(value)?)?;
             fs::rename(new, self.path.join(name))?;
             Ok(())

@@ -99,7 +99,7 @@ impl RealPlane {
         noticed: Timestamp,
     ) -> Result<(), PlaneError> {
         // Nobody is there to read it when it is off.
-        self.folder(instance).init()?;
+        self.folder(instance).supervised()?;
         Ok(metadata::recommend_rebalance(
             &self.folder(instance),
             noticed,
@@ -107,7 +107,7 @@ impl RealPlane {
     }
 
     /// Gives its supervisor an order.
-    fn order(&self, instance: &str, order: Order) -> Result<(), PlaneError> {
+    pub(super) fn order(&self, instance: &str, order: Order) -> Result<(), PlaneError> {
         let control = self.folder(instance).control();
         // Without a reader, opening does not wait: it fails.
         let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -148,7 +148,7 @@ impl RealPlane {
             return Err(anyhow!("{user:?} with {key:?} cannot be let in").into());
         }
         let folder = self.folder(instance);
-        folder.init()?;
+        folder.supervised()?;
         sent_keys::add(&folder.metadata(), user, key, Clock::system().boot())
             .with_context(|| format!("letting {user} into {instance}"))?;
         Ok(())
@@ -185,7 +185,7 @@ pub(super) fn open_inside(
 }
 
 /// What the supervisor, or a program it ran, said last.
-fn last_words(folder: &Folder) -> String {
+pub(super) fn last_words(folder: &Folder) -> String {
     let log = fs::read_to_string(folder.log()).unwrap_or_default();
     let mut lines: Vec<&str> = log.lines().rev().take(5).collect();
     // Each on a line of its own, below the error.

@@ -10,7 +10,8 @@
 //!
 //! Everything of an instance is named after it and lives in its folder, so that whoever comes
 //! after a kill, at any moment, finds and removes what is left. Nothing here decides what *should*
-//! exist: records are the store's. Nothing runs on: the supervisor ends with its instance, the
+//! exist: records are the store's. Nor does it wait: what comes later (a boot, a device, a power cut)
+//! is left to the instance's supervisor. Nothing runs on: the supervisor ends with its instance, the
 //! instance with its supervisor.
 
 mod blocks;
@@ -22,6 +23,7 @@ mod disk;
 mod folder;
 mod guest;
 mod images;
+mod life;
 mod loops;
 mod machine;
 mod metadata;
@@ -44,6 +46,8 @@ pub use paper::Sheet;
 use process::Process;
 pub use supervisor::supervise;
 
+use crate::clock::BootTime;
+
 /// A machine to bring up.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
@@ -62,6 +66,8 @@ pub struct Machine {
     pub tokens_required: bool,
     /// The caller's account, for the instance identity document.
     pub account: String,
+    /// When it boots; at once if that is over by the time that all else is ready.
+    pub boots: BootTime,
 }
 
 /// Why the plane could not do it.
@@ -125,9 +131,11 @@ impl Plane {
         }
     }
 
-    /// Brings `machine` up: returns once its process 1 runs, before it has booted.
+    /// Brings `machine` up: returns once its process 1 runs, before it has booted; or, where it is
+    /// to boot later, once nothing but that is left to do. Its metadata service answers already.
     ///
-    /// A machine whose launch fails leaves nothing behind but its console.
+    /// A machine whose launch fails leaves nothing behind but its console. One that fails to boot
+    /// later is not up any more; its console says why.
     pub fn launch(&self, machine: &Machine) -> Result<Up, PlaneError> {
         match self {
             Self::Paper => Ok(Up {
@@ -148,8 +156,16 @@ impl Plane {
         }
     }
 
-    /// Ends the instance: an orderly shutdown inside, then by force after `grace`. Returns at
-    /// once; [`Plane::is_up`] tells when it is gone, and [`Plane::clear`] removes what it left.
+    /// Whether the instance, up or not and not cleared yet, ever booted. One of paper did.
+    pub fn has_booted(&self, instance: &str) -> Result<bool, PlaneError> {
+        match self {
+            Self::Paper => Ok(true),
+            Self::Real(real) => real.folder(instance).has_booted(),
+        }
+    }
+
+    /// Ends the instance: an orderly shutdown inside, then by force after `grace`; at once if it
+    /// has not booted yet. Returns at once; [`Plane::is_up`] tells when it is gone, and [`Plane::clear`] removes what it left.
     /// [`PlaneError::Gone`] where there is nothing to end.
     pub fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
         match self {
@@ -159,7 +175,8 @@ impl Plane {
     }
 
     /// Lets the instance shut down in order, by force after `grace`, and come up again: on the same
-    /// root disk, with the same address and volumes; its user data run again. Returns at once.
+    /// root disk, with the same address and volumes; its user data run again. Nothing happens to one
+    /// that has not booted yet. Returns at once.
     /// [`PlaneError::Gone`] where there is nothing that runs.
     pub fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
         match self {
@@ -226,17 +243,25 @@ impl Plane {
         }
     }
 
-    /// Plugs the volume into a running instance, under `device` and by id. Already plugged into
-    /// this instance is success.
-    pub fn attach(&self, volume: &str, instance: &str, device: &str) -> Result<(), PlaneError> {
+    /// Plugs the volume into an instance that is up, under `device` and by id. The instance has the
+    /// device from `due` on, at the latest when it has booted: when this returns if that is over,
+    /// else by its supervisor's doing. Already plugged into this instance is success; said twice,
+    /// the earlier moment holds.
+    pub fn attach(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+        due: BootTime,
+    ) -> Result<(), PlaneError> {
         match self {
             Self::Paper => Ok(()),
-            Self::Real(real) => real.attach(volume, instance, device),
+            Self::Real(real) => real.attach(volume, instance, device, due),
         }
     }
 
     /// Unplugs it; [`PlaneError::Busy`] while the instance has it mounted or open. Not plugged in
-    /// is success.
+    /// is success. A device that was not due yet never comes.
     pub fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
         match self {
             Self::Paper => Ok(()),

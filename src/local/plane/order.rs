@@ -2,7 +2,8 @@
 //!
 //! A line is written in one go and is shorter than what the kernel passes on in one piece (pipe(7),
 //! `PIPE_BUF`), so that two callers' orders never mix. What is due later is given as a span: the
-//! supervisor counts it on its own clock, which nobody sets.
+//! supervisor counts it on its own clock, which nobody sets. What can be read in the instance's folder
+//! is not said again.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,11 +26,16 @@ pub(super) enum Order {
         /// How long from now.
         after: Duration,
     },
+    /// Look again at which volumes are to be plugged in, and when.
+    PlugIn,
 }
 
 impl Order {
     /// Reads one; nothing if it is none.
     pub(super) fn parse(line: &str) -> Option<Self> {
+        if line == "plug-in" {
+            return Some(Self::PlugIn);
+        }
         let (what, when) = line.split_once(' ')?;
         let span = when.parse().ok().map(Duration::from_millis)?;
         match what {
@@ -47,6 +53,7 @@ impl fmt::Display for Order {
             Self::PowerOff { grace } => writeln!(f, "power-off {}", grace.as_millis()),
             Self::Reboot { grace } => writeln!(f, "reboot {}", grace.as_millis()),
             Self::Cut { after } => writeln!(f, "cut {}", after.as_millis()),
+            Self::PlugIn => writeln!(f, "plug-in"),
         }
     }
 }
@@ -62,10 +69,11 @@ mod tests {
             Order::PowerOff { grace: span },
             Order::Reboot { grace: span },
             Order::Cut { after: span },
+            Order::PlugIn,
         ] {
             assert_eq!(Order::parse(order.to_string().trim_end()), Some(order));
         }
-        for nonsense in ["", "cut", "power-off soon", "explode 12"] {
+        for nonsense in ["", "cut", "power-off soon", "explode 12", "plug-in 12"] {
             assert_eq!(Order::parse(nonsense), None);
         }
     }

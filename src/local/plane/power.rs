@@ -11,11 +11,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use rustix::fs::{Dev, OFlags};
 
 use super::copies::Disks;
@@ -55,18 +54,9 @@ pub(super) fn cut(dir: &Path, folder: &Folder, init: Process) -> Result<(), Plan
 /// The device numbers of what is plugged in.
 fn numbers(dir: &Path, folder: &Folder) -> Result<BTreeSet<Dev>, PlaneError> {
     let mut numbers = BTreeSet::new();
-    let records = match fs::read_dir(folder.attached()) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(numbers),
-        records => records.context("reading what is plugged in")?,
-    };
-    for record in records {
-        let record = record.context("reading what is plugged in")?;
-        let volume = record.file_name();
-        let volume = volume
-            .to_str()
-            .ok_or_else(|| anyhow!("{} is no volume", volume.display()))?;
+    for volume in folder.plugged()? {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(plugged) = loops::of(&disks.path(volume))?
+            && let Some(plugged) = loops::of(&disks.path(&volume))?
         {
             numbers.insert(plugged.number);
         }

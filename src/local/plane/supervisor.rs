@@ -2,41 +2,36 @@
 //!
 //! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It says on
 //! stdout, in one line of JSON, that the instance is up or why not; afterwards it takes orders from
-//! the `control` FIFO in the instance's folder. It never outlives the instance, nor the instance
-//! it. If it is killed, what it would have cleared up is left to [`super::Plane::clear`].
+//! the `control` FIFO in the instance's folder, and does what is due later: the first boot, devices,
+//! the ends of graces. It never outlives the instance, nor the instance it. If it is killed, what it
+//! would have cleared up is left to [`super::Plane::clear`].
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 
 use super::cgroup::Cgroups;
-use super::computer::Computer;
-use super::console::Console;
+use super::console::{self, Console};
 use super::folder::Folder;
-use super::guest::{self, Guest};
+use super::guest;
+use super::life::Life;
+use super::machine::last_words;
 use super::metadata::{self, Metadata};
-use super::order::Order;
 use super::process::Process;
-use super::{PlaneError, Up, disk, images, network, power, root, sweep};
-
-/// How long an instance gets to power off before it is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+use super::{Machine, PlaneError, Up, images, network, root, sweep};
 
 /// The first and only line on a supervisor's stdout.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    /// The instance's process 1 runs.
+    /// The instance's process 1 runs, or is due later and lacks nothing.
     Up(Up),
     /// It does not, for want of something on this computer.
     Missing(String),
@@ -96,7 +91,7 @@ async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError>
 async fn live(
     dir: &Path,
     folder: &Folder,
-    machine: &super::Machine,
+    machine: &Machine,
     tree: &Path,
     this: Process,
 ) -> Result<(), PlaneError> {
@@ -116,86 +111,34 @@ async fn live(
         .open_receiver(folder.control())
         .context("opening the control FIFO")?;
     let console = Console::open(&folder.console())?;
-
-    let mut guest = boot(folder, &cgroups, &console).await?;
-    report(&Report::Up(Up {
-        address: network.address,
-        supervisor: this.pid,
-        started: this.started,
-    }));
-
-    let mut orders = BufReader::new(orders).lines();
-    let serving = service.serve(listener);
-    tokio::pin!(serving);
-    let mut ask = None;
-    let mut end: Option<Instant> = None;
-    let mut reset: Option<Instant> = None;
-    let mut cut: Option<Instant> = None;
-    let never = Instant::now() + Duration::from_hours(24 * 365);
-    let status = loop {
-        tokio::select! {
-            status = guest.ended() => {
-                let status = status.context("waiting for the instance")?;
-                let is_forced = reset.is_some_and(|reset| reset <= Instant::now());
-                if ask.is_some() || !(is_forced || guest::asks_for_reboot(status)) {
-                    break status;
-                }
-                reset = None;
-                // systemd expects to find none of its cgroups.
-                cgroups.kill()?;
-                cgroups.remove()?;
-                cgroups.create()?;
-                guest = boot(folder, &cgroups, &console).await?;
-                disk::plug_in_again(dir, folder, guest.init)?;
-            }
-            error = &mut serving => return Err(error.into()),
-            order = orders.next_line() => {
-                let now = Instant::now();
-                match order.context("reading orders")?.as_deref().and_then(Order::parse) {
-                    Some(Order::PowerOff { grace }) => {
-                        ask = Some(now);
-                        end = Some(end.unwrap_or(never).min(now + grace));
-                    }
-                    Some(Order::Reboot { grace }) => {
-                        guest.ask_to_reboot()?;
-                        reset = Some(reset.unwrap_or(never).min(now + grace));
-                    }
-                    Some(Order::Cut { after }) => {
-                        cut = Some(cut.unwrap_or(never).min(now + after));
-                    }
-                    None => {}
-                }
-            }
-            () = sleep_until(ask.unwrap_or(never)), if ask.is_some() => {
-                guest.ask_to_power_off()?;
-                ask = Some(Instant::now() + ASK_AGAIN);
-            }
-            () = sleep_until(end.unwrap_or(never)), if end.is_some() => {
-                cgroups.kill()?;
-                end = None;
-            }
-            () = sleep_until(reset.unwrap_or(never)), if reset.is_some() => cgroups.kill()?,
-            () = sleep_until(cut.unwrap_or(never)), if cut.is_some() => {
-                if let Err(error) = power::cut(dir, folder, guest.init) {
-                    tracing::error!(instance = machine.instance, %error, "not quite a power cut");
-                }
-                cgroups.kill()?;
-                cut = None;
-            }
-        }
+    let life = Life {
+        dir,
+        folder,
+        cgroups: &cgroups,
+        console: &console,
+    };
+    let up = || {
+        report(&Report::Up(Up {
+            address: network.address,
+            supervisor: this.pid,
+            started: this.started,
+        }));
+    };
+    let ended = tokio::select! {
+        ended = life.run(machine.boots, orders, up) => ended,
+        error = service.serve(listener) => Err(error.into()),
     };
     console.close();
-    tracing::info!(instance = machine.instance, "{}", guest::ending(status));
-    Ok(())
-}
-
-/// Starts the instance, and writes down its process 1.
-async fn boot(folder: &Folder, cgroups: &Cgroups, console: &Console) -> Result<Guest, PlaneError> {
-    let guest = {
-        let _mounts = Computer::Mounts.share()?;
-        let _loops = root::lock(folder)?;
-        Guest::start(folder, cgroups, console).await?
-    };
-    folder.set_init(guest.init)?;
-    Ok(guest)
+    match &ended {
+        Ok(Some(status)) => {
+            tracing::info!(instance = machine.instance, "{}", guest::ending(*status));
+        }
+        Ok(None) => tracing::info!(instance = machine.instance, "ended before it booted"),
+        Err(error) => {
+            // The log goes with the instance; its console stays.
+            let words = format!("xdrive: {error:#}{}", last_words(folder));
+            console::append(&folder.console(), &words)?;
+        }
+    }
+    ended.map(|_| ())
 }

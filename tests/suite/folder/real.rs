@@ -9,14 +9,14 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::wire::Xml;
-use xdrive::local::{Local, OpenOptions};
+use xdrive::local::{Local, OpenOptions, Settings};
 
 use crate::harness::cache;
 
 use super::{call, find, launch_params, text, texts};
 
 /// An EC2 in a folder with real parts; nothing of it is left when it is dropped.
-struct Real {
+pub(super) struct Real {
     local: Local,
     plane: RealPlane,
     _dir: TempDir,
@@ -30,16 +30,22 @@ fn plane(dir: &Path) -> RealPlane {
     }
 }
 
-fn open(plane: &RealPlane) -> Local {
+fn open(plane: &RealPlane, settings: Settings) -> Local {
     let real = Plane::Real(plane.clone());
-    Local::open(OpenOptions::new(&plane.dir, real, Clock::system())).unwrap()
+    let mut options = OpenOptions::new(&plane.dir, real, Clock::system());
+    options.settings = settings;
+    Local::open(options).unwrap()
 }
 
 impl Real {
     fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(super) fn with(settings: Settings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plane = plane(dir.path());
-        let local = open(&plane);
+        let local = open(&plane, settings);
         Self {
             local,
             plane,
@@ -47,8 +53,12 @@ impl Real {
         }
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.plane.dir
+    }
+
     #[track_caller]
-    fn call(&self, action: &str, params: &[(&str, &str)]) -> Xml {
+    pub(super) fn call(&self, action: &str, params: &[(&str, &str)]) -> Xml {
         call(&self.local, action, params).unwrap_or_else(|error| panic!("{action}: {error}"))
     }
 
@@ -63,14 +73,14 @@ impl Real {
     }
 
     #[track_caller]
-    fn volume(&self) -> String {
+    pub(super) fn volume(&self) -> String {
         let params = [("AvailabilityZone", "us-east-1a"), ("Size", "1")];
         let id = text(&self.call("CreateVolume", &params), "volumeId");
         Self::until("it is available", || self.volume_state(&id) == "available");
         id
     }
 
-    fn attach(&self, volume: &str, instance: &str) {
+    pub(super) fn attach(&self, volume: &str, instance: &str) {
         let params = [
             ("VolumeId", volume),
             ("InstanceId", instance),
@@ -79,7 +89,7 @@ impl Real {
         self.call("AttachVolume", &params);
     }
 
-    fn state(&self, instance: &str) -> String {
+    pub(super) fn state(&self, instance: &str) -> String {
         let seen = self.call("DescribeInstances", &[("InstanceId.1", instance)]);
         text(find(&seen, "instanceState").unwrap(), "name")
     }
@@ -92,7 +102,7 @@ impl Real {
     }
 
     #[track_caller]
-    fn until(what: &str, holds: impl Fn() -> bool) {
+    pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(40);
         while !holds() {
             assert!(Instant::now() < deadline, "in vain: {what}");
@@ -119,11 +129,13 @@ impl Real {
         volumes.count()
     }
 
-    fn supervisor(&self, instance: &str) -> u32 {
+    pub(super) fn kill_supervisor(&self, instance: &str) {
         let state = std::fs::read(self.plane.dir.join("state.json")).unwrap();
         let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
         let pid = &state["instances"][instance]["machine"]["supervisor"];
-        pid.as_u64().unwrap().try_into().unwrap()
+        let pid = pid.as_i64().unwrap().try_into().unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
 }
 
@@ -133,11 +145,6 @@ impl Drop for Real {
             assert!(std::thread::panicking(), "{error}");
         }
     }
-}
-
-fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
 #[test]
@@ -216,7 +223,7 @@ fn an_instance_whose_supervisor_is_killed_is_found_off_and_gives_its_volume_back
         ],
     );
     real.attach(&volume, &instance);
-    kill(real.supervisor(&instance));
+    real.kill_supervisor(&instance);
     Real::until("it is found off", || real.state(&instance) == "terminated");
     assert_eq!(real.volume_state(&volume), "available");
     assert_eq!(real.loops(), 0);
@@ -230,7 +237,8 @@ fn caller() {
         return;
     };
     let mut words = order.split(' ');
-    let local = open(&plane(Path::new(words.next().unwrap())));
+    let plane = plane(Path::new(words.next().unwrap()));
+    let local = open(&plane, Settings::default());
     let action = words.next().unwrap();
     let params: Vec<_> = words.map(|word| word.split_once('=').unwrap()).collect();
     call(&local, action, &params).unwrap();

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{
@@ -366,6 +367,7 @@ pub(super) fn launch(plane: &Plane, user_data: Vec<u8>) -> (String, Up) {
         user_data,
         tokens_required: true,
         account: "123456789012".into(),
+        boots: Clock::system().boot(),
     };
     let up = plane.launch(&order).unwrap();
     (instance, up)

@@ -12,8 +12,8 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     let first = site.launch();
     let (volume, copy, snapshot) = (id("vol"), id("vol"), id("snap"));
     site.plane.create_volume(&volume, 1, None).unwrap();
-    site.plane.attach(&volume, &first.id, "/dev/sdf").unwrap();
-    site.plane.attach(&volume, &first.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &first.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &first.id, "/dev/sdf").unwrap();
     let by_id = format!("{BY_ID}{}", volume.replace('-', ""));
     assert_eq!(
         first.run(&format!("blockdev --getsize64 {by_id}_1")),
@@ -28,7 +28,7 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     // Grown to two GiB, on another instance, while the first still writes.
     site.plane.create_volume(&copy, 2, Some(&snapshot)).unwrap();
     let second = site.launch();
-    site.plane.attach(&copy, &second.id, "/dev/sdf").unwrap();
+    site.attach(&copy, &second.id, "/dev/sdf").unwrap();
     assert_eq!(second.run("mount /dev/sdf /mnt && cat /mnt/note"), "first");
     assert_eq!(
         second.run("blockdev --getsize64 /dev/sdf"),
@@ -41,8 +41,8 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     first.run(&format!(
         "! test -e {by_id} && ! test -e /dev/sdf && ! test -e /dev/nvme1n1"
     ));
-    assert!(site.plane.attach(&volume, &id("i"), "/dev/sdf").is_err());
-    site.plane.attach(&volume, &second.id, "/dev/sdg").unwrap();
+    assert!(site.attach(&volume, &id("i"), "/dev/sdf").is_err());
+    site.attach(&volume, &second.id, "/dev/sdg").unwrap();
     assert_eq!(
         second.run("mkdir /tmp/v && mount /dev/sdg /tmp/v && cat /tmp/v/note"),
         "second"
@@ -69,7 +69,7 @@ fn a_disk_in_use_is_not_pulled_out() {
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
-    site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &host.id, "/dev/sdf").unwrap();
     let busy = || matches!(site.plane.detach(&volume, &host.id), Err(PlaneError::Busy));
 
     host.run("mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt");

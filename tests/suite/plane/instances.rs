@@ -113,7 +113,7 @@ fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
-    site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &host.id, "/dev/sdf").unwrap();
     host.run("mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt && dd if=/dev/zero of=/mnt/f bs=1M count=8 2>&1");
     let init = std::fs::read_to_string(
         site.dir()

@@ -27,7 +27,7 @@ fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
-    site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &host.id, "/dev/sdf").unwrap();
     host.run(
         "mkfs.ext4 -q /dev/sdf && mkdir '/my drive' && mount /dev/sdf '/my drive' && \
          cd '/my drive' && echo kept >synced && sync -f . && echo lost >unsynced",
@@ -55,7 +55,7 @@ fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
     assert!(!String::from_utf8_lossy(&console).contains("Powering off"));
 
     let other = site.launch();
-    site.plane.attach(&volume, &other.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &other.id, "/dev/sdf").unwrap();
     other.run("dumpe2fs -h /dev/sdf 2>&1 | grep -q needs_recovery && mount /dev/sdf /mnt");
     assert_eq!(
         other.run("cd /mnt && cat synced && ls"),

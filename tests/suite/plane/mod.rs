@@ -2,6 +2,7 @@
 
 mod blocks;
 mod disks;
+mod due;
 mod instances;
 mod interrupted;
 mod missing;

@@ -29,7 +29,7 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
     let host = site.reach(machine.instance.clone(), up);
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
-    site.plane.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    site.attach(&volume, &host.id, "/dev/sdf").unwrap();
     host.run(
         "mkfs.ext4 -q /dev/sdf && mount /dev/sdf /mnt && echo kept > /mnt/file && touch /tmp/file",
     );

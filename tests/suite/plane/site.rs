@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use xdrive::local::plane::{Machine, Plane, RealPlane, Up};
+use xdrive::clock::Clock;
+use xdrive::local::plane::{Machine, Plane, PlaneError, RealPlane, Up};
 
 use crate::harness::{cache, leaks};
 
@@ -93,7 +94,19 @@ impl Site {
             user_data: user_data.into_bytes(),
             tokens_required: true,
             account: "000000000000".to_owned(),
+            boots: Clock::system().boot(),
         }
+    }
+
+    /// Plugs the volume in, at once.
+    pub(super) fn attach(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+    ) -> Result<(), PlaneError> {
+        let due = Clock::system().boot();
+        self.plane.attach(volume, instance, device, due)
     }
 
     /// Launches it and waits until it lets this test in.

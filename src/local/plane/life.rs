@@ -1,0 +1,227 @@
+//! An instance from its first boot to its end: the one loop in which everything happens to it.
+//!
+//! Orders come at any moment, and most of what they ask for is due later: each such thing is a moment
+//! of its own, and the loop does whatever comes first. What was given as a moment (the first boot,
+//! devices) is due on the clock since the computer's start, which counts while it sleeps; what was
+//! given as a span (graces, a power cut) on the supervisor's own. Before the first boot there is
+//! nothing to shut down or to start again: only the end can come.
+//!
+//! Nothing here makes or removes what the instance stands on: that is the supervisor's.
+
+use std::future::pending;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::cgroup::Cgroups;
+use super::computer::Computer;
+use super::console::Console;
+use super::folder::Folder;
+use super::guest::{self, Guest};
+use super::order::Order;
+use super::{PlaneError, disk, power, root};
+use crate::clock::{BootTime, Clock};
+
+/// How long an instance gets to power off before it is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// For how long at most it is not looked whether the computer slept meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What an instance lives on, through all its boots.
+#[derive(Debug)]
+pub(super) struct Life<'a> {
+    /// The state directory.
+    pub dir: &'a Path,
+    /// The instance's.
+    pub folder: &'a Folder,
+    /// The instance's, made.
+    pub cgroups: &'a Cgroups,
+    /// The instance's, open.
+    pub console: &'a Console,
+}
+
+/// When things are due, as far as there are such.
+#[derive(Debug, Default)]
+struct Due {
+    /// The first boot.
+    boot: Option<BootTime>,
+    /// The next device.
+    device: Option<BootTime>,
+    /// To ask for the shutdown, once more; from the first time on the instance is to end.
+    ask: Option<Instant>,
+    /// The end by force.
+    end: Option<Instant>,
+    /// The reboot by force.
+    reset: Option<Instant>,
+    /// The power cut.
+    cut: Option<Instant>,
+}
+
+impl Life<'_> {
+    /// Boots the instance at `boots` and obeys `orders` until it has ended. The answer is how its
+    /// process 1 ended, if there ever was one.
+    ///
+    /// `up` is called once, when nothing but the first boot is left to do; where that is due by
+    /// then, after it. Must run on the thread that lives longest ([`Guest::start`]).
+    pub(super) async fn run(
+        &self,
+        boots: BootTime,
+        orders: pipe::Receiver,
+        up: impl FnOnce(),
+    ) -> Result<Option<ExitStatus>, PlaneError> {
+        let mut due = Due::default();
+        let mut guest = None;
+        if boots <= Clock::system().boot() {
+            guest = Some(self.boot(&mut due).await?);
+        } else {
+            due.boot = Some(boots);
+        }
+        up();
+        let mut orders = BufReader::new(orders).lines();
+        loop {
+            tokio::select! {
+                status = ended(&mut guest) => {
+                    let status = status.context("waiting for the instance")?;
+                    let is_forced = due.reset.is_some_and(|reset| reset <= Instant::now());
+                    if due.ask.is_some() || !(is_forced || guest::asks_for_reboot(status)) {
+                        return Ok(Some(status));
+                    }
+                    due.reset = None;
+                    // systemd expects to find none of its cgroups.
+                    self.cgroups.kill()?;
+                    self.cgroups.remove()?;
+                    self.cgroups.create()?;
+                    guest = Some(self.boot(&mut due).await?);
+                }
+                order = orders.next_line() => {
+                    let order = order.context("reading orders")?;
+                    let order = order.as_deref().and_then(Order::parse);
+                    match (order, &guest) {
+                        (Some(Order::PowerOff { .. }), None) => return Ok(None),
+                        (Some(order), guest) => self.obey(order, guest.as_ref(), &mut due)?,
+                        (None, _) => {}
+                    }
+                }
+                () = on_this_computer(due.boot) => {
+                    due.boot = None;
+                    guest = Some(self.boot(&mut due).await?);
+                }
+                () = on_this_computer(due.device) => {
+                    due.device = None;
+                    if let Some(guest) = &guest {
+                        due.device = self.plug_in(guest)?;
+                    }
+                }
+                () = at(due.ask) => {
+                    if let Some(guest) = &guest {
+                        guest.ask_to_power_off()?;
+                    }
+                    due.ask = Some(Instant::now() + ASK_AGAIN);
+                }
+                () = at(due.end) => {
+                    self.cgroups.kill()?;
+                    due.end = None;
+                }
+                () = at(due.reset) => self.cgroups.kill()?,
+                () = at(due.cut) => {
+                    due.cut = None;
+                    let Some(guest) = &guest else {
+                        return Ok(None);
+                    };
+                    if let Err(error) = power::cut(self.dir, self.folder, guest.init) {
+                        tracing::error!(instance = self.folder.name(), %error, "not quite a power cut");
+                    }
+                    self.cgroups.kill()?;
+                }
+            }
+        }
+    }
+
+    /// Begins what an order asks for; said twice, the earlier end holds.
+    fn obey(&self, order: Order, guest: Option<&Guest>, due: &mut Due) -> Result<(), PlaneError> {
+        let now = Instant::now();
+        match order {
+            Order::PowerOff { grace } => {
+                due.ask = Some(now);
+                due.end = Some(earlier(due.end, now + grace));
+            }
+            Order::Reboot { grace } => {
+                if let Some(guest) = guest {
+                    guest.ask_to_reboot()?;
+                    due.reset = Some(earlier(due.reset, now + grace));
+                }
+            }
+            Order::Cut { after } => due.cut = Some(earlier(due.cut, now + after)),
+            Order::PlugIn => {
+                // Where nothing runs yet, the boot does it.
+                if let Some(guest) = guest {
+                    due.device = self.plug_in(guest)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the instance, writes down its process 1, and gives it its devices.
+    async fn boot(&self, due: &mut Due) -> Result<Guest, PlaneError> {
+        let guest = {
+            let _mounts = Computer::Mounts.share()?;
+            let _loops = root::lock(self.folder)?;
+            Guest::start(self.folder, self.cgroups, self.console).await?
+        };
+        self.folder.set_init(guest.init)?;
+        due.device = self.plug_in(&guest)?;
+        Ok(guest)
+    }
+
+    /// Gives the instance the devices that are due; when the next one is.
+    fn plug_in(&self, guest: &Guest) -> Result<Option<BootTime>, PlaneError> {
+        let now = Clock::system().boot();
+        if let Err(error) = disk::plug_in(self.dir, self.folder, guest.init, now) {
+            // To its user it is a device that does not come; all else goes on.
+            tracing::error!(instance = self.folder.name(), %error, "a device is missing");
+        }
+        disk::next_due(self.folder, now)
+    }
+}
+
+/// Waits until the instance has ended: for ever, as long as there is none.
+async fn ended(guest: &mut Option<Guest>) -> std::io::Result<ExitStatus> {
+    match guest {
+        Some(guest) => guest.ended().await,
+        None => pending().await,
+    }
+}
+
+/// Waits for a moment, if there is one.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
+
+/// Waits for a moment on the clock since this computer's start, if there is one.
+async fn on_this_computer(moment: Option<BootTime>) {
+    let Some(moment) = moment else {
+        return pending().await;
+    };
+    loop {
+        let left = moment.since(Clock::system().boot());
+        if left.is_zero() {
+            return;
+        }
+        // The runtime's clock stands still while the computer sleeps.
+        sleep(left.min(LOOK_AGAIN)).await;
+    }
+}
+
+fn earlier(known: Option<Instant>, new: Instant) -> Instant {
+    known.map_or(new, |known| known.min(new))
+}
