@@ -55,7 +55,8 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "DIR", env = "XDRIVE_LOCAL_DIR")]
     pub local_dir: Option<PathBuf>,
 
-    /// The AWS profile whose credentials and region are used [default: `AWS_PROFILE`].
+    /// The AWS profile whose credentials and region are used [default: as for every AWS tool: what
+    /// the environment says, else the profile named default].
     #[arg(long, global = true, value_name = "PROFILE", conflicts_with = "local")]
     pub profile: Option<String>,
 
@@ -117,21 +118,23 @@ pub struct Connect {
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
 
-    /// The drive's size in GiB; an existing drive grows to it, never shrinks.
+    /// The drive's size in GiB; an existing drive grows to it, never shrinks [default: the drive's,
+    /// else 8].
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(sizes()))]
     pub size: Option<u32>,
 
-    /// The container's image: a registry reference, or the path of an image tar.
+    /// The container's image: a registry reference, or the path of an image tar [default: the
+    /// drive's, else one with Jupyter].
     #[arg(long, value_name = "REFERENCE|TAR")]
     pub image: Option<String>,
 
-    /// The loopback port to forward Jupyter to; if it is busy, the next free one.
+    /// The loopback port to forward Jupyter to; if it is busy, the next free one [default: 8888].
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
-    /// How long the instance stays up without a sign of life from here, such as 8h: after ~d, while
-    /// the laptop sleeps, when the network is gone. Then it saves what it can and switches itself
-    /// off [default: 15m; after ~d 8h].
+    /// How long the instance stays up without a sign of life from here, such as 8h, seven days at
+    /// most: after ~d, while the laptop sleeps, when the network is gone. Then it closes the drive and
+    /// switches itself off, and the next run saves the drive [default: 15m; after ~d 8h].
     #[arg(long, value_name = "TIME", value_parser = config::lease)]
     pub keep: Option<Duration>,
 
@@ -140,8 +143,9 @@ pub struct Connect {
     #[arg(long, value_name = "TIME", value_parser = config::checkpoint)]
     pub checkpoint: Option<Duration>,
 
-    /// When EC2 takes the instance back, go on on another one without asking. (A command is never
-    /// run a second time: xdrive then ends with 75.)
+    /// When EC2 takes the instance back, go on on another one without asking: on demand before spot,
+    /// unless --max-price or --fallback none is given. (A command is never run a second time: xdrive
+    /// then ends with 75.)
     #[arg(long)]
     pub resume: bool,
 
@@ -154,8 +158,9 @@ pub struct Connect {
     #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
     pub instance_profile: Option<String>,
 
-    /// Go on from this volume or snapshot (`empty`: begin anew); whatever else there is, is kept as NAME.fork-N.
-    #[arg(long, value_name = "VOLUME|SNAPSHOT")]
+    /// Go on from this volume or snapshot, or begin anew (`empty`); whatever else there is, is kept
+    /// as NAME.fork-N.
+    #[arg(long, value_name = "VOLUME|SNAPSHOT|empty")]
     pub from: Option<Head>,
 
     /// Do not join a session that has the drive elsewhere; end with code 75 instead.
@@ -215,7 +220,8 @@ pub struct Stop {
 /// `xdrive prices`.
 #[derive(Debug, Args)]
 pub struct Prices {
-    /// The instance types [default: those of the configuration and of your drives, else t3.medium].
+    /// The instance types, such as t3.medium [default: those of the configuration and of your
+    /// drives, else t3.medium].
     #[arg(value_name = "TYPE", value_parser = config::launch::types)]
     pub types: Vec<String>,
 
@@ -235,7 +241,8 @@ pub struct Gc {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Delete completed snapshots of each drive but for the newest N; without this all stay.
+    /// Delete the saves of each drive but for the newest N [default: all stay]. Superseded
+    /// checkpoints go either way.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub snapshots: Option<u16>,
 
@@ -261,10 +268,10 @@ pub enum Local {
     Env,
     /// Take a spot instance back, as AWS does: with a notice, then like a power cut.
     Interrupt {
-        /// The instance.
+        /// The instance: its id, as `xdrive --local list` shows it.
         #[arg(value_name = "INSTANCE")]
         instance: InstanceId,
-        /// How long before its end it is told.
+        /// How long before its end it is told, in seconds; 0 ends it without a word.
         #[arg(
             long = "in",
             value_name = "SECONDS",
@@ -275,7 +282,7 @@ pub enum Local {
     },
     /// Recommend to leave a spot instance, as AWS does when it may be interrupted soon.
     Rebalance {
-        /// The instance.
+        /// The instance: its id, as `xdrive --local list` shows it.
         #[arg(value_name = "INSTANCE")]
         instance: InstanceId,
     },

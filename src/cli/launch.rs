@@ -12,21 +12,22 @@ use crate::ec2::{Market, Price};
 #[command(next_help_heading = "What to launch")]
 pub struct Launch {
     /// The instance type, such as t3.medium; several (repeated, or with commas) are tried in this
-    /// order [default: the drive's, else t3.medium].
+    /// order [default: the drive's, else t3.medium, or t4g.medium for arm64].
     #[arg(long = "type", value_name = "TYPE", value_parser = launch::types)]
     types: Vec<String>,
 
-    /// Instead of a type: whatever has so many GPUs of NVIDIA's, the cheapest first.
+    /// Instead of a type: whatever has at least so many GPUs of NVIDIA's, the cheapest first
+    /// [default: none].
     #[arg(long, value_name = "N", conflicts_with = "types",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     gpu: Option<u32>,
 
-    /// Instead of a type: whatever has so many virtual CPUs, the cheapest first.
+    /// Instead of a type: whatever has at least so many virtual CPUs, the cheapest first.
     #[arg(long, value_name = "N", conflicts_with = "types",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Option<u32>,
 
-    /// Instead of a type: whatever has so much memory, in GiB, the cheapest first.
+    /// Instead of a type: whatever has at least so much memory, in GiB, the cheapest first.
     #[arg(long, value_name = "GIB", conflicts_with = "types",
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     memory: Option<u32>,
@@ -39,8 +40,8 @@ pub struct Launch {
     #[arg(long, conflicts_with = "spot")]
     on_demand: bool,
 
-    /// Where no spot is to be had: launch on demand without asking, or do not [default: ask at a
-    /// terminal; without one, end with code 75].
+    /// What to do where no spot is to be had [default: ask at a terminal whether to launch on demand;
+    /// without one, end with code 75].
     #[arg(long, value_name = "MARKET", conflicts_with = "on_demand")]
     fallback: Option<Fallback>,
 

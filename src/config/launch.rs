@@ -15,7 +15,7 @@ use crate::ec2::{Market, Price};
 pub enum Fallback {
     /// Launch on demand, without asking.
     OnDemand,
-    /// Ask at a terminal; without one, give up.
+    /// Do not launch on demand, and do not ask: end with code 75.
     None,
 }
 
