@@ -15,27 +15,49 @@ use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::ec2::{InstanceId, SubnetId};
+use crate::host::escape;
 
 pub use reach::Reach;
 
 pub use launch::Launch;
 
-/// What `--help` and the manual page say about exit codes: as the README's table has it.
-const EXIT_CODES: &str = "\
+/// What `--help` and the manual page end with: parts with a title each, in lines that fit a terminal
+/// of 80 columns with the manual page's margin. The exit codes are the README's.
+const END: &str = "\
+Files:
+  ~/.config/xdrive/config.toml  what most flags of connect set, under their
+                                names (max_price for --max-price); flags
+                                outrank it, and it outranks what the drive
+                                carries
+  ~/.config/xdrive/id_ed25519   the key that hosts know this computer by;
+                                made when there is none
+
 Exit codes:
   the shell's or the command's own; 128 + n if signal n ended it; otherwise:
     1  something went wrong that no other line covers
     2  the command line, a name or an id cannot be right
-   69  something needed is not here: a program, an image, a drive asked for by name
-   75  not now: the drive is in use, no capacity, the save is unfinished, or EC2 took the
-       instance back and the session did not go on elsewhere
+   69  something needed is not here: a program, an image, a drive asked for
+       by name, an instance that can be used
+   75  not now: the drive is in use, there is no capacity, the save is
+       unfinished (also when the command's own code was 0), or EC2 took
+       the instance back and the session did not go on (saved)
    76  stuck: nothing was destroyed, a person has to choose
-   77  not allowed: credentials or a right are missing, --local needs root, another caller's
-       drive --shared
+   77  not allowed: --local needs root, another caller's drive --shared; a
+       right or credentials are missing, AWS refuses credentials or an
+       encryption key
    78  a configuration, key or state file cannot be used as it is
-  129  ended by a closed terminal, after saving; 143: ended by SIGTERM
-  130  ended by Ctrl-C; undone or saved
-  255  the shell was ended by ~. or its connection was lost; saved";
+  129  ended by a closed terminal, and 143 by SIGTERM; saved
+  130  ended by Ctrl-C, not the command's own; undone or saved
+  255  the shell was ended by ~. (saved), or its connection was lost";
+
+/// What the help of `connect` ends with.
+fn escapes() -> String {
+    let list = escape::HELP.replace('\r', "");
+    list.trim_start_matches("~?\n").to_owned()
+}
+
+/// Where the flags stand that say which EC2 is used: behind each command's own.
+const WHICH: &str = "Which EC2";
 
 /// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
 #[derive(Debug, Parser)]
@@ -44,24 +66,42 @@ Exit codes:
     version,
     propagate_version = true,
     max_term_width = 100,
-    after_long_help = EXIT_CODES
+    after_long_help = END
 )]
 pub struct Cli {
     /// Use the EC2 in a folder on this computer instead of AWS (Linux, root).
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = WHICH)]
     pub local: bool,
 
     /// Where the EC2 in a folder keeps its state [default: ~/.local/share/xdrive/local].
-    #[arg(long, global = true, value_name = "DIR", env = "XDRIVE_LOCAL_DIR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "XDRIVE_LOCAL_DIR",
+        help_heading = WHICH
+    )]
     pub local_dir: Option<PathBuf>,
 
     /// The AWS profile whose credentials and region are used [default: as for every AWS tool: what
     /// the environment says, else the profile named default].
-    #[arg(long, global = true, value_name = "PROFILE", conflicts_with = "local")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "PROFILE",
+        conflicts_with = "local",
+        help_heading = WHICH
+    )]
     pub profile: Option<String>,
 
     /// The AWS region, such as us-east-1 [default: the environment's, else the profile's].
-    #[arg(long, global = true, value_name = "REGION", conflicts_with = "local")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "REGION",
+        conflicts_with = "local",
+        help_heading = WHICH
+    )]
     pub region: Option<String>,
 
     /// What to do.
@@ -73,6 +113,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Bring the drive up on an instance and open a shell in its container; save it at the end.
+    #[command(after_long_help = escapes())]
     Connect(Box<Connect>),
     /// Show every drive: where it is, its generations and snapshots, and what is billed.
     List(List),
@@ -93,8 +134,7 @@ pub enum Command {
     /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]
     Local(Local),
-    /// Write the manual page to standard output.
-    #[command(hide = true)]
+    /// Write the manual page to standard output, for `man -l`.
     Man,
     /// Write a completion script for a shell to standard output.
     Completions {

@@ -172,7 +172,7 @@ fn refused(error: wire::ApiError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// The manual page: the program's own, then a section for each command.
+/// The manual page: the program's own, a section for each command, and what the help ends with.
 fn manual() -> std::io::Result<String> {
     let mut cli = Cli::command();
     cli.build();
@@ -184,26 +184,61 @@ fn manual() -> std::io::Result<String> {
     whole.render_description_section(&mut page)?;
     whole.render_options_section(&mut page)?;
     let mut page = String::from_utf8_lossy(&page).into_owned();
-    for command in cli
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
-        let name = command.get_bin_name().unwrap_or_default().to_uppercase();
-        if command.get_name() == "help" {
-            continue;
-        }
-        let command = clap_mangen::Man::new(command.clone());
-        let mut section = Vec::new();
-        command.render_synopsis_section(&mut section)?;
-        command.render_description_section(&mut section)?;
-        command.render_options_section(&mut section)?;
-        let section = String::from_utf8_lossy(&section);
-        let _ = write!(page, ".SH \"{name}\"\n{}", section.replace(".SH ", ".SS "));
-    }
-    let mut end = Vec::new();
-    whole.render_extra_section(&mut end)?;
-    page.push_str(&String::from_utf8_lossy(&end));
+    sections(&cli, &mut page)?;
+    page.push_str(&end(&cli));
     Ok(page)
+}
+
+/// A section for each command below `above`. The flags that all have stand in the program's own.
+fn sections(above: &clap::Command, page: &mut String) -> std::io::Result<()> {
+    let is_shown =
+        |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    for command in above.get_subcommands().filter(is_shown) {
+        let name = command.get_bin_name().unwrap_or_default().to_uppercase();
+        let hidden = |arg: clap::Arg| {
+            let is_everywhere =
+                arg.is_global_set() || ["help", "version"].contains(&arg.get_id().as_str());
+            arg.hide(is_everywhere)
+        };
+        let man = clap_mangen::Man::new(command.clone().mut_args(hidden));
+        let mut section = Vec::new();
+        man.render_synopsis_section(&mut section)?;
+        man.render_description_section(&mut section)?;
+        man.render_options_section(&mut section)?;
+        let section = format!("{}{}", String::from_utf8_lossy(&section), end(command));
+        let _ = write!(page, ".SH \"{name}\"\n{}", section.replace(".SH ", ".SS "));
+        sections(command, page)?;
+    }
+    Ok(())
+}
+
+/// What the help of a command ends with, line for line: a section for each part, by its first line.
+fn end(command: &clap::Command) -> String {
+    let text = command.get_after_long_help().map(ToString::to_string);
+    let mut sections = String::new();
+    for part in text.iter().flat_map(|text| text.split("\n\n")) {
+        let (title, lines) = part.split_once('\n').unwrap_or((part, ""));
+        let title = title.trim_end_matches(':').to_uppercase();
+        let lines = verbatim(lines.trim_end());
+        let _ = write!(sections, ".SH \"{title}\"\n.nf\n{lines}\n.fi\n");
+    }
+    sections
+}
+
+/// As roff shows it unchanged (groff manual, *Escape sequences*): these would be a hyphen, accents
+/// and an escape else.
+fn verbatim(text: &str) -> String {
+    let mut shown = String::new();
+    for letter in text.chars() {
+        match letter {
+            '-' => shown.push_str("\\-"),
+            '~' => shown.push_str("\\(ti"),
+            '^' => shown.push_str("\\(ha"),
+            '\\' => shown.push_str("\\e"),
+            other => shown.push(other),
+        }
+    }
+    shown
 }
 
 /// What `xdrive connect` was asked for: the flags, and the configuration behind them.

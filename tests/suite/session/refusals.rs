@@ -224,6 +224,10 @@ fn every_exit_code_is_explained_where_people_look() {
         "\\-\\-from",
         "\\-\\-json",
         "\\-\\-local\\-dir",
+        "\n.SH \"XDRIVE LOCAL INTERRUPT\"\n",
+        "\n.SS \"ESCAPES, AT THE START OF A LINE\"\n",
+        "\n.SH \"EXIT CODES\"\n",
+        "\n \\(ti\\(haZ",
     ] {
         assert!(page.contains(option), "man: {option}\n{page}");
     }
