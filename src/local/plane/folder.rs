@@ -140,9 +140,12 @@ impl Folder {
         self.write("init.json", &process)
     }
 
-    /// Whether the instance ever had a process 1; not to be asked of one that was cleared.
+    /// Whether the instance ever had a process 1. Of one that was cleared that is not known any more,
+    /// and most have.
     pub(super) fn has_booted(&self) -> Result<bool, PlaneError> {
-        Ok(self.read::<Process>("init.json")?.is_some())
+        let init: Option<Process> = self.read("init.json")?;
+        let machine: Option<Machine> = self.read("machine.json")?;
+        Ok(init.is_some() || machine.is_none())
     }
 
     /// The instance's process 1; [`PlaneError::Gone`] unless it runs.

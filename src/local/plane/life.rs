@@ -30,6 +30,9 @@ use crate::clock::{BootTime, Clock};
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
+/// A first boot that is due so soon is waited for: whoever launches hears then whether it succeeds.
+const SOON: Duration = Duration::from_millis(100);
+
 /// For how long at most it is not looked whether the computer slept meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -68,7 +71,7 @@ impl Life<'_> {
     /// process 1 ended, if there ever was one.
     ///
     /// `up` is called once, when nothing but the first boot is left to do; where that is due by
-    /// then, after it. Must run on the thread that lives longest ([`Guest::start`]).
+    /// then or soon, after it. Must run on the thread that lives longest ([`Guest::start`]).
     pub(super) async fn run(
         &self,
         boots: BootTime,
@@ -77,7 +80,8 @@ impl Life<'_> {
     ) -> Result<Option<ExitStatus>, PlaneError> {
         let mut due = Due::default();
         let mut guest = None;
-        if boots <= Clock::system().boot() {
+        if boots.since(Clock::system().boot()) <= SOON {
+            on_this_computer(Some(boots)).await;
             guest = Some(self.boot(&mut due).await?);
         } else {
             due.boot = Some(boots);

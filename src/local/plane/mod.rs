@@ -132,7 +132,8 @@ impl Plane {
     }
 
     /// Brings `machine` up: returns once its process 1 runs, before it has booted; or, where it is
-    /// to boot later, once nothing but that is left to do. Its metadata service answers already.
+    /// to boot later than in a moment, once nothing but that is left to do. Its metadata service
+    /// answers already.
     ///
     /// A machine whose launch fails leaves nothing behind but its console. One that fails to boot
     /// later is not up any more; its console says why.
@@ -156,7 +157,8 @@ impl Plane {
         }
     }
 
-    /// Whether the instance, up or not and not cleared yet, ever booted. One of paper did.
+    /// Whether the instance, up or not, ever booted; one that was cleared passes for one that did,
+    /// and so does one of paper.
     pub fn has_booted(&self, instance: &str) -> Result<bool, PlaneError> {
         match self {
             Self::Paper => Ok(true),
