@@ -141,7 +141,7 @@ pub(super) fn plug_in(
     init: Process,
     now: BootTime,
 ) -> Result<(), PlaneError> {
-    if folder.plugged()?.is_empty() {
+    if due(folder, now)?.is_empty() {
         // Nobody waits for the lock of all for nothing.
         return Ok(());
     }
@@ -158,12 +158,21 @@ pub(super) fn plug_in(
         Ok(())
     };
     let mut outcome = Ok(());
-    for volume in folder.plugged()? {
-        if let Some(plug) = folder.plug(&volume)?.filter(|plug| plug.due <= now) {
-            outcome = outcome.and(plug_in(&volume, &plug.device));
-        }
+    for (volume, plug) in due(folder, now)? {
+        outcome = outcome.and(plug_in(&volume, &plug.device));
     }
     outcome
+}
+
+/// The volumes whose devices are due at `now`.
+fn due(folder: &Folder, now: BootTime) -> Result<Vec<(String, Plug)>, PlaneError> {
+    let mut due = Vec::new();
+    for volume in folder.plugged()? {
+        if let Some(plug) = folder.plug(&volume)?.filter(|plug| plug.due <= now) {
+            due.push((volume, plug));
+        }
+    }
+    Ok(due)
 }
 
 /// When the next device is due that was not at `now`, if one is.

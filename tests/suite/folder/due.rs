@@ -38,12 +38,15 @@ fn a_machine_boots_when_it_runs_and_has_its_volume_when_that_is_attached() {
     let volume = real.volume();
     assert_eq!(real.state(&instance), "pending");
     let booted = init(&real, &instance);
-    Real::until("it boots", || {
-        let boots = booted.exists();
-        assert!(!boots || real.state(&instance) == "running", "early");
-        boots
+    Real::until("it runs", || {
+        let has_booted = booted.exists();
+        let state = real.state(&instance);
+        assert!(!has_booted || state == "running", "it booted while {state}");
+        state == "running"
     });
+    // At once: EC2 does not ask how far the machine is.
     real.attach(&volume, &instance);
+    Real::until("it boots", || booted.exists());
     let init: serde_json::Value = serde_json::from_slice(&std::fs::read(&booted).unwrap()).unwrap();
     let serial = volume.replace('-', "");
     let device = format!(
