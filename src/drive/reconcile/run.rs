@@ -78,7 +78,7 @@ impl Run {
                 }
             };
             self.looks_failed = 0;
-            if let Goal::Ready { .. } = self.goal {
+            if self.is_getting_ready() {
                 with.notice_ends(&seen).await;
             }
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.limits);
@@ -150,14 +150,16 @@ impl Run {
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
+        let getting_ready = self.is_getting_ready();
         for step in steps {
-            let getting_ready = matches!(self.goal, Goal::Ready { .. });
             if getting_ready && *interrupts.borrow() > self.heard {
                 return None;
             }
             let began = with.clock.boot();
             with.tell(Event::Started(step.clone()));
-            match self.carry_out(&step, seen, with, interrupts).await {
+            let answer = self.carry_out(&step, seen, with, interrupts).await;
+            let is_interrupted = getting_ready && !self.is_getting_ready();
+            match answer {
                 Ok(made) => {
                     self.steps_failed = 0;
                     let took = with.clock.boot().since(began);
@@ -169,8 +171,13 @@ impl Run {
                     with.tell(Event::Failed {
                         step,
                         error: error.to_string(),
-                        again,
+                        again: again && !is_interrupted,
                     });
+                    if is_interrupted {
+                        // What was not to be had is not wanted any more.
+                        self.steps_failed = 0;
+                        return None;
+                    }
                     if !again {
                         return self.end(Verdict::Failed(error));
                     }
@@ -179,12 +186,15 @@ impl Run {
                     return None;
                 }
             }
+            if is_interrupted {
+                return None;
+            }
         }
         None
     }
 
-    /// Carries out one step. It may take minutes (a commit): whoever interrupts a save meanwhile is
-    /// told at once that it goes on.
+    /// Carries out one step. It may take minutes (a commit), and is carried out to its end: whoever
+    /// interrupts meanwhile is told at once what comes of that.
     async fn carry_out<H: Hosts>(
         &mut self,
         step: &Step,
@@ -192,21 +202,38 @@ impl Run {
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Result<Option<String>, RunError> {
-        let is_saving = !matches!(self.goal, Goal::Ready { .. }) && is_running(seen);
+        let is_running = is_running(seen);
         let events = Rc::clone(&with.events);
         let mut acting = pin!(with.act(step, seen));
         loop {
+            let is_answered = self.is_getting_ready() || is_running;
             tokio::select! {
                 biased;
                 answer = &mut acting => return answer,
-                count = more(interrupts, self.heard), if is_saving => {
-                    self.heard = count;
-                    self.impatient = true;
-                    self.told = true;
-                    (events.borrow_mut())(Event::CannotStop);
+                count = more(interrupts, self.heard), if is_answered => {
+                    let event = if self.is_getting_ready() {
+                        self.turn_back()
+                    } else {
+                        self.heard = count;
+                        self.impatient = true;
+                        self.told = true;
+                        Event::CannotStop
+                    };
+                    (events.borrow_mut())(event);
                 }
             }
         }
+    }
+
+    fn is_getting_ready(&self) -> bool {
+        matches!(self.goal, Goal::Ready { .. })
+    }
+
+    /// Hears the interrupt that ends getting ready.
+    fn turn_back(&mut self) -> Event {
+        self.goal = Goal::Ended;
+        self.heard += 1;
+        Event::Ending
     }
 
     /// Hears what a person did since the last look.
@@ -219,10 +246,9 @@ impl Run {
         if count <= self.heard {
             return;
         }
-        if let Goal::Ready { .. } = self.goal {
-            self.goal = Goal::Ended;
-            self.heard += 1;
-            with.tell(Event::Ending);
+        if self.is_getting_ready() {
+            let event = self.turn_back();
+            with.tell(event);
         }
         if count > self.heard {
             self.heard = count;
@@ -293,7 +319,7 @@ impl Run {
 
     /// A verdict: on the way to a mounted drive this session's own things are ended first.
     fn end(&mut self, verdict: Verdict) -> Option<Outcome> {
-        if let Goal::Ready { .. } = self.goal {
+        if self.is_getting_ready() {
             self.goal = Goal::Ended;
             self.verdict = Some(verdict);
             self.steps_failed = 0;

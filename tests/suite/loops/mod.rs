@@ -7,7 +7,8 @@ mod odd;
 mod pair;
 mod record;
 
-use xdrive::drive::Outcome;
+use xdrive::drive::plan::Step;
+use xdrive::drive::{Event, Outcome};
 
 use crate::paper::wire::{Calls, Fault};
 use crate::paper::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
@@ -200,4 +201,26 @@ async fn an_interrupt_at_any_moment_ends_a_session_as_it_should() {
         }
     }
     assert!(cases >= 100, "{cases} cases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_is_answered_while_a_step_goes_on() {
+    let world = world(Past::Saved, FRESH).await;
+    let mounts = |event: &Event| matches!(event, Event::Started(Step::Mount { .. }));
+    let events = undisturbed(&world).await.events;
+    let moment = 1 + events.iter().position(mounts).unwrap();
+    let trouble = Trouble {
+        interrupts: vec![moment],
+        ..Trouble::default()
+    };
+    let told = world.copy().run(Ask::Session(2), trouble).await;
+    let at = |event: &dyn Fn(&Event) -> bool| told.events.iter().position(event);
+    let answered = at(&|event| matches!(event, Event::Ending));
+    let mounted = at(&|event| {
+        let Event::Finished { step, .. } = event else {
+            return false;
+        };
+        matches!(step, Step::Mount { .. })
+    });
+    assert!(answered.is_some() && answered < mounted, "{told:#?}");
 }
