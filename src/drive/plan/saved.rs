@@ -55,20 +55,17 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
 }
 
 /// Whether another session goes on with the drive that this process has closed: what it makes and
-/// takes is its own to save, and nothing that this one should wait for. (An instance that nobody
-/// came for is no session's any more.)
+/// takes is its own to save, and nothing that this one should wait for. (An instance that answers and
+/// that nobody holds is being taken just now, or was left by somebody who was killed: that is for
+/// this one to find out, since nobody may come after it.)
 fn is_handed_on(view: &View) -> bool {
     let seen = view.seen;
-    let is_abandoned = |instance: &SeenInstance| {
-        instance.client() == Some(&Client::Nobody)
-            && view.now.since(instance.since) >= view.limits.patience
-    };
     seen.me.closed.is_some()
         && seen.instances.iter().any(|instance| {
             instance.is_live()
                 && instance.session != seen.me.session
                 && !seen.is_mine(instance)
-                && !is_abandoned(instance)
+                && instance.client() != Some(&Client::Nobody)
         })
 }
 

@@ -251,11 +251,7 @@ fn a_session_that_saves_does_not_wait_for_the_one_that_goes_on() {
         contact: crate::drive::hosts::Contact::Unreachable,
         ..others(2)
     };
-    let waiting = SeenInstance {
-        contact: answers(Client::Nobody, false, Mounted::Nothing),
-        ..others(2)
-    };
-    for successor in [booting, waiting, others(2)] {
+    for successor in [booting, others(2)] {
         let mut seen = handed_on(successor);
         assert_eq!(words(&saved(&seen)), "wait: Copy(SnapshotId(\"snap-1\"))");
         seen.snapshots[0].state = SnapshotState::Completed;
@@ -284,9 +280,11 @@ fn a_volume_that_the_next_session_took_is_its_own_and_the_snapshot_is_waited_for
 #[test]
 fn an_instance_that_nobody_came_for_is_no_successor() {
     let mut seen = handed_on(others(2));
-    seen.volumes.clear();
-    seen.snapshots[0].state = SnapshotState::Completed;
     seen.instances[1].contact = answers(Client::Nobody, false, Mounted::Nothing);
+    seen.snapshots[0].state = SnapshotState::Completed;
+    assert_eq!(words(&saved(&seen)), "delete vol-1");
+    seen.volumes.clear();
+    assert!(words(&saved(&seen)).starts_with("wait: OtherStarting"));
     seen.instances[1].since = at(0);
     assert_eq!(words(&saved(&seen)), "log in to i-2");
 }
