@@ -303,7 +303,12 @@ impl<'a> Ending<'a> {
             return;
         }
         let known = Some((volume.id.clone(), volume.generation));
-        let is_own = seen.me.closed == known || seen.me.raised == known;
+        // Two that raise a volume at once may both have raised it to the same generation: whoever has
+        // an instance may mount it at that, and what is taken of it now would pass for its save.
+        let is_alone = seen.instances.iter().all(|instance| {
+            !instance.is_live() || seen.is_mine(instance) || seen.is_closed(instance)
+        });
+        let is_own = seen.me.closed == known || (seen.me.raised == known && is_alone);
         if !is_own && !self.view.has_looked() {
             // Whoever closed it may have taken the snapshot already.
             return self.take(self.view.settle());

@@ -210,8 +210,22 @@ fn a_checkpoint_saves_nothing() {
 }
 
 #[test]
+fn what_was_raised_and_not_attached_is_left_to_whoever_may_mount_it() {
+    let mut seen = Observed {
+        volumes: vec![volume(1, 4, 5)],
+        ..nothing()
+    };
+    seen.me.raised = Some((vol(1), Generation(5)));
+    assert_eq!(words(&ended(&seen)), "snapshot vol-1");
+    // Another one may have raised it to the same generation.
+    seen.instances = vec![others(2)];
+    assert_eq!(ended(&seen), Next::Busy(id(2)));
+}
+
+#[test]
 fn an_attachment_on_its_way_is_waited_for_before_the_close() {
     let mut seen = mounted();
+    seen.instances[0].contact = answers(Client::Me, false, Mounted::Nothing);
     seen.volumes = vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))];
     seen.volumes[0].since = at(NOW - 1);
     assert_eq!(words(&saved(&seen)), "wait: Attaching(VolumeId(\"vol-1\"))");
