@@ -1,12 +1,12 @@
 //! The critical path: what must come after what, and how long each takes at the least.
 //!
-//! AWS's delays are the table's, the rest is what the parts take without any. The machine boots while
-//! EC2 has it as pending: the longer of the two counts. The volume is made meanwhile.
+//! AWS's delays are the table's, the rest is what the parts take without any. The machine boots when
+//! EC2 has it as running; the volume is made meanwhile.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
-use xdrive::local::Delays;
+use xdrive::local::{Delays, Preset};
 
 use super::parts::Session;
 
@@ -26,10 +26,6 @@ pub(crate) struct Path {
     pub(crate) terminating: Vec<Line>,
     /// From `exit` to nothing but a completed snapshot.
     pub(crate) saved: Vec<Line>,
-    /// What is on top for whoever hears of all this from EC2 alone: that the instance runs, that the
-    /// announced generation is written, that the volume is attached, each as late as EC2's answers
-    /// by id are old.
-    pub(crate) hearing: Duration,
 }
 
 impl Path {
@@ -40,12 +36,14 @@ impl Path {
         let in_order = alone.connect_steps.iter();
         let in_order = in_order.filter(|(name, _)| !name.starts_with('['));
         let before_the_command: Duration = in_order.map(|(_, took)| *took).sum();
-        let boot = connecting("boot")?.max(delays.running);
+        // The parts' own machine is pending too, for a moment.
+        let boot = connecting("boot")?.saturating_sub(Delays::new(Preset::Fast).running);
         let line = |what, took| Line { what, took };
         Ok(Self {
             connect: vec![
                 line("launch", connecting("open")? + connecting("launch")?),
-                line("pending, and boot within it", boot),
+                line("pending", delays.running),
+                line("boot", boot),
                 line("attach", delays.attached),
                 line("mount", connecting("mount")?),
                 line("container", connecting("container")?),
@@ -63,7 +61,6 @@ impl Path {
                 line("the parts' whole save", alone.save),
                 line("snapshot pending", delays.completed),
             ],
-            hearing: 3 * delays.stale_reads,
         })
     }
 }

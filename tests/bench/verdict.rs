@@ -105,9 +105,9 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(first) = self.rounds.first() else {
+        if self.rounds.is_empty() {
             return Ok(());
-        };
+        }
         writeln!(
             f,
             "\nseconds with AWS-like delays, medians of {} rounds (lowest to highest)\n",
@@ -133,19 +133,7 @@ impl fmt::Display for Verdict {
         )?;
         writeln!(f, "\nthe path, step by step (medians)\n")?;
         self.path(f, "Enter to prompt", |path| &path.connect)?;
-        self.path(f, "exit to terminating", |path| &path.terminating)?;
-        let hearing = first.path.hearing.as_secs_f64();
-        let own = self.spread(|round| {
-            let [path, xdrive, _] = round.times()[0];
-            xdrive - path - hearing
-        });
-        writeln!(
-            f,
-            "\nOf what is over the path to the prompt, {hearing:.2} s is the age of EC2's answers: by\n\
-             them xdrive hears that the instance runs, that its announcement is written, and that the\n\
-             volume is attached. The rest is {}.",
-            written(own)
-        )
+        self.path(f, "exit to terminating", |path| &path.terminating)
     }
 }
 
