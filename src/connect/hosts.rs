@@ -28,8 +28,9 @@ use super::lease::{Lease, Terms, extend};
 use super::login::{ANSWER, Login, Refusal};
 use said::{other, session_of, silence, translated};
 
-/// How long the attached volume may take to appear inside (AWS: under a second, mostly).
-const DEVICE: Duration = Duration::from_secs(30);
+/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked again
+/// what became of it (AWS: a few seconds, mostly).
+const DEVICE: Duration = Duration::from_secs(15);
 
 /// A client that was killed holds its host until sshd has noticed: another one is believed only
 /// when it has been seen for this often and long, two seconds in all.

@@ -87,14 +87,14 @@ pub enum Step {
     },
     /// Take the host's client lock, then write this session into its tags and its volume's.
     Claim(InstanceId),
-    /// Raise the volume's generation by one (at least above `above`), and read it back.
+    /// Raise the volume's generation.
     Raise {
         /// Which.
         volume: VolumeId,
         /// To what.
         to: Generation,
     },
-    /// Attach it: after the raise was read back.
+    /// Attach it: after the raise.
     Attach {
         /// Which.
         volume: VolumeId,
@@ -103,7 +103,7 @@ pub enum Step {
         /// The generation it was raised to.
         generation: Generation,
     },
-    /// Mount it.
+    /// Read its generation back until it is as raised, and mount it. Its host waits for the device.
     Mount {
         /// Where.
         instance: InstanceId,

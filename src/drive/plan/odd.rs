@@ -2,7 +2,7 @@
 
 use crate::ec2::{AttachmentState, InstanceState};
 
-use super::super::hosts::Contact;
+use super::super::hosts::{Contact, Mounted};
 use super::super::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use super::super::proof::Quiet;
 use super::super::stuck::Why;
@@ -33,7 +33,8 @@ pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
 }
 
 /// A volume that is held by an instance which is not live, or is on its way in or out: what to do
-/// until it is free or attached. `None` if it is free or properly attached to a live instance.
+/// until it is free or attached. `None` if it is free or properly attached to a live instance, or
+/// mounted there.
 pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
     let Some(attachment) = &volume.attachment else {
         return (!volume.is_free()).then(|| view.wait(Waiting::Volume(volume.id.clone())));
@@ -54,6 +55,12 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         (_, AttachmentState::Detached) => (!volume.is_free()).then(|| view.wait(waiting)),
         (InstanceState::Stopped, AttachmentState::Attached) => Some(detach(false)),
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attached) => None,
+        // Whatever EC2 says: there it is, and perhaps in use.
+        (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching)
+            if holder.is_some_and(|holder| is_mounted(holder, volume)) =>
+        {
+            None
+        }
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching) => {
             let attaching = Waiting::Attaching(volume.id.clone());
             let patience = view.patience(attaching, volume.since, view.limits.attaching);
@@ -72,6 +79,14 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
                 patience.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))),
             )
         }
+    }
+}
+
+/// Whether its host has the volume mounted, or had when it froze.
+fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
+    match host.view().map(|view| &view.mounted) {
+        Some(Mounted::Volume(mounted) | Mounted::Frozen(mounted)) => *mounted == volume.id,
+        Some(Mounted::Nothing) | None => false,
     }
 }
 

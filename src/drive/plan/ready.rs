@@ -1,7 +1,7 @@
 //! The way to a mounted drive: live instance, surviving volume, pending snapshot, newest
 //! completed one, an empty volume; in this order.
 
-use crate::ec2::{AttachmentState, Zone};
+use crate::ec2::Zone;
 
 use super::super::hosts::{Client, MountOrder, Mounted};
 use super::super::name::Generation;
@@ -322,17 +322,16 @@ impl Place<'_> {
                 .all(|snapshot| snapshot.generation < volume.generation)
     }
 
-    /// An attached volume: mount it, and record its format before anybody uses it.
+    /// An attached volume: mount it, and record its format before anybody uses it. While EC2 has it
+    /// as attaching its host may have the device already, and waits for it.
     fn mount(&self, volume: &SeenVolume) -> Next {
         let view = self.view;
-        if let Some(next) = odd::release(view, volume) {
-            return next;
+        match odd::release(view, volume) {
+            Some(Next::Wait(Waiting::Attaching(_), _)) if self.is_held => {}
+            Some(next) => return next,
+            None => {}
         }
-        let attached = volume
-            .attachment
-            .as_ref()
-            .is_some_and(|attachment| attachment.state == AttachmentState::Attached);
-        let Some(answer) = self.host.view().filter(|_| self.is_held && attached) else {
+        let Some(answer) = self.host.view().filter(|_| self.is_held) else {
             return view.wait(Waiting::Host(self.host.id.clone()));
         };
         if !self.is_newest(volume) {

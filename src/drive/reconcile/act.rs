@@ -146,8 +146,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Raises the generation by one and reads it back. It is never lowered: what is there now is
-    /// read first.
+    /// Raises the generation by one. It is never lowered: what is there now is read first.
     async fn raise(&mut self, id: &VolumeId, to: Generation) -> Result<(), RunError> {
         let there = self.generation(id).await?;
         if there >= to {
@@ -167,16 +166,12 @@ impl<H: Hosts> Reconciler<H> {
         self.ec2.tag(id.as_str(), &raised).await?;
         self.memory.generations.insert(id.clone(), to);
         self.memory.claimed.insert(id.to_string());
-        self.read_back(id, |tags| match tags {
-            VolumeTags::Drive { generation, .. } => *generation == to,
-            VolumeTags::Root => false,
-        })
-        .await?;
         self.memory.me.raised = Some((id.clone(), to));
         Ok(())
     }
 
-    /// The one way in: what was raised is read again right before, and belongs to this session.
+    /// The one way in. What was raised is read again right before: nobody else has raised it since,
+    /// as far as that can be seen already. Nothing can be written there before [`Self::mount`].
     async fn attach(
         &mut self,
         id: &VolumeId,
@@ -187,12 +182,15 @@ impl<H: Hosts> Reconciler<H> {
         self.memory.me.raised = None;
         let session = self.memory.session().clone();
         let volume = self.volume(id).await?;
-        let as_raised = matches!(
-            tags::read_volume(&volume.tags),
-            Ok(VolumeTags::Drive { generation, session: by, .. })
-                if generation == raised && by == session
-        );
-        if !as_raised {
+        let is_mine = match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Drive {
+                generation,
+                session: by,
+                ..
+            }) => generation < raised || (generation == raised && by == session),
+            Ok(VolumeTags::Root) | Err(_) => false,
+        };
+        if !is_mine {
             return Err(RunError::Changed(format!(
                 "another xdrive has raised the generation of {id}"
             )));
@@ -204,8 +202,15 @@ impl<H: Hosts> Reconciler<H> {
         Ok(answer?)
     }
 
+    /// Nothing is written to a volume before everybody can read that its generation was raised. That
+    /// goes on while EC2 attaches it.
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
+        self.read_back(&order.volume, |tags| match tags {
+            VolumeTags::Drive { generation, .. } => *generation == order.generation,
+            VolumeTags::Root => false,
+        })
+        .await?;
         let refusal = match self.hosts.mount(&host, order).await {
             Ok(uuid) => {
                 let me = &mut self.memory.me;

@@ -161,6 +161,15 @@ impl World {
         }
     }
 
+    /// A volume that is being attached is there.
+    pub(super) fn plug_in(&mut self, volume: u8) {
+        self.change_volume(volume, |disk| {
+            if let Some(attachment) = &mut disk.attachment {
+                attachment.state = AttachmentState::Attached;
+            }
+        });
+    }
+
     /// xdrive ends an instance.
     pub(super) fn terminate(&mut self, instance: u8) {
         let mounted = self.host(instance).map(|host| host.mounted);
@@ -225,11 +234,13 @@ impl World {
         }
         let already = host.mounted == Mount::Writable(volume);
         let attached = self.volume(volume).and_then(|disk| disk.attachment);
-        let here = attached.is_some_and(|attached| {
-            attached.instance == instance && attached.state == AttachmentState::Attached
-        });
-        if already || !here {
-            return if already { Ok(()) } else { Err(No::State) };
+        let here = attached.filter(|attached| attached.instance == instance);
+        match here.map(|attached| attached.state) {
+            _ if already => return Ok(()),
+            Some(AttachmentState::Attached) => {}
+            // The host waits for the device.
+            Some(AttachmentState::Attaching) => self.plug_in(volume),
+            _ => return Err(No::State),
         }
         if !self.bytes(volume).formatted {
             if !format {

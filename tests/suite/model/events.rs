@@ -268,11 +268,7 @@ impl World {
                 .host(attachment.instance)
                 .is_some_and(|host| host.mounted != Mount::Nothing);
             match attachment.state {
-                AttachmentState::Attaching => self.change_volume(id, |disk| {
-                    if let Some(attachment) = &mut disk.attachment {
-                        attachment.state = AttachmentState::Attached;
-                    }
-                }),
+                AttachmentState::Attaching => self.plug_in(id),
                 AttachmentState::Detaching if !mounted => self.let_go(id),
                 _ => {}
             }

@@ -95,6 +95,7 @@ impl Stage {
             }
             Some(
                 Step::Raise { .. }
+                | Step::Mount { .. }
                 | Step::Snapshot { .. }
                 | Step::Terminate(_)
                 | Step::DeleteVolume(_)
@@ -120,6 +121,7 @@ fn read_first(step: &Step) -> (Option<u8>, Option<u8>) {
         Step::Raise { volume, .. }
         | Step::Attach { volume, .. }
         | Step::Snapshot { volume, .. } => (Some(number(volume.as_str())), None),
+        Step::Mount { order, .. } => (Some(number(order.volume.as_str())), None),
         Step::DeleteVolume(spent) => (
             Some(number(spent.volume().as_str())),
             spent.snapshot().map(|id| number(id.as_str())),
@@ -214,7 +216,15 @@ impl Client {
             Step::Attach { generation, .. } => {
                 let volume = volume.as_ref().ok_or(Failure::Changed)?;
                 let raised = generation_number(*generation);
-                if volume.generation != raised || volume.session != self.session {
+                let is_mine = volume.session == self.session;
+                if volume.generation > raised || (volume.generation == raised && !is_mine) {
+                    return Err(Failure::Changed);
+                }
+            }
+            // It reads until it sees what was raised, or gives up.
+            Step::Mount { order, .. } => {
+                let volume = volume.as_ref().ok_or(Failure::Changed)?;
+                if volume.generation != generation_number(order.generation) {
                     return Err(Failure::Changed);
                 }
             }

@@ -10,11 +10,17 @@ use xdrive::drive::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
     Uuid, Wanted,
 };
-use xdrive::ec2::{Arch, AttachmentState, Ec2, Instance, InstanceState, Market, VolumeId};
+use xdrive::ec2::{
+    Arch, AttachmentState, Ec2, Instance, InstanceState, Market, SnapshotId, VolumeId,
+};
 use xdrive::local::Local;
 use xdrive::local::plane::Sheet;
 
 use super::{Content, Hidden, World, drive};
+
+/// How long a host waits for a volume that is being attached, and how often it looks.
+const DEVICE: Duration = Duration::from_secs(15);
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// The hosts as one process reaches them; its end frees its locks.
 pub(crate) struct PaperHosts {
@@ -62,6 +68,24 @@ impl PaperHosts {
             Ok(())
         } else {
             Err(HostError::Unreachable("it is off".into()))
+        }
+    }
+
+    /// What the volume was made from, and whether it is plugged in: that is waited for, as on a real
+    /// host.
+    async fn device(&self, host: &Instance, order: &MountOrder) -> (Option<SnapshotId>, bool) {
+        let mut waited = Duration::ZERO;
+        loop {
+            let volume = self.truth.volume(&order.volume).await.unwrap();
+            let source = volume.as_ref().and_then(|volume| volume.snapshot.clone());
+            let attachment = volume.and_then(|volume| volume.attachment);
+            let here = attachment.filter(|attachment| attachment.instance == host.id);
+            let state = here.map(|attachment| attachment.state);
+            if state != Some(AttachmentState::Attaching) || waited >= DEVICE {
+                return (source, state == Some(AttachmentState::Attached));
+            }
+            tokio::time::sleep(AGAIN).await;
+            waited += AGAIN;
         }
     }
 
@@ -148,13 +172,7 @@ impl Hosts for PaperHosts {
     async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         self.reach(host).await?;
         self.held(host)?;
-        let volume = self.truth.volume(&order.volume).await.unwrap();
-        let source = volume.as_ref().and_then(|volume| volume.snapshot.clone());
-        let here = volume
-            .and_then(|volume| volume.attachment)
-            .is_some_and(|attachment| {
-                attachment.instance == host.id && attachment.state == AttachmentState::Attached
-            });
+        let (source, here) = self.device(host, order).await;
         let live: Vec<String> = self
             .truth
             .instances(drive().as_str())

@@ -188,8 +188,8 @@ fn an_attachment_that_never_comes_is_taken_back_and_the_host_replaced() {
         volumes: vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))],
         ..nothing()
     };
-    seen.volumes[0].since = at(NOW - 60);
-    assert!(words(&ready(&seen)).starts_with("wait: Attaching"));
+    seen.volumes[0].since = at(NOW - 119);
+    assert_eq!(words(&ready(&seen)), "mount vol-1");
     seen.volumes[0].since = at(NOW - 120);
     assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
     seen.me.rejected = vec![id(1)];
@@ -197,6 +197,19 @@ fn an_attachment_that_never_comes_is_taken_back_and_the_host_replaced() {
     assert_eq!(words(&ready(&seen)), "terminate i-1");
     seen.instances.clear();
     assert_eq!(words(&ready(&seen)), "launch an instance in a");
+}
+
+#[test]
+fn what_its_host_has_mounted_is_attached_whatever_ec2_says() {
+    let mut seen = Observed {
+        instances: vec![host(1)],
+        volumes: vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))],
+        ..nothing()
+    };
+    seen.volumes[0].since = at(NOW - 3600);
+    seen.instances[0].contact = answers(Client::Me, false, Mounted::Volume(vol(1)));
+    assert!(matches!(ready(&seen), Next::Done(_)));
+    assert_eq!(words(&saved(&seen)), "close the drive on i-1");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::drive::observed::{Observed, SeenInstance, SeenVolume};
 use crate::drive::plan::{Done, Next, Step};
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{InstanceState, SnapshotState, Zone};
+use crate::ec2::{AttachmentState, InstanceState, SnapshotState, Zone};
 
 fn world(
     instances: Vec<SeenInstance>,
@@ -95,7 +95,11 @@ fn the_way_in_is_announce_then_attach_then_mount() {
     assert_eq!(words(&ready(&seen)), "attach vol-2 to i-1");
 
     seen.me.raised = None;
-    seen.volumes[0] = on(1, seen.volumes[0].clone());
+    let free = seen.volumes[0].clone();
+    seen.volumes[0] = held(1, AttachmentState::Attaching, free.clone());
+    seen.volumes[0].since = at(NOW - 1);
+    assert_eq!(words(&ready(&seen)), "mount vol-2");
+    seen.volumes[0] = on(1, free);
     assert_eq!(words(&ready(&seen)), "mount vol-2");
 
     seen.instances[0].contact = answers(Client::Me, false, Mounted::Volume(vol(2)));
