@@ -224,3 +224,16 @@ async fn an_interrupt_is_answered_while_a_step_goes_on() {
     });
     assert!(answered.is_some() && answered < mounted, "{told:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_mounted_before_its_generation_can_be_read() {
+    let told = undisturbed(&world(Past::Saved, STALE).await).await;
+    let took = told.events.iter().find_map(|event| match event {
+        Event::Finished { step, took, .. } => {
+            matches!(step, Step::Mount { .. }).then_some(took.as_millis())
+        }
+        _ => None,
+    });
+    // Raised and attached in no time, and the device there soon.
+    assert!(took >= Some(STALE.reads.into()), "{took:?}");
+}
