@@ -214,8 +214,8 @@ pub trait Hosts {
         lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 
-    /// Mounts an attached volume; success if it is mounted already. The answer is what file system
-    /// it is.
+    /// Mounts a volume that is attached or being attached: its device is waited for, for some seconds.
+    /// Success if it is mounted already. The answer is what file system it is.
     fn mount(
         &mut self,
         host: &Instance,

@@ -1,7 +1,7 @@
 //! What this process knows for certain, laid over lists that may be stale.
 //!
 //! Everything here only makes a look sharper: a new process that remembers nothing comes to the
-//! same end, later. It is laid over in the direction of time only: a generation that was read back
+//! same end, later. It is laid over in the direction of time only: a generation that was raised
 //! is never shown lower, what was told to terminate never as running, what was made is shown until
 //! the lists do.
 //!

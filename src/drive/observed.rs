@@ -59,8 +59,8 @@ pub struct Me {
     pub unsure: Option<BootTime>,
     /// How many instances were launched.
     pub launches: u32,
-    /// The volume whose generation this process raised, and to what; none again once
-    /// an `AttachVolume` was sent for it: every attachment needs its own raise.
+    /// The volume whose generation this process raised, and to what; none again once an
+    /// `AttachVolume` was sent for it: every attachment needs its own raise.
     pub raised: Option<(VolumeId, Generation)>,
     /// The volume that was closed on its host by this process, and its generation then.
     pub closed: Option<(VolumeId, Generation)>,

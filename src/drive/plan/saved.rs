@@ -305,9 +305,8 @@ impl<'a> Ending<'a> {
         let known = Some((volume.id.clone(), volume.generation));
         // Two that raise a volume at once may both have raised it to the same generation: whoever has
         // an instance may mount it at that, and what is taken of it now would pass for its save.
-        let is_alone = seen.instances.iter().all(|instance| {
-            !instance.is_live() || seen.is_mine(instance) || seen.is_closed(instance)
-        });
+        let is_alone = (seen.instances.iter())
+            .all(|instance| seen.is_mine(instance) || self.is_over(instance));
         let is_own = seen.me.closed == known || (seen.me.raised == known && is_alone);
         if !is_own && !self.view.has_looked() {
             // Whoever closed it may have taken the snapshot already.
@@ -332,9 +331,13 @@ impl<'a> Ending<'a> {
     /// Whether nobody can be about to mount a free volume at the generation it shows: no other
     /// instance is live, and whoever raised it had launched one that would be in this list by now.
     fn is_abandoned(&self, volume: &SeenVolume) -> bool {
-        let seen = self.view.seen;
-        let quiet = |instance: &SeenInstance| !instance.is_live() || seen.is_closed(instance);
-        seen.instances.iter().all(quiet) && self.view.shows(volume.since)
+        let mut instances = self.view.seen.instances.iter();
+        instances.all(|instance| self.is_over(instance)) && self.view.shows(volume.since)
+    }
+
+    /// Whether nothing can be mounted on the instance any more.
+    fn is_over(&self, instance: &SeenInstance) -> bool {
+        !instance.is_live() || self.view.seen.is_closed(instance)
     }
 
     fn wait_for_abandonment(&mut self, volume: &SeenVolume) {
