@@ -4,7 +4,7 @@
 //! listed, also what no plan would know what to do with: a bill unseen is worse than an odd line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::drive::DriveName;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, VolumeTags};
 use crate::ec2::{
-    Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
+    Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
 use crate::failure::Failure;
 use crate::report;
@@ -49,6 +49,12 @@ struct Line {
     generation: Option<u64>,
     /// When it was made, RFC 3339.
     since: String,
+    /// Whether it costs anything now: an instance on its way out does not (EC2 user guide, *Instance
+    /// lifecycle*), nor does a disk that goes with it.
+    billed: bool,
+    /// A volume that was attached at least once: it may hold what nothing else does.
+    #[serde(skip)]
+    used: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_a_month: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,15 +83,22 @@ pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result
         .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))
 }
 
-/// Everything that carries any drive's name, drive by drive.
+/// Everything that carries any drive's name, drive by drive. Where nothing costs anything any more
+/// there is no drive: what a launch that was undone leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
+    let ended: BTreeSet<InstanceId> = instances
+        .iter()
+        .filter(|instance| is_over(instance.state))
+        .map(|instance| instance.id.clone())
+        .collect();
     let mut drives = BTreeMap::<String, Entry>::new();
     for instance in instances {
         if instance.state == InstanceState::Terminated {
             continue;
         }
         let price = match instance.market {
+            _ if is_over(instance.state) => None,
             // A price that may not be asked for is no reason to show nothing.
             Market::Spot => cloud
                 .ec2
@@ -101,17 +114,27 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         if matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted) {
             continue;
         }
-        let line = Line::of_volume(&volume);
+        let line = Line::of_volume(&volume, &ended);
         entry(&mut drives, &volume.tags).things.push(line);
     }
     for snapshot in snapshots {
         let line = Line::of_snapshot(&snapshot);
         entry(&mut drives, &snapshot.tags).things.push(line);
     }
+    drives.retain(|_, entry| entry.things.iter().any(|line| line.billed));
     for entry in drives.values_mut() {
         entry.sum_up();
     }
     Ok(drives.into_values().collect())
+}
+
+/// Whether an instance is on its way out, or gone: it is not billed from the moment that it begins to
+/// shut down.
+fn is_over(state: InstanceState) -> bool {
+    matches!(
+        state,
+        InstanceState::ShuttingDown | InstanceState::Terminated
+    )
 }
 
 fn entry<'a>(drives: &'a mut BTreeMap<String, Entry>, tags: &Tags) -> &'a mut Entry {
@@ -126,14 +149,13 @@ impl Entry {
     fn sum_up(&mut self) {
         let snapshots = self.things.partition_point(|line| line.kind != SNAPSHOT);
         self.things[snapshots..].sort_by_key(|line| Reverse(line.generation));
-        let has = |kind| self.things.iter().any(|line| line.kind == kind);
-        self.state = if self
-            .things
-            .iter()
-            .any(|line| line.kind == INSTANCE && line.state != "shutting-down")
-        {
+        let any = |is: &dyn Fn(&Line) -> bool| self.things.iter().any(is);
+        let has = |kind| any(&|line| line.kind == kind);
+        // What was never mounted is not being saved, whatever is on its way out beside it.
+        let is_ending = has(INSTANCE) && any(&|line| line.used);
+        self.state = if any(&|line| line.kind == INSTANCE && line.billed) {
             "running"
-        } else if has(INSTANCE) || self.things.iter().any(|line| line.state == "pending") {
+        } else if is_ending || any(&|line| line.state == "pending") {
             "saving"
         } else if has(VOLUME) {
             "volume"
@@ -174,6 +196,7 @@ impl Entry {
         text.push('\n');
         for line in &self.things {
             let cost = match (line.dollars_a_month, line.dollars_an_hour) {
+                _ if !line.billed => "billed no longer".to_owned(),
                 (Some(month), _) => format!("${month:.2} a month"),
                 (None, Some(hour)) => format!("${hour:.4} an hour"),
                 (None, None) => "price not known".to_owned(),
@@ -220,19 +243,28 @@ impl Line {
             gib: None,
             generation: None,
             since: format!("{:.0}", instance.launched),
+            billed: !is_over(instance.state),
+            used: false,
             dollars_a_month: None,
             dollars_an_hour: price,
         }
     }
 
-    fn of_volume(volume: &Volume) -> Self {
-        let (kind, generation, detail) = match tags::read_volume(&volume.tags) {
-            Ok(VolumeTags::Root) => (ROOT_DISK, None, format!("in {}", volume.zone)),
-            Ok(VolumeTags::Drive { generation, .. }) => {
-                (VOLUME, Some(generation.0), format!("in {}", volume.zone))
-            }
-            Err(error) => (VOLUME, None, format!("in {}, {error}", volume.zone)),
+    /// A volume; `ended` are the instances that are on their way out, or gone.
+    fn of_volume(volume: &Volume, ended: &BTreeSet<InstanceId>) -> Self {
+        let zone = format!("in {}", volume.zone);
+        let (kind, generation, used, detail) = match tags::read_volume(&volume.tags) {
+            Ok(VolumeTags::Root) => (ROOT_DISK, None, false, zone),
+            Ok(VolumeTags::Drive {
+                generation, base, ..
+            }) => (VOLUME, Some(generation.0), generation > base, zone),
+            Err(error) => (VOLUME, None, true, format!("{zone}, {error}")),
         };
+        let goes = volume
+            .attachment
+            .as_ref()
+            .is_some_and(|to| to.delete_on_termination && ended.contains(&to.instance));
+        let cost = Thing::Volume(volume.id.clone(), volume.size);
         Self {
             kind,
             id: volume.id.to_string(),
@@ -248,7 +280,9 @@ impl Line {
             gib: Some(volume.size),
             generation,
             since: format!("{:.0}", volume.created),
-            dollars_a_month: dollars(&Thing::Volume(volume.id.clone(), volume.size)),
+            billed: !goes,
+            used,
+            dollars_a_month: dollars(&cost).filter(|_| !goes),
             dollars_an_hour: None,
         }
     }
@@ -270,6 +304,8 @@ impl Line {
             gib: Some(snapshot.size),
             generation,
             since: format!("{:.0}", snapshot.started),
+            billed: true,
+            used: false,
             dollars_a_month: dollars(&Thing::Snapshot(snapshot.id.clone(), snapshot.size)),
             dollars_an_hour: None,
         }
@@ -287,9 +323,8 @@ fn dollars(thing: &Thing) -> Option<f64> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_newest_generation_comes_first_among_snapshots() {
-        let line = |kind, id: &str, generation| Line {
+    fn line(kind: &'static str, id: &str, generation: Option<u64>) -> Line {
+        Line {
             kind,
             id: id.to_owned(),
             state: "completed",
@@ -297,9 +332,37 @@ mod tests {
             gib: Some(8),
             generation,
             since: String::new(),
+            billed: true,
+            used: false,
             dollars_a_month: None,
             dollars_an_hour: None,
+        }
+    }
+
+    #[test]
+    fn only_what_was_used_is_being_saved_while_its_instance_ends() {
+        let ending = Line {
+            billed: false,
+            ..line(INSTANCE, "i-1", None)
         };
+        let state = |used| {
+            let volume = Line {
+                used,
+                ..line(VOLUME, "vol-1", Some(3))
+            };
+            let mut entry = Entry {
+                things: vec![ending.clone(), volume],
+                ..Entry::default()
+            };
+            entry.sum_up();
+            entry.state
+        };
+        assert_eq!(state(true), "saving");
+        assert_eq!(state(false), "volume", "made for a launch that is undone");
+    }
+
+    #[test]
+    fn the_newest_generation_comes_first_among_snapshots() {
         let mut entry = Entry {
             things: vec![
                 line(VOLUME, "vol-5", Some(1)),

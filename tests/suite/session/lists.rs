@@ -1,8 +1,54 @@
 //! A drive in use: what others see of it, and what they can do.
 
-use rustix::process::Signal;
+use std::fs;
 
+use rustix::process::Signal;
+use xdrive::local::Fault;
+
+use super::paper::{connect, paper, plant, with_snapshot};
 use super::site::Site;
+
+/// A launch that is undone at once: no volume could be made for it. Its instance takes as long to end
+/// as on AWS.
+fn undone(site: &Site) {
+    let slow = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+    fs::write(site.dir().join("settings.toml"), slow).unwrap();
+    let words = "You are not authorized to perform this operation.";
+    plant(
+        site,
+        Fault::new("CreateVolume", 403, "UnauthorizedOperation", words),
+    );
+    connect(site, &[]).is(77).says("terminated i-");
+}
+
+#[test]
+fn a_launch_that_was_undone_leaves_no_drive_in_the_list() {
+    let site = paper();
+    undone(&site);
+    assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
+    site.run(&["list", "demo"])
+        .is(69)
+        .says("there is no drive demo");
+}
+
+#[test]
+fn what_is_on_its_way_out_is_not_billed_and_makes_no_drive_one_that_is_being_saved() {
+    let site = paper();
+    let snapshot = with_snapshot(&site, &[]);
+    undone(&site);
+    let drive = site.drive("demo");
+    assert_eq!(drive["state"], "saved", "{drive}");
+    assert_eq!(drive["dollars_an_hour"], 0.0, "{drive}");
+    assert_eq!(drive["dollars_a_month"], 0.4, "{drive}");
+    let billed = |thing: &&serde_json::Value| thing["billed"] == true;
+    let things = drive["things"].as_array().unwrap();
+    let billed: Vec<_> = things.iter().filter(billed).map(|it| &it["id"]).collect();
+    assert_eq!(billed, [snapshot.as_str()], "{drive}");
+    let text = site.run(&["list", "demo"]);
+    text.is(0)
+        .prints("demo   saved, generation 1, at most $0.40 a month\n");
+    assert_eq!(text.stdout.matches("billed no longer").count(), 2);
+}
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
