@@ -2,6 +2,9 @@
 # test.sh [--long] [FILTER…]: installs what is missing and runs all tests, those that need root
 # included. With --long the sweeps (tests/sweep) take every point, else a minute's worth each; the
 # model is searched deeper. FILTER… goes to the test programs, as with `cargo test`.
+#
+# What was ignored by whoever started this (SIGINT in the background of a script, SIGHUP below nohup)
+# is not ignored by the tests: xdrive leaves such a signal ignored, and they send it.
 set -eu
 
 main() {
@@ -19,7 +22,10 @@ main() {
   XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" test)
   export XDRIVE_TEST_PYTHON
   cd "$top"
-  cargo test --locked --quiet -- --include-ignored "$@"
+  # Most tests wait for machines that boot, sync and end: more of them than processors keep those busy.
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
+  export RUST_TEST_THREADS
+  env --default-signal=HUP,INT,QUIT,TERM cargo test --locked --quiet -- --include-ignored "$@"
 }
 
 main "$@"

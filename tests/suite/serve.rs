@@ -17,6 +17,7 @@ use xdrive::local::plane::Plane;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
 use xdrive::local::{Local, OpenOptions};
 
+use crate::harness::DEADLINE;
 use crate::serving::Serving;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
@@ -107,9 +108,7 @@ impl Served {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
 }
 
@@ -206,7 +205,7 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
     served.ask(served.own(), QUESTION.into()).await;
 
     served.stop.send(()).unwrap();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + DEADLINE;
     while TcpStream::connect(&served.address).is_ok() {
         assert!(tokio::time::Instant::now() < deadline, "it still listens");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -216,7 +215,7 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
         .await
         .unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    tokio::time::timeout(Duration::from_secs(5), served.running)
+    tokio::time::timeout(DEADLINE, served.running)
         .await
         .expect("an idle connection does not keep it")
         .unwrap();

@@ -7,6 +7,8 @@ use xdrive::host::container::Came;
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{Committed, Host, Image, Role};
 
+use crate::harness::DEADLINE;
+
 use super::machine::{Disk, Machine, hold, order, soon};
 
 #[tokio::test]
@@ -143,9 +145,7 @@ async fn a_load_that_never_ends_does_not_stop_a_close() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), begun)
-        .await
-        .unwrap();
+    tokio::time::timeout(DEADLINE, begun).await.unwrap();
     let closed = machine.host.close("test").await.unwrap();
     assert!(closed.unmounted);
     drop(laptop);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use xdrive::host::container::{CommandId, Signal};
 use xdrive::host::scripts::Image;
 
+use crate::harness::DEADLINE;
+
 use super::machine::{Disk, Machine};
 
 #[tokio::test]
@@ -79,9 +81,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), asleep)
-        .await
-        .unwrap();
+    tokio::time::timeout(DEADLINE, asleep).await.unwrap();
     machine.host.signal(&id, Signal::Interrupt).await.unwrap();
     let output = running.await.unwrap();
     assert_eq!(

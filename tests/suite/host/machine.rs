@@ -16,7 +16,7 @@ use xdrive::host::scripts::{
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Machine as Order, Plane, RealPlane, Up};
 
-use crate::harness::cache;
+use crate::harness::{DEADLINE, cache};
 
 /// From launch to login; two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);
@@ -290,9 +290,9 @@ pub(super) async fn hold(
     .await
 }
 
-/// Waits for an answer, half a minute at most.
+/// Waits for an answer, [`DEADLINE`] at most.
 pub(super) async fn soon<T>(waiting: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), waiting)
+    tokio::time::timeout(DEADLINE, waiting)
         .await
         .expect("it does not come")
 }

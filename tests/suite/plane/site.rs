@@ -2,13 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
 use xdrive::clock::Clock;
 use xdrive::local::plane::{Machine, Plane, PlaneError, RealPlane, Up};
 
-use crate::harness::{cache, leaks};
+use crate::harness::{DEADLINE, cache, eventually_within, leaks};
 
 /// A state directory; everything of it is gone after the test, or the test has failed.
 pub(super) struct Site {
@@ -149,11 +148,13 @@ impl Drop for Site {
         let mut left = leaks(&self.dir);
         if self.mounted {
             left.retain(|line| !line.starts_with("mount overlay"));
-            succeed(
-                Command::new("umount")
-                    .arg("--recursive")
-                    .arg(self.folder.path()),
-            );
+            // What was unmounted inside may keep it busy for a moment.
+            let unmounted = || {
+                let mut umount = Command::new("umount");
+                let umount = umount.arg("--recursive").arg(self.folder.path());
+                umount.stderr(Stdio::null()).status().unwrap().success()
+            };
+            until("end of its file system", unmounted);
         }
         if !std::thread::panicking() {
             swept.unwrap();
@@ -222,13 +223,9 @@ pub(super) fn id(kind: &str) -> String {
     format!("{kind}-0{}", hex::encode(random))
 }
 
-/// Waits until `done`; a test that waits for longer than half a minute has failed.
-pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < deadline, "no {what} after 30 s");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Waits until `done`, [`DEADLINE`] at most.
+pub(super) fn until(what: &str, done: impl FnMut() -> bool) {
+    eventually_within(DEADLINE, || what.to_owned(), done);
 }
 
 pub(super) fn succeed(command: &mut Command) {

@@ -1,9 +1,8 @@
 //! The life of a drive over several instances, in a terminal and without one.
 
 use std::process::{Command, Output};
-use std::time::Duration;
 
-use crate::harness::{Pty, eventually_within};
+use crate::harness::{DEADLINE, Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 
@@ -101,7 +100,7 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "the terminal's modes are back");
     let back = || pty.screen(|screen| !screen.alternate_screen() && !screen.hide_cursor());
-    eventually_within(Duration::from_secs(5), || pty.contents(), back);
+    eventually_within(DEADLINE, || pty.contents(), back);
     pty.see("demo is saved: snap-");
     site.is_saved("demo", 1);
 }

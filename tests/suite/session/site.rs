@@ -17,7 +17,7 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
-use crate::harness::{Pty, cache, eventually_within, leaks, small_image};
+use crate::harness::{DEADLINE, Pty, cache, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
@@ -203,7 +203,7 @@ impl Site {
     pub(super) fn is_saved(&self, name: &str, snapshots: usize) {
         // An instance that is undone is listed for a moment.
         eventually_within(
-            Duration::from_secs(20),
+            DEADLINE,
             || format!("{snapshots} snapshots alone, but {:?}", self.kinds(name)),
             || self.kinds(name) == vec!["snapshot"; snapshots],
         );

@@ -33,7 +33,7 @@ use xdrive::local::{Local, OpenOptions};
 
 use super::site::{Ended, Running};
 use crate::between::{Asked, Between};
-use crate::harness::{cache, eventually_within, small_image};
+use crate::harness::{DEADLINE, cache, eventually_within, small_image};
 use crate::serving::Serving;
 
 /// Set where a test is run again as the xdrive that it looks at: the words it was given.
@@ -234,8 +234,7 @@ impl Account {
                 .chain(snapshots.iter().map(|it| it.id.to_string()))
                 .collect::<Vec<_>>()
         };
-        let limit = Duration::from_secs(20);
-        eventually_within(limit, || format!("{:?}", left()), || left().is_empty());
+        eventually_within(DEADLINE, || format!("{:?}", left()), || left().is_empty());
     }
 
     /// The same, and nothing was ever asked for.
