@@ -83,18 +83,7 @@ impl Ec2 {
     /// `RunInstances`: one instance, one attempt, with `IMDSv2` required at hop limit 1, shutdown
     /// behaviour `terminate`, and tags on instance, root disk and spot request in the same call.
     pub async fn launch(&self, order: &LaunchOrder) -> Result<Instance, Error> {
-        let request = self.launch_request(order);
-        let with_shutdown = request
-            .clone()
-            .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate);
-        let mut answer = send_launch(&with_shutdown).await;
-        // No page of AWS says that the shutdown behaviour goes with one-time spot. Without it a
-        // power-off inside stops the instance, which for one-time spot terminates it as well.
-        if matches!(&answer, Err(error) if error.code == "InvalidParameterCombination") {
-            // Another request needs another token, the same one at every repetition.
-            let request = request.client_token(format!("{}-2", order.client_token));
-            answer = send_launch(&request).await;
-        }
+        let answer = send_launch(&self.launch_request(order)).await;
         let answer = answer.map_err(|error| match (error.kind, error.code.as_str()) {
             // A group may be made again under another id.
             (Kind::NotFound, NO_GROUP) => error,
@@ -127,6 +116,8 @@ impl Ec2 {
             .instance_type(InstanceType::from(order.instance_type.as_str()))
             .min_count(1)
             .max_count(1)
+            // It goes with one-time spot: EC2 accepts both together.
+            .instance_initiated_shutdown_behavior(ShutdownBehavior::Terminate)
             .user_data(aws_smithy_types::base64::encode(&order.user_data))
             .metadata_options(
                 InstanceMetadataOptionsRequest::builder()

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use xdrive::ec2::{Ec2, InstanceId, Kind, SnapshotId, VolumeId};
+use xdrive::ec2::{Ec2, InstanceId, Kind, Market, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 
@@ -242,17 +242,20 @@ async fn many_failures_do_not_use_up_the_retries_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_launch_does_without_the_shutdown_behaviour_where_it_is_refused() {
+async fn a_launch_that_is_refused_is_not_sent_again_in_another_way() {
     let scene = Scene::new(Preset::Fast);
-    let mut fault = Fault::new("RunInstances", 400, "InvalidParameterCombination", "no");
-    fault.matching.insert(
-        "InstanceInitiatedShutdownBehavior".to_owned(),
-        "terminate".to_owned(),
-    );
+    let fault = Fault::new("RunInstances", 400, "InvalidParameterCombination", "no");
     scene.local.plant(fault).unwrap();
-    scene.ec2.launch(&launch_order("a")).await.unwrap();
-    assert_eq!(scene.line.calls(), ["RunInstances"; 2]);
-    assert_eq!(scene.ec2.instances(DRIVE).await.unwrap().len(), 1);
+    let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+    assert_eq!(
+        (error.kind, &*error.code),
+        (Kind::Invalid, "InvalidParameterCombination")
+    );
+    assert_eq!(scene.line.calls(), ["RunInstances"]);
+    assert!(scene.ec2.instances(DRIVE).await.unwrap().is_empty());
+    // EC2 accepts one-time spot whose shutdown terminates it, and so it is launched.
+    let launched = scene.ec2.launch(&launch_order("b")).await.unwrap();
+    assert_eq!(launched.market, Market::Spot);
 }
 
 #[tokio::test(start_paused = true)]
