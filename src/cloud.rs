@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::tags::Identity;
 use crate::drive::{Limits, SessionId};
-use crate::ec2::{Account, AccountError, Ec2};
+use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
 use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
@@ -29,6 +29,18 @@ pub const SIZE: u32 = 8;
 /// The image of new drives on AWS when nobody says otherwise: Python and `JupyterLab`, for both
 /// architectures, kept by the Jupyter project.
 const IMAGE: &str = "quay.io/jupyter/minimal-notebook";
+
+/// What new drives' programs are compiled for on AWS when nobody says otherwise: most images and
+/// nearly all types with GPUs are for that.
+const ARCH: Arch = Arch::X86_64;
+
+/// This computer's own architecture: that of image archives that were made on it, and of the
+/// instances that it can run.
+pub const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
+    Arch::Arm64
+} else {
+    Arch::X86_64
+};
 
 /// Which EC2 a user names.
 #[derive(Debug, Clone)]
@@ -52,6 +64,8 @@ pub struct Cloud {
     pub limits: Limits,
     /// Where the EC2 in a folder has its machine image, if its instances are real.
     machine: Option<PathBuf>,
+    /// What programs new drives get where nothing else says it.
+    pub arch: Arch,
     /// The image that new drives are made from when nobody says otherwise, as `--image` names it.
     pub image: String,
 }
@@ -77,6 +91,7 @@ impl Cloud {
                 let ec2 = ec2.map_err(|error| unusable_account(&error, account, &command))?;
                 Ok(Self {
                     command,
+                    arch: ARCH,
                     image: IMAGE.to_owned(),
                     ..Self::of(ec2, Limits::aws(), &clock, paths)
                 })
@@ -95,6 +110,7 @@ impl Cloud {
             machine: None,
             clock: clock.clone(),
             limits,
+            arch: NATIVE,
             image: image.to_string_lossy().into_owned(),
         }
     }

@@ -28,7 +28,7 @@ use reach::Several;
 
 pub use reach::Reach;
 
-use launch::{Fallback, Types};
+use launch::{ArchChoice, Fallback, Types};
 
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
@@ -65,6 +65,8 @@ pub struct Config {
     memory: Option<u32>,
     /// How many GPUs of NVIDIA's.
     gpu: Option<u32>,
+    /// Which programs new drives' launches have to run.
+    arch: Option<ArchChoice>,
     /// `spot` or `on-demand`.
     #[serde(default, deserialize_with = "launch::market_of")]
     pub market: Option<Market>,
@@ -205,7 +207,7 @@ impl Config {
                     anyhow!("{path} is not a configuration: {error}"),
                 )
                 .hint(
-                    "its keys are type, cpus, memory, gpu, market, fallback, max_price, ami, \
+                    "its keys are type, cpus, memory, gpu, arch, market, fallback, max_price, ami, \
                      leave_zone, size, image, port, keep, checkpoint, resume, \
                      subnet, instance_profile, cidr, address_service and proxy_command",
                 )
@@ -275,6 +277,10 @@ impl Config {
 pub struct Options {
     /// What to launch.
     pub wish: Option<Wish>,
+    /// Which programs it has to run, as the command line says: an error where it cannot.
+    pub arch: Option<ArchChoice>,
+    /// The same for new drives, as the configuration says.
+    pub new_arch: Option<ArchChoice>,
     /// In which market.
     pub market: Option<Market>,
     /// What is done where no spot is to be had.
@@ -311,6 +317,12 @@ impl Options {
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
         Self {
+            arch: flags.arch,
+            // Who names a type has said what it runs.
+            new_arch: match flags.wish {
+                Some(Wish::Types(_)) => None,
+                Some(Wish::Need(_)) | None => config.arch,
+            },
             // Read as a whole: who names a type wants nothing of another's need.
             wish: flags.wish.or(config.wish().unwrap_or_default()),
             market: flags.market.or(config.market),

@@ -253,7 +253,7 @@ impl Session {
         };
         let wanted = Wanted {
             // Whoever is to launch chooses them: see `settle_terms`.
-            pools: Vec::new(),
+            offers: Vec::new(),
             size: options.size.unwrap_or(SIZE),
             lease: options.keep.unwrap_or(LEASE),
             settings: Settings::new(

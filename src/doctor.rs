@@ -216,7 +216,7 @@ async fn props(ec2: &Ec2, owner: &str) -> Props {
     // What is in one can be read only then.
     let completed = snapshots.find(|snapshot| snapshot.state == SnapshotState::Completed);
     Props {
-        image: image_of(Arch::X86_64, 0).to_owned(),
+        image: image_of(Arch::X86_64, false).to_owned(),
         instance_type: INSTANCE_TYPE.to_owned(),
         zone: sold.map(|price| price.zone),
         tags: Tags::from([

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cloud::{Cloud, INSTANCE_TYPE};
 use crate::config::Config;
 use crate::connect;
-use crate::drive::pools::{self, Refused, Terms, Wish};
+use crate::drive::pools::{self, ArchBy, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{InstanceType, Market};
 use crate::failure::{Exit, Failure};
@@ -107,7 +107,7 @@ async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
         max_price: None,
         image: None,
         arch: None,
-        is_new: true,
+        arch_by: ArchBy::Default,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::config::Options;
-use crate::config::launch::{self, Fallback};
+use crate::config::launch::{self, ArchChoice, Fallback};
 use crate::drive::pools::{Need, NoWish, Wish};
 use crate::ec2::{Market, Price};
 
@@ -31,6 +31,12 @@ pub struct Launch {
     #[arg(long, value_name = "GIB", conflicts_with = "types",
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     memory: Option<u32>,
+
+    /// What a new drive's programs are compiled for: a need is met by types of that architecture
+    /// alone, and a type that is named has to run them. A drive keeps what it has [default: its
+    /// image's if that is an archive, else `x86_64`].
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<ArchChoice>,
 
     /// Launch spot instances: the default, unless the configuration says otherwise.
     #[arg(long)]
@@ -81,6 +87,7 @@ impl Launch {
         };
         Ok(Options {
             wish,
+            arch: self.arch,
             market,
             fallback: self.fallback,
             max_price: self.max_price,

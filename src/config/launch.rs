@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::pools::{Need, Wish};
-use crate::ec2::{Market, Price};
+use crate::ec2::{Arch, Market, Price};
 
 /// What is done where no spot is to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -17,6 +17,33 @@ pub enum Fallback {
     OnDemand,
     /// Do not launch on demand, and do not ask: end with code 75.
     None,
+}
+
+/// Which programs a new drive's launches have to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+pub enum ArchChoice {
+    /// Intel's and AMD's.
+    #[value(name = "x86_64")]
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// Graviton's.
+    #[serde(rename = "arm64")]
+    Arm64,
+    /// Either, whichever is cheaper.
+    #[serde(rename = "any")]
+    Any,
+}
+
+impl ArchChoice {
+    /// The only one that will do, if it is not either.
+    #[must_use]
+    pub fn only(self) -> Option<Arch> {
+        match self {
+            Self::X86_64 => Some(Arch::X86_64),
+            Self::Arm64 => Some(Arch::Arm64),
+            Self::Any => None,
+        }
+    }
 }
 
 /// A market by its name.

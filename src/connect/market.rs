@@ -10,23 +10,16 @@ use anyhow::anyhow;
 
 use super::check::Found;
 use super::{Request, Session, archive, container};
-use crate::cloud::{Cloud, INSTANCE_TYPE};
+use crate::cloud::{Cloud, INSTANCE_TYPE, NATIVE};
 use crate::config::Options;
-use crate::config::launch::Fallback;
-use crate::drive::pools::{self, Refused, Terms, Wish};
+use crate::config::launch::{ArchChoice, Fallback};
+use crate::drive::pools::{self, ArchBy, Refused, Terms, Wish};
 use crate::drive::reconcile::{Choosing, Failure as RunFailure, NoCapacity, RunError};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Arch, Ec2, Market, Zone};
 use crate::failure::{Exit, Failure};
 use crate::signals::Signal;
-
-/// This computer's own architecture: that of image archives that were made on it.
-const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
-    Arch::Arm64
-} else {
-    Arch::X86_64
-};
 
 /// What drives from before the architecture was recorded are compiled for: nothing else was
 /// launched for them.
@@ -187,19 +180,14 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
         })?,
     };
     let is_new = found.is_new || request.from == Some(Head::Empty);
-    let arch = if is_new {
-        let image = options.image.as_ref().unwrap_or(&cloud.image);
-        let is_choice = matches!(wish, Some(Wish::Need(_)));
-        // A registry has images for both; an archive has one, most likely this computer's.
-        container::file(image).and_then(|file| {
-            let unknown = is_choice.then_some(NATIVE);
-            archive::arch(&file).or(unknown)
-        })
+    let (arch, arch_by) = if is_new {
+        new_arch(options, wish.as_ref(), cloud)?
     } else {
         let own = found.settings.arch().map_err(unusable)?;
         let own = own.unwrap_or(UNRECORDED);
         check_image(options.image.as_deref(), own, request.drive.as_str())?;
-        Some(own)
+        check_arch(options, own, request, cloud)?;
+        (Some(own), ArchBy::Drive)
     };
     let wish = wish.unwrap_or_else(|| {
         let default = match arch {
@@ -214,8 +202,60 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
         max_price: options.max_price,
         image: options.ami.clone(),
         arch,
-        is_new,
+        arch_by,
     })
+}
+
+/// The only architecture that is of use for a new drive, if only one is, and what makes it so.
+fn new_arch(
+    options: &Options,
+    wish: Option<&Wish>,
+    cloud: &Cloud,
+) -> Result<(Option<Arch>, ArchBy), Failure> {
+    let image = options.image.as_ref().unwrap_or(&cloud.image);
+    let file = container::file(image);
+    let asked = options.arch.and_then(ArchChoice::only);
+    if let Some(own) = file.as_deref().and_then(archive::arch) {
+        return match asked {
+            Some(asked) if asked != own => Err(Failure::new(
+                Exit::Usage,
+                anyhow!("{image} has {own} programs, and --arch asks for {asked}"),
+            )
+            .hint(format!(
+                "leave --arch away, or name an image that has {asked} programs"
+            ))),
+            _ => Ok((Some(own), ArchBy::Image)),
+        };
+    }
+    Ok(match (options.arch.or(options.new_arch), wish) {
+        (Some(choice), _) => (choice.only(), ArchBy::Asked),
+        (None, Some(Wish::Types(_))) => (None, ArchBy::Default),
+        // A registry has images for both; an archive has one, most likely this computer's.
+        (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
+        (None, _) => (Some(cloud.arch), ArchBy::Default),
+    })
+}
+
+/// Refuses `--arch` where the drive's programs are others.
+fn check_arch(
+    options: &Options,
+    own: Arch,
+    request: &Request,
+    cloud: &Cloud,
+) -> Result<(), Failure> {
+    let drive = &request.drive;
+    match options.arch.and_then(ArchChoice::only) {
+        Some(asked) if asked != own => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{drive} is used on {own} alone, and --arch asks for {asked}"),
+        )
+        .hint(format!(
+            "leave --arch away; {} connect {drive} --from empty begins anew on the other \
+             architecture, and keeps what there is under another name",
+            cloud.command
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an image whose programs do not run where the drive's do.
@@ -264,25 +304,16 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             "types are written like t3.medium; --cpus, --memory and --gpu find one".to_owned(),
         ),
         Refused::Unknown { near, .. } => (Exit::Usage, format!("there are {}", near.join(", "))),
-        Refused::OtherArch {
-            drive: theirs,
-            is_new: true,
+        Refused::OtherArch { only, by, .. } => (Exit::Usage, of_arch(*only, *by, connect)),
+        Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),
+        Refused::NothingMeets {
+            by: ArchBy::Default,
+            arch: Some(_),
             ..
         } => (
             Exit::Usage,
-            format!(
-                "leave --type (or the configuration's type) away, or name one that runs {theirs} \
-                 programs; --image names another image"
-            ),
+            "ask for less, or --arch any looks among all there are".to_owned(),
         ),
-        Refused::OtherArch { drive: theirs, .. } => (
-            Exit::Usage,
-            format!(
-                "leave --type (or the configuration's type) away, or name one that runs {theirs} \
-                 programs; {connect} --from empty begins anew on the other architecture, and keeps what there is under another name"
-            ),
-        ),
-        Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),
         Refused::NothingMeets { .. } => (Exit::Usage, "ask for less".to_owned()),
         Refused::NotSold {
             market: Market::Spot,
@@ -298,6 +329,25 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
         ),
     };
     Failure::new(exit, refused).hint(hint)
+}
+
+/// What helps where all types that are named run other programs than the `only` ones of use.
+fn of_arch(only: Arch, by: ArchBy, connect: &str) -> String {
+    match by {
+        ArchBy::Asked | ArchBy::Default => format!(
+            "leave --arch (or the configuration's arch) away, or name a type that runs {only} \
+             programs"
+        ),
+        ArchBy::Image => format!(
+            "leave --type (or the configuration's type) away, or name one that runs {only} \
+             programs; --image names another image"
+        ),
+        ArchBy::Drive => format!(
+            "leave --type (or the configuration's type) away, or name one that runs {only} \
+             programs; {connect} --from empty begins anew on the other architecture, and keeps \
+             what there is under another name"
+        ),
+    }
 }
 
 /// Nothing was to be had, and what helps.

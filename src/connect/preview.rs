@@ -14,7 +14,7 @@ use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Market, SnapshotState, Zone};
+use crate::ec2::{GibiBytes, SnapshotState, Zone};
 use crate::failure::Failure;
 use crate::report;
 
@@ -86,7 +86,8 @@ impl Session {
             let _ = writeln!(text, "the subnet is in {there}: nothing is launched");
             return print(&text);
         }
-        text.push_str(&plan(&chosen, zone.as_ref().or(there)));
+        let size = request.options.size.unwrap_or(SIZE);
+        text.push_str(&plan(&chosen, zone.as_ref().or(there), size));
         print(&text)
     }
 
@@ -151,8 +152,8 @@ fn zone_of(from: Option<&Head>, found: &Found) -> Option<Zone> {
     chosen.map(|volume| volume.zone.clone())
 }
 
-/// What is tried, in order.
-fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
+/// What is tried, in order, for a drive of `size`.
+fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes) -> String {
     let (tried, more) = pools::to_try(&chosen.offers, zone);
     let mut text = match (tried.len(), zone) {
         (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
@@ -167,6 +168,9 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
             text,
             "  {number:>2}. {kind:first$}  {size:second$}  {market:third$}  {zone:fourth$}  {price}"
         );
+    }
+    if !tried.is_empty() {
+        let _ = writeln!(text, "  each {}", words::beside_words(size));
     }
     if more > 0 {
         let _ = writeln!(text, "  {more} more are not tried");
@@ -191,16 +195,12 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>) -> String {
 fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
     let (kind, pool) = (&offer.kind, &offer.pool);
     let gpus = match kind.gpus {
+        0 if kind.part_of_gpu => ", part of a GPU".to_owned(),
         0 => String::new(),
         1 => ", 1 GPU".to_owned(),
         many => format!(", {many} GPUs"),
     };
     let zone = pinned.or(pool.zone.as_ref());
-    let price = match (pool.market, offer.price) {
-        (Market::Spot, Some(price)) => format!("{price} an hour"),
-        (Market::Spot, None) => "price not known".to_owned(),
-        (Market::OnDemand, _) => "on-demand price: not known to EC2's API".to_owned(),
-    };
     [
         kind.name.clone(),
         format!(
@@ -212,7 +212,7 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
         pools::words(pool.market).to_owned(),
         zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str())
             .to_owned(),
-        price,
+        offer.price_words(),
     ]
 }
 

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use super::console;
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
-use crate::drive::pools::Pool;
+use crate::drive::pools::{self, Offer};
+use crate::drive::stuck::beside;
 use crate::drive::tags::SnapshotKind;
+use crate::ec2::GibiBytes;
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -14,8 +16,10 @@ pub(crate) struct Teller {
     report: Report,
     steps: HashMap<Step, report::Step>,
     waits: HashMap<Waiting, report::Step>,
-    /// The pool of the instance that was launched last.
-    launched: Option<(String, Pool)>,
+    /// The offer of the instance that was launched last.
+    launched: Option<(String, Box<Offer>)>,
+    /// The offer that was announced last.
+    announced: Option<Box<Offer>>,
 }
 
 impl Teller {
@@ -25,6 +29,7 @@ impl Teller {
             steps: HashMap::new(),
             waits: HashMap::new(),
             launched: None,
+            announced: None,
         }
     }
 
@@ -46,15 +51,16 @@ impl Teller {
                 if let (Some(running), Some(mut line)) =
                     (self.steps.remove(&step), done(&step, made.as_deref()))
                 {
-                    if let (Step::Launch { .. }, Some((id, pool))) = (&step, self.launched.take())
+                    if let (Step::Launch { .. }, Some((id, offer))) = (&step, self.launched.take())
                         && made == Some(id)
                     {
-                        line = format!("{line}, {pool}");
+                        line = format!("{line}, {}", of_offer(&offer));
                     }
                     running.done(&line);
                 }
             }
-            Event::Launched { made, pool } => self.launched = Some((made, pool)),
+            Event::Launching { offer, size } => self.announce(offer, size),
+            Event::Launched { made, offer } => self.launched = Some((made, offer)),
             Event::Failed { step, error, again } => {
                 self.steps.remove(&step);
                 // What ends the run is told at its end.
@@ -128,6 +134,47 @@ impl Teller {
                 .say("interrupted: ending what was begun; the drive is kept"),
         }
     }
+}
+
+impl Teller {
+    /// Says what is about to be launched, unless only the zone is another one than the last time.
+    fn announce(&mut self, offer: Box<Offer>, size: GibiBytes) {
+        let what = |offer: &Offer| (offer.kind.name.clone(), offer.pool.market);
+        if self.announced.as_ref().map(|known| what(known)) == Some(what(&offer)) {
+            return;
+        }
+        let (kind, pool) = (&offer.kind, &offer.pool);
+        let place = pool.zone.as_ref().map(|zone| format!(" in {zone}"));
+        self.report.say(&format!(
+            "launching {}, {}, {}{}, {}, {}",
+            kind.name,
+            kind.arch,
+            pools::words(pool.market),
+            place.unwrap_or_default(),
+            offer.price_words(),
+            beside_words(size),
+        ));
+        self.announced = Some(offer);
+    }
+}
+
+/// What an instance costs beside its own price, as the end of a sentence.
+pub(crate) fn beside_words(size: GibiBytes) -> String {
+    format!(
+        "plus about ${:.3} an hour for address and disks",
+        beside(size)
+    )
+}
+
+/// What was launched: type, market and zone; architecture and price, where they were not announced.
+fn of_offer(offer: &Offer) -> String {
+    let price = offer.price.map(|price| format!(", {price} an hour"));
+    format!(
+        "{}, {}{}",
+        offer.pool,
+        offer.kind.arch,
+        price.unwrap_or_default()
+    )
 }
 
 /// US cents as dollars.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
 
 use super::plan::{Skipped, Step, Waiting};
-use super::pools::{LeftOut, Pool};
+use super::pools::{LeftOut, Offer, Pool};
 
 /// Something worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,13 @@ pub enum Event {
         /// How long.
         took: Duration,
     },
+    /// This is about to be launched.
+    Launching {
+        /// What.
+        offer: Box<Offer>,
+        /// How large the drive is to be at least.
+        size: GibiBytes,
+    },
     /// A pool had nothing; the next one is tried.
     NoCapacity {
         /// Which.
@@ -55,7 +62,7 @@ pub enum Event {
         /// Its id.
         made: String,
         /// Where it came from.
-        pool: Pool,
+        offer: Box<Offer>,
     },
     /// Something that was wanted is not among the pools that are tried.
     LeftOut(LeftOut),

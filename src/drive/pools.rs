@@ -6,8 +6,10 @@
 //! come in the order of liking first. Whatever is left out is said, never dropped in silence.
 //!
 //! A drive has an architecture from its first launch on: the programs on it do not run on the other
-//! one, so nothing else is ever chosen for it.
+//! one, so nothing else is ever chosen for it. A new one gets that of its image or the one that is
+//! asked for, else [`Arch::X86_64`]: most images and nearly all GPUs are for that.
 
+mod choose;
 mod look;
 #[cfg(test)]
 mod tests;
@@ -16,8 +18,9 @@ mod wish;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::ec2::{self, Arch, InstanceType, Market, Price, SpotPrice, Zone};
+use crate::ec2::{self, Arch, InstanceType, Market, Price, Zone};
 
+pub use choose::choose;
 pub use look::look;
 pub use wish::{Need, NoWish, Wish};
 
@@ -121,10 +124,36 @@ pub struct Terms {
     pub max_price: Option<Price>,
     /// The image, if it is not to be the public one of the type.
     pub image: Option<String>,
-    /// The only architecture that the drive can be used on, if it has one.
+    /// The only architecture that is of use, if only one is.
     pub arch: Option<Arch>,
-    /// Whether the drive is yet to be made: the architecture is that of its image then.
-    pub is_new: bool,
+    /// What makes it the only one.
+    pub arch_by: ArchBy,
+}
+
+/// What settles the architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ArchBy {
+    /// The drive: the programs on it.
+    Drive,
+    /// The image of a new drive.
+    Image,
+    /// Whoever launches: `--arch`, or the configuration's `arch`.
+    Asked,
+    /// Nothing: it is what most programs are for.
+    #[default]
+    Default,
+}
+
+impl ArchBy {
+    /// Why `only` is of use, after "and".
+    fn words(self, only: Arch) -> String {
+        match self {
+            Self::Drive => format!("those on the drive are compiled for {only}"),
+            Self::Image => format!("those of the image are compiled for {only}"),
+            Self::Asked => format!("--arch asks for {only}"),
+            Self::Default => format!("{only} ones are launched unless --arch says otherwise"),
+        }
+    }
 }
 
 /// A pool, and what is known of it.
@@ -136,6 +165,18 @@ pub struct Offer {
     pub kind: InstanceType,
     /// What spot costs there now; none for on-demand pools, and where it is not known.
     pub price: Option<Price>,
+}
+
+impl Offer {
+    /// What it costs, as far as EC2's API says.
+    #[must_use]
+    pub fn price_words(&self) -> String {
+        match (self.pool.market, self.price) {
+            (Market::Spot, Some(price)) => format!("{price} an hour"),
+            (Market::Spot, None) => "price not known".to_owned(),
+            (Market::OnDemand, _) => "on-demand price: not known to EC2's API".to_owned(),
+        }
+    }
 }
 
 /// What came of choosing: at least one offer.
@@ -169,12 +210,16 @@ pub enum LeftOut {
         /// The most that is to be paid.
         max: Price,
     },
-    /// The type runs programs of another architecture than the drive's.
+    /// The type runs programs of another architecture than the only one that is of use.
     OtherArch {
         /// Which type.
         instance_type: String,
         /// What it runs.
         arch: Arch,
+        /// The one that is of use.
+        only: Arch,
+        /// What makes it so.
+        by: ArchBy,
     },
     /// The type is not sold in this market in any zone.
     NotSold {
@@ -207,9 +252,12 @@ impl fmt::Display for LeftOut {
             Self::OtherArch {
                 instance_type,
                 arch,
+                only,
+                by,
             } => write!(
                 f,
-                "{instance_type} runs {arch} programs, the drive's are others"
+                "{instance_type} runs {arch} programs, and {}",
+                by.words(*only)
             ),
             Self::NotSold {
                 instance_type,
@@ -234,22 +282,23 @@ pub enum Refused {
         /// Types of the same family.
         near: Vec<String>,
     },
-    /// Every type that is wanted runs programs of another architecture than the drive's.
+    /// Every type that is wanted runs programs of another architecture than the only one that is of
+    /// use.
     #[error(
-        "{} {} {arch} programs, and those {} are compiled for {drive}",
+        "{} {} {arch} programs, and {}",
         .types.join(", "),
         if .types.len() == 1 { "runs" } else { "run" },
-        if *.is_new { "of the image" } else { "on the drive" },
+        .by.words(*.only),
     )]
     OtherArch {
         /// The types.
         types: Vec<String>,
         /// What they run.
         arch: Arch,
-        /// The drive's.
-        drive: Arch,
-        /// Whether that is its image's: there is nothing on it yet.
-        is_new: bool,
+        /// The one that is of use.
+        only: Arch,
+        /// What makes it so.
+        by: ArchBy,
     },
     /// The type runs programs of neither architecture.
     #[error("{0} runs neither x86_64 nor arm64 programs")]
@@ -261,6 +310,8 @@ pub enum Refused {
         need: Need,
         /// The only architecture that is of use.
         arch: Option<Arch>,
+        /// What makes it so.
+        by: ArchBy,
     },
     /// No wanted type is sold in any wanted market.
     #[error("{wish} is not sold {} in this region", sold(*.market))]
@@ -287,11 +338,11 @@ pub enum Refused {
 
 /// The public parameter of the image that a type boots; EC2 resolves it at launch (AWS Systems
 /// Manager user guide, *Native parameter support for AMI IDs*). All are Amazon Linux 2023 with
-/// Docker (Amazon ECS developer guide, *Amazon ECS-optimized Linux AMIs*); the one for GPUs on
+/// Docker (Amazon ECS developer guide, *Amazon ECS-optimized Linux AMIs*); the one with the driver on
 /// `arm64` is the Deep Learning Base AMI, because ECS has none.
 #[must_use]
-pub fn image_of(arch: Arch, gpus: u32) -> &'static str {
-    match (arch, gpus > 0) {
+pub fn image_of(arch: Arch, needs_driver: bool) -> &'static str {
+    match (arch, needs_driver) {
         (Arch::X86_64, false) => {
             "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
         }
@@ -304,188 +355,5 @@ pub fn image_of(arch: Arch, gpus: u32) -> &'static str {
         (Arch::Arm64, true) => {
             "resolve:ssm:/aws/service/deeplearning/ami/arm64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
         }
-    }
-}
-
-/// Puts the pools of `terms` in order, from the `types` there are and their spot `prices` (none if
-/// those could not be asked for). Of a need's types all that meet it are taken.
-pub fn choose(
-    terms: &Terms,
-    types: &[InstanceType],
-    prices: Option<&[SpotPrice]>,
-) -> Result<Chosen, Refused> {
-    let mut choice = Choice {
-        terms,
-        prices,
-        offers: Vec::new(),
-        left_out: Vec::new(),
-        dear: Vec::new(),
-    };
-    let wanted = choice.wanted(types)?;
-    for market in &terms.markets {
-        choice.add(&wanted, *market);
-    }
-    choice.finish()
-}
-
-struct Choice<'a> {
-    terms: &'a Terms,
-    prices: Option<&'a [SpotPrice]>,
-    offers: Vec<Offer>,
-    left_out: Vec<LeftOut>,
-    /// What spot costs too much for.
-    dear: Vec<(Price, Pool)>,
-}
-
-impl Choice<'_> {
-    /// The types that the wish means and the drive can be used on; named ones in order of liking.
-    fn wanted(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
-        let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
-        let names = match &self.terms.wish {
-            Wish::Types(names) => names,
-            Wish::Need(need) => {
-                let met = types.iter().filter(|kind| need.is_met_by(kind));
-                let met: Vec<InstanceType> = met.filter(|kind| fits(kind)).cloned().collect();
-                return if met.is_empty() {
-                    Err(Refused::NothingMeets {
-                        need: *need,
-                        arch: self.terms.arch,
-                    })
-                } else {
-                    Ok(met)
-                };
-            }
-        };
-        let mut wanted = Vec::new();
-        for name in names {
-            let kind = types.iter().find(|kind| kind.name == *name);
-            let kind = kind.ok_or_else(|| Refused::Unfit(name.clone()))?;
-            if fits(kind) {
-                wanted.push(kind.clone());
-            } else {
-                self.left_out.push(LeftOut::OtherArch {
-                    instance_type: name.clone(),
-                    arch: kind.arch,
-                });
-            }
-        }
-        match (self.terms.arch, self.left_out.first()) {
-            (Some(drive), Some(LeftOut::OtherArch { arch, .. })) if wanted.is_empty() => {
-                Err(Refused::OtherArch {
-                    types: names.clone(),
-                    arch: *arch,
-                    drive,
-                    is_new: self.terms.is_new,
-                })
-            }
-            _ => Ok(wanted),
-        }
-    }
-
-    /// Adds the pools of one market.
-    fn add(&mut self, wanted: &[InstanceType], market: Market) {
-        let mut offers = Vec::new();
-        for (liking, kind) in (0_usize..).zip(wanted) {
-            let mut places = self.places(kind, market);
-            if places.is_empty() || !kind.is_sold(market) {
-                // Of a need's many types nobody has asked for this one.
-                if let Wish::Types(_) = self.terms.wish {
-                    self.left_out.push(LeftOut::NotSold {
-                        instance_type: kind.name.clone(),
-                        market,
-                    });
-                }
-                continue;
-            }
-            offers.extend(places.drain(..).map(|(zone, price)| {
-                let liking = match self.terms.wish {
-                    Wish::Types(_) => liking,
-                    Wish::Need(_) => 0,
-                };
-                (liking, price, kind, zone)
-            }));
-        }
-        // A price that is not known comes after all that are; then the smallest type.
-        offers.sort_by_key(|(liking, price, kind, zone)| {
-            let price = (price.is_none(), *price);
-            (
-                *liking,
-                price,
-                kind.weight(),
-                kind.name.clone(),
-                zone.clone(),
-            )
-        });
-        for (_, price, kind, zone) in offers {
-            let price = price.filter(|_| market == Market::Spot);
-            let max_price = self.terms.max_price.filter(|_| market == Market::Spot);
-            let pool = Pool {
-                instance_type: kind.name.clone(),
-                zone,
-                market,
-                image: match &self.terms.image {
-                    Some(image) => image.clone(),
-                    None => image_of(kind.arch, kind.gpus).to_owned(),
-                },
-                max_price,
-            };
-            match (price, max_price) {
-                (Some(price), Some(max)) if price > max => {
-                    self.dear.push((price, pool));
-                }
-                _ => self.offers.push(Offer {
-                    pool,
-                    kind: kind.clone(),
-                    price,
-                }),
-            }
-        }
-    }
-
-    /// The zones of a type, with the spot price in each. Where that is no help, EC2 chooses.
-    fn places(&self, kind: &InstanceType, market: Market) -> Vec<(Option<Zone>, Option<Price>)> {
-        let known = self.prices.unwrap_or_default();
-        let places: Vec<_> = known
-            .iter()
-            .filter(|place| place.instance_type == kind.name)
-            .map(|place| (Some(place.zone.clone()), Some(place.price)))
-            .collect();
-        // Known prices without this type: it is not sold as spot.
-        if places.is_empty() && (self.prices.is_none() || market == Market::OnDemand) {
-            return vec![(None, None)];
-        }
-        places
-    }
-
-    /// What came of it; why there is nothing, if there is not.
-    fn finish(mut self) -> Result<Chosen, Refused> {
-        let pools = self.dear.len();
-        let cheapest = self.dear.into_iter().min_by_key(|(price, _)| *price);
-        let too_dear = cheapest.zip(self.terms.max_price);
-        if self.offers.is_empty() {
-            return Err(match too_dear {
-                Some(((price, pool), max)) => Refused::TooDear {
-                    pool: Box::new(pool),
-                    price,
-                    max,
-                },
-                None => Refused::NotSold {
-                    wish: self.terms.wish.clone(),
-                    market: self.terms.markets.first().copied().unwrap_or(Market::Spot),
-                },
-            });
-        }
-        if let Some(((price, pool), max)) = too_dear {
-            self.left_out.push(LeftOut::TooDear {
-                pools,
-                pool: Box::new(pool),
-                price,
-                max,
-            });
-        }
-        Ok(Chosen {
-            offers: self.offers,
-            left_out: self.left_out,
-        })
     }
 }

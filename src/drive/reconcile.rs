@@ -33,7 +33,7 @@ use super::limits::Limits;
 use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
 use super::plan::Goal;
-use super::pools::{Chosen, Pool, Refused};
+use super::pools::{Chosen, Offer, Refused};
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
 
@@ -45,7 +45,7 @@ pub use lost::{How, Lost};
 pub struct Wanted {
     /// What to launch, best first; the next is tried when one has no capacity. What is still being
     /// chosen takes its place at the first launch ([`Reconciler::choose_pools`]).
-    pub pools: Vec<Pool>,
+    pub offers: Vec<Offer>,
     /// How large a new drive is; also what a restored one grows to, if that is larger.
     pub size: GibiBytes,
     /// How long an instance lives without a sign of life from its clients.

@@ -92,14 +92,31 @@ pub struct Stuck {
 
 /// What a gp3 volume costs a GiB and month in us-east-1, in US cents
 /// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
-const VOLUME_CENTS: u64 = 8;
+const VOLUME_CENTS: u32 = 8;
 /// What a standard snapshot costs a GiB and month there, in US cents.
 const SNAPSHOT_CENTS: u64 = 5;
 
 /// What a volume of `size` costs a month, in US cents, about.
 #[must_use]
 pub fn volume_cents(size: GibiBytes) -> u64 {
-    u64::from(size) * VOLUME_CENTS
+    u64::from(size) * u64::from(VOLUME_CENTS)
+}
+
+/// A public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
+const ADDRESS_DOLLARS: f64 = 0.005;
+
+/// The machine's own disk, in GiB: that of the public images.
+const ROOT_GIB: GibiBytes = 30;
+
+/// The hours of a month, as AWS counts them.
+const HOURS: f64 = 730.0;
+
+/// What an instance costs an hour beside its own price, in US dollars, about: its address, its disk,
+/// and a drive of `size` while it is a volume.
+#[must_use]
+pub fn beside(size: GibiBytes) -> f64 {
+    let month = f64::from(ROOT_GIB + size) * 0.01 * f64::from(VOLUME_CENTS);
+    ADDRESS_DOLLARS + month / HOURS
 }
 
 impl Thing {

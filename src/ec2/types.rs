@@ -3,7 +3,8 @@
 //! Named types are looked up as they are; for a need, all that could meet it are listed (current
 //! generation, no bare metal: those boot for a quarter of an hour and have another shape), and the
 //! choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container toolkit of
-//! the public images are NVIDIA's.
+//! the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be counted, but its
+//! type needs the driver all the same.
 //!
 //! Nothing here knows a price, or where a type is sold: that is [`super::prices`].
 
@@ -65,6 +66,10 @@ impl FromStr for Arch {
 
 /// A type of instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that EC2 says of a type, and none follows from another"
+)]
 pub struct InstanceType {
     /// Such as `t3.medium`.
     pub name: String,
@@ -75,6 +80,8 @@ pub struct InstanceType {
     pub memory: u32,
     /// How many whole GPUs of NVIDIA's it has.
     pub gpus: u32,
+    /// Whether it has a part of one of NVIDIA's, and no whole one.
+    pub part_of_gpu: bool,
     /// Whether it has a GPU of any kind, also a part of one or another maker's.
     #[serde(skip)]
     pub has_gpu: bool,
@@ -89,6 +96,12 @@ pub struct InstanceType {
 }
 
 impl InstanceType {
+    /// Whether it needs NVIDIA's driver.
+    #[must_use]
+    pub fn needs_driver(&self) -> bool {
+        self.gpus > 0 || self.part_of_gpu
+    }
+
     /// Whether it is sold in that market at all.
     #[must_use]
     pub fn is_sold(&self, market: Market) -> bool {
@@ -206,15 +219,17 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
         .gpu_info()
         .map(sdk::GpuInfo::gpus)
         .unwrap_or_default();
+    let whole = |gpu: &sdk::GpuDeviceInfo| gpu.count().and_then(|count| u32::try_from(count).ok());
+    let part = |gpu: &sdk::GpuDeviceInfo| {
+        whole(gpu).unwrap_or(0) == 0 && gpu.logical_gpu_count().unwrap_or(0) > 0
+    };
+    let of_nvidia = || gpus.iter().filter(|gpu| gpu.manufacturer() == Some(NVIDIA));
     let is_sold = |usage| answer.supported_usage_classes().contains(&usage);
     Ok(Some(InstanceType {
         cpus: number("number of CPUs", cpus.map(i64::from))?,
         memory: number("memory", memory)?,
-        gpus: gpus
-            .iter()
-            .filter(|gpu| gpu.manufacturer() == Some(NVIDIA))
-            .filter_map(|gpu| u32::try_from(gpu.count()?).ok())
-            .sum(),
+        gpus: of_nvidia().filter_map(whole).sum(),
+        part_of_gpu: of_nvidia().any(part),
         has_gpu: answer.gpu_info().is_some(),
         arch,
         spot: is_sold(sdk::UsageClassType::Spot),

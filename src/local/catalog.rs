@@ -101,31 +101,51 @@ pub(super) struct InstanceType {
     price: u32,
 }
 
-/// The graphics card of an instance type; there is one in each.
+/// The graphics card of an instance type; there is one in each, or a part of one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gpu {
     /// Such as `NVIDIA`.
     pub(super) manufacturer: &'static str,
     /// Such as `T4`.
     pub(super) name: &'static str,
+    /// How much of the card it is: 1, or a part such as 0.125.
+    pub(super) part: f64,
     /// Memory in MiB.
     pub(super) memory: u32,
+}
+
+impl Gpu {
+    /// How many whole cards it is.
+    pub(super) fn count(self) -> u32 {
+        u32::from(self.part >= 1.0)
+    }
 }
 
 const T4: Gpu = Gpu {
     manufacturer: "NVIDIA",
     name: "T4",
+    part: 1.0,
     memory: 16384,
 };
 const T4G: Gpu = Gpu {
     manufacturer: "NVIDIA",
     name: "T4g",
+    part: 1.0,
     memory: 16384,
 };
 const A10G: Gpu = Gpu {
     manufacturer: "NVIDIA",
     name: "A10G",
+    part: 1.0,
     memory: 24576,
+};
+
+/// An eighth of an L4, as EC2 lists it.
+const L4_EIGHTH: Gpu = Gpu {
+    manufacturer: "NVIDIA",
+    name: "L4",
+    part: 0.125,
+    memory: 2861,
 };
 
 const fn x86(name: &'static str, vcpus: u32, gib: u32, price: u32) -> InstanceType {
@@ -154,7 +174,7 @@ const fn with(gpu: Gpu, base: InstanceType) -> InstanceType {
 }
 
 /// Every type that can be launched.
-pub(super) const TYPES: [InstanceType; 24] = [
+pub(super) const TYPES: [InstanceType; 25] = [
     x86("t3.micro", 2, 1, 10_400),
     x86("t3.small", 2, 2, 20_800),
     x86("t3.medium", 2, 4, 41_600),
@@ -174,6 +194,7 @@ pub(super) const TYPES: [InstanceType; 24] = [
     with(T4, x86("g4dn.xlarge", 4, 16, 526_000)),
     with(T4, x86("g4dn.2xlarge", 8, 32, 752_000)),
     with(A10G, x86("g5.xlarge", 4, 16, 1_006_000)),
+    with(L4_EIGHTH, x86("g6f.large", 2, 8, 202_000)),
     arm("t4g.micro", 2, 1, 8_400),
     arm("t4g.medium", 2, 4, 33_600),
     arm("m6g.large", 2, 8, 77_000),

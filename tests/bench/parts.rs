@@ -213,7 +213,7 @@ impl Parts {
         })?;
         let order = LaunchOrder {
             client_token: token()?,
-            image: image_of(Arch::X86_64, 0).to_owned(),
+            image: image_of(Arch::X86_64, false).to_owned(),
             instance_type: INSTANCE_TYPE.to_owned(),
             zone: None,
             subnet: None,

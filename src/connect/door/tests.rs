@@ -64,7 +64,7 @@ impl Town {
         let tags: Tags = [("xdrive:drive".to_owned(), "demo".to_owned())].into();
         let order = LaunchOrder {
             client_token: format!("{:?}", self.ec2.everything().await.unwrap().0.len()),
-            image: image_of(Arch::X86_64, 0).to_owned(),
+            image: image_of(Arch::X86_64, false).to_owned(),
             instance_type: "t3.medium".to_owned(),
             zone: None,
             subnet: None,

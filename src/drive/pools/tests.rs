@@ -1,6 +1,7 @@
 //! The choice as a table: what is wanted, what is sold at which price, what is tried in which order.
 
 use super::*;
+use crate::ec2::SpotPrice;
 
 fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType {
     InstanceType {
@@ -8,6 +9,7 @@ fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType 
         cpus,
         memory: gib * 1024,
         gpus,
+        part_of_gpu: false,
         has_gpu: gpus > 0,
         arch,
         spot: true,
@@ -52,7 +54,7 @@ fn terms(wish: &str) -> Terms {
         max_price: None,
         image: None,
         arch: None,
-        is_new: false,
+        arch_by: ArchBy::Drive,
     }
 }
 
@@ -218,7 +220,7 @@ fn what_is_left_out_is_said() {
     assert_eq!(
         left_out,
         [
-            "m7g.large runs arm64 programs, the drive's are others",
+            "m7g.large runs arm64 programs, and those on the drive are compiled for x86_64",
             "1 pool costs more than $0.0145 an hour; the cheapest, t3.medium spot in c, costs $0.0150",
         ]
     );

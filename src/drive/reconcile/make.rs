@@ -11,7 +11,7 @@ use super::super::event::Event;
 use super::super::hosts::Hosts;
 use super::super::name::{Generation, random_id};
 use super::super::plan::Source;
-use super::super::pools::{self, Pool};
+use super::super::pools::{self, Offer, Pool};
 use super::super::stuck::volume_cents;
 use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
@@ -43,19 +43,28 @@ impl<H: Hosts> Reconciler<H> {
             })));
         }
         let zone = pinned.or(zone.as_ref()).cloned();
-        let (pools, cut) = pools::to_try(&self.wanted.pools, zone.as_ref());
-        let pools: Vec<Pool> = pools.into_iter().cloned().collect();
-        let of = pools.len() + cut;
+        let (offers, cut) = pools::to_try(&self.wanted.offers, zone.as_ref());
+        let offers: Vec<Offer> = offers.into_iter().cloned().collect();
+        let of = offers.len() + cut;
         let (mut tried, mut on_demand) = (0, false);
         let (mut no_spot, mut over_quota) = (false, BTreeSet::new());
-        for pool in pools {
+        for mut offer in offers {
+            // A waiting volume's zone holds also where the offer leaves it to EC2.
+            if offer.pool.zone.is_none() {
+                offer.pool.zone.clone_from(&zone);
+            }
+            let pool = &offer.pool;
             let is_spot = pool.market == Market::Spot;
             if is_spot && (no_spot || over_quota.contains(&pool.instance_type)) {
                 continue;
             }
             tried += 1;
             on_demand |= pool.market == Market::OnDemand;
-            match Box::pin(self.launch_from(&pool, zone.as_ref())).await {
+            self.tell(Event::Launching {
+                offer: Box::new(offer.clone()),
+                size: self.wanted.size,
+            });
+            match Box::pin(self.launch_from(pool, zone.as_ref())).await {
                 Err(RunError::Ec2(error)) if is_elsewhere(&error) => {
                     match error.kind {
                         // Not in this zone alone.
@@ -64,7 +73,7 @@ impl<H: Hosts> Reconciler<H> {
                         _ => {}
                     }
                     self.tell(Event::NoCapacity {
-                        pool,
+                        pool: offer.pool,
                         error: error.to_string(),
                     });
                     last = Some(error);
@@ -73,7 +82,7 @@ impl<H: Hosts> Reconciler<H> {
                     let made = answer?;
                     self.tell(Event::Launched {
                         made: made.clone(),
-                        pool,
+                        offer: Box::new(offer),
                     });
                     return Ok(made);
                 }
@@ -97,7 +106,7 @@ impl<H: Hosts> Reconciler<H> {
         };
         let chosen = choose().await?;
         self.choose = None;
-        self.wanted.pools = chosen.pools();
+        self.wanted.offers = chosen.offers;
         for left_out in chosen.left_out {
             self.tell(Event::LeftOut(left_out));
         }

@@ -243,7 +243,9 @@ fn type_item(kind: &InstanceType) -> Vec<Xml> {
         let one = vec![
             Xml::text("name", gpu.name),
             Xml::text("manufacturer", gpu.manufacturer),
-            Xml::text("count", 1),
+            Xml::text("count", gpu.count()),
+            Xml::text("logicalGpuCount", 1),
+            Xml::text("gpuPartitionSize", gpu.part),
             Xml::node("memoryInfo", [Xml::text("sizeInMiB", gpu.memory)]),
         ];
         item.push(Xml::node(

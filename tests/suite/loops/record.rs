@@ -17,7 +17,7 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
         let name = drive();
         let instances = world.truth.instances(name.as_str()).await.unwrap();
         let instance = instances.iter().max_by_key(|it| it.launched).unwrap();
-        assert_eq!(instance.tags["xdrive:ami"], image_of(Arch::X86_64, 0));
+        assert_eq!(instance.tags["xdrive:ami"], image_of(Arch::X86_64, false));
         let snapshots = world.truth.snapshots(name.as_str()).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         assert_eq!(newest.tags["xdrive:ami"], instance.image, "{past:?}");

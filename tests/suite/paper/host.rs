@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use xdrive::drive::pools::{Pool, image_of};
+use xdrive::drive::pools::{Offer, Pool, image_of};
 use xdrive::drive::reconcile::Placement;
 use xdrive::drive::tags::Settings;
 use xdrive::drive::{
@@ -11,7 +11,7 @@ use xdrive::drive::{
     Uuid, Wanted,
 };
 use xdrive::ec2::{
-    Arch, AttachmentState, Ec2, Instance, InstanceState, Market, SnapshotId, VolumeId,
+    Arch, AttachmentState, Ec2, Instance, InstanceState, InstanceType, Market, SnapshotId, VolumeId,
 };
 use xdrive::local::Local;
 use xdrive::local::plane::Sheet;
@@ -281,12 +281,26 @@ fn uuid_of(volume: &VolumeId) -> [u8; 16] {
 /// What every session on paper launches: one pool, whose type and image any EC2 knows.
 pub(crate) fn wanted(market: Market) -> Wanted {
     Wanted {
-        pools: vec![Pool {
-            instance_type: "t3.medium".to_owned(),
-            zone: None,
-            market,
-            image: image_of(Arch::X86_64, 0).to_owned(),
-            max_price: None,
+        offers: vec![Offer {
+            pool: Pool {
+                instance_type: "t3.medium".to_owned(),
+                zone: None,
+                market,
+                image: image_of(Arch::X86_64, false).to_owned(),
+                max_price: None,
+            },
+            kind: InstanceType {
+                name: "t3.medium".to_owned(),
+                cpus: 2,
+                memory: 4096,
+                gpus: 0,
+                part_of_gpu: false,
+                has_gpu: false,
+                arch: Arch::X86_64,
+                spot: true,
+                on_demand: true,
+            },
+            price: None,
         }],
         size: 2,
         lease: Duration::from_mins(15),

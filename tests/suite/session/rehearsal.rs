@@ -74,7 +74,7 @@ fn a_drive_is_not_launched_on_another_architecture() {
 }
 
 /// An archive as `docker save` writes it, of an image for `architecture`.
-fn archive(site: &Site, architecture: &str) -> String {
+pub(super) fn archive(site: &Site, architecture: &str) -> String {
     let tree = site.path(architecture);
     fs::create_dir(&tree).unwrap();
     let configuration = format!("{{\"architecture\": \"{architecture}\", \"os\": \"linux\"}}");

@@ -1,0 +1,190 @@
+//! The choice itself: from types and prices to offers in order, and what is left out with its reason.
+
+use super::{Chosen, LeftOut, Offer, Pool, Refused, Terms, Wish, image_of};
+use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
+
+/// Puts the pools of `terms` in order, from the `types` there are and their spot `prices` (none if
+/// those could not be asked for). Of a need's types all that meet it are taken.
+pub fn choose(
+    terms: &Terms,
+    types: &[InstanceType],
+    prices: Option<&[SpotPrice]>,
+) -> Result<Chosen, Refused> {
+    let mut choice = Choice {
+        terms,
+        prices,
+        offers: Vec::new(),
+        left_out: Vec::new(),
+        dear: Vec::new(),
+    };
+    let wanted = choice.wanted(types)?;
+    for market in &terms.markets {
+        choice.add(&wanted, *market);
+    }
+    choice.finish()
+}
+
+struct Choice<'a> {
+    terms: &'a Terms,
+    prices: Option<&'a [SpotPrice]>,
+    offers: Vec<Offer>,
+    left_out: Vec<LeftOut>,
+    /// What spot costs too much for.
+    dear: Vec<(Price, Pool)>,
+}
+
+impl Choice<'_> {
+    /// The types that the wish means and the drive can be used on; named ones in order of liking.
+    fn wanted(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
+        let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
+        let names = match &self.terms.wish {
+            Wish::Types(names) => names,
+            Wish::Need(need) => {
+                let met = types.iter().filter(|kind| need.is_met_by(kind));
+                let met: Vec<InstanceType> = met.filter(|kind| fits(kind)).cloned().collect();
+                return if met.is_empty() {
+                    Err(Refused::NothingMeets {
+                        need: *need,
+                        arch: self.terms.arch,
+                        by: self.terms.arch_by,
+                    })
+                } else {
+                    Ok(met)
+                };
+            }
+        };
+        let (only, by) = (self.terms.arch, self.terms.arch_by);
+        let mut wanted = Vec::new();
+        for name in names {
+            let kind = types.iter().find(|kind| kind.name == *name);
+            let kind = kind.ok_or_else(|| Refused::Unfit(name.clone()))?;
+            match only {
+                Some(only) if only != kind.arch => self.left_out.push(LeftOut::OtherArch {
+                    instance_type: name.clone(),
+                    arch: kind.arch,
+                    only,
+                    by,
+                }),
+                _ => wanted.push(kind.clone()),
+            }
+        }
+        match (only, self.left_out.first()) {
+            (Some(only), Some(LeftOut::OtherArch { arch, .. })) if wanted.is_empty() => {
+                Err(Refused::OtherArch {
+                    types: names.clone(),
+                    arch: *arch,
+                    only,
+                    by,
+                })
+            }
+            _ => Ok(wanted),
+        }
+    }
+
+    /// Adds the pools of one market.
+    fn add(&mut self, wanted: &[InstanceType], market: Market) {
+        let mut offers = Vec::new();
+        for (liking, kind) in (0_usize..).zip(wanted) {
+            let mut places = self.places(kind, market);
+            if places.is_empty() || !kind.is_sold(market) {
+                // Of a need's many types nobody has asked for this one.
+                if let Wish::Types(_) = self.terms.wish {
+                    self.left_out.push(LeftOut::NotSold {
+                        instance_type: kind.name.clone(),
+                        market,
+                    });
+                }
+                continue;
+            }
+            offers.extend(places.drain(..).map(|(zone, price)| {
+                let liking = match self.terms.wish {
+                    Wish::Types(_) => liking,
+                    Wish::Need(_) => 0,
+                };
+                (liking, price, kind, zone)
+            }));
+        }
+        // A price that is not known comes after all that are; then the smallest type.
+        offers.sort_by_key(|(liking, price, kind, zone)| {
+            let price = (price.is_none(), *price);
+            (
+                *liking,
+                price,
+                kind.weight(),
+                kind.name.clone(),
+                zone.clone(),
+            )
+        });
+        for (_, price, kind, zone) in offers {
+            let price = price.filter(|_| market == Market::Spot);
+            let max_price = self.terms.max_price.filter(|_| market == Market::Spot);
+            let pool = Pool {
+                instance_type: kind.name.clone(),
+                zone,
+                market,
+                image: match &self.terms.image {
+                    Some(image) => image.clone(),
+                    None => image_of(kind.arch, kind.needs_driver()).to_owned(),
+                },
+                max_price,
+            };
+            match (price, max_price) {
+                (Some(price), Some(max)) if price > max => {
+                    self.dear.push((price, pool));
+                }
+                _ => self.offers.push(Offer {
+                    pool,
+                    kind: kind.clone(),
+                    price,
+                }),
+            }
+        }
+    }
+
+    /// The zones of a type, with the spot price in each. Where that is no help, EC2 chooses.
+    fn places(&self, kind: &InstanceType, market: Market) -> Vec<(Option<Zone>, Option<Price>)> {
+        let known = self.prices.unwrap_or_default();
+        let places: Vec<_> = known
+            .iter()
+            .filter(|place| place.instance_type == kind.name)
+            .map(|place| (Some(place.zone.clone()), Some(place.price)))
+            .collect();
+        // Known prices without this type: it is not sold as spot.
+        if places.is_empty() && (self.prices.is_none() || market == Market::OnDemand) {
+            return vec![(None, None)];
+        }
+        places
+    }
+
+    /// What came of it; why there is nothing, if there is not.
+    fn finish(mut self) -> Result<Chosen, Refused> {
+        let pools = self.dear.len();
+        let cheapest = self.dear.into_iter().min_by_key(|(price, _)| *price);
+        let too_dear = cheapest.zip(self.terms.max_price);
+        if self.offers.is_empty() {
+            return Err(match too_dear {
+                Some(((price, pool), max)) => Refused::TooDear {
+                    pool: Box::new(pool),
+                    price,
+                    max,
+                },
+                None => Refused::NotSold {
+                    wish: self.terms.wish.clone(),
+                    market: self.terms.markets.first().copied().unwrap_or(Market::Spot),
+                },
+            });
+        }
+        if let Some(((price, pool), max)) = too_dear {
+            self.left_out.push(LeftOut::TooDear {
+                pools,
+                pool: Box::new(pool),
+                price,
+                max,
+            });
+        }
+        Ok(Chosen {
+            offers: self.offers,
+            left_out: self.left_out,
+        })
+    }
+}
