@@ -9,7 +9,7 @@
 
 mod groups;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
@@ -19,7 +19,7 @@ use crate::cloud::Cloud;
 use crate::config::Reach;
 use crate::connect::tidy::{self, Tidied};
 use crate::drive::{DriveName, tags};
-use crate::ec2::{Instance, InstanceState, Tags};
+use crate::ec2::{self, Instance, InstanceState, Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::list::{self, Entry};
@@ -78,13 +78,15 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     }
     let mut accounts = Vec::new();
     let mut worst = None;
-    for name in names {
+    for (name, ownership) in names {
         let tidied = match (name.parse::<DriveName>(), leased(&instances, &name, cloud)) {
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
                 let way = (key.clone(), order.reach.clone());
-                tidy::tidy(drive, cloud, way, order.snapshots, order.dry_run).await?
+                // Finishing takes nothing from anybody; old saves may be a colleague's.
+                let keep = order.snapshots.filter(|_| ownership == Ownership::Own);
+                tidy::tidy(drive, cloud, way, keep, order.dry_run).await?
             }
         };
         if let Some(failure) = &tidied.failure {
@@ -117,10 +119,12 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     let mut groups = Vec::new();
     // A group is of no drive: whoever asks for one drive leaves it.
     if order.drive.is_none() && worst != Some(Exit::Interrupted) {
-        match groups::tidy(&cloud.ec2, &owner, order.dry_run).await {
-            Ok(tidied) => groups = tidied,
-            Err(error) => {
-                worst = tell(&report, worst, &Failure::from(error));
+        for owner in [Some(&*owner), ec2::role(&owner)].into_iter().flatten() {
+            match groups::tidy(&cloud.ec2, owner, order.dry_run).await {
+                Ok(tidied) => groups.extend(tidied),
+                Err(error) => {
+                    worst = tell(&report, worst, &Failure::from(error));
+                }
             }
         }
     }
@@ -135,13 +139,27 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     Ok(worst.map_or(0, Exit::code))
 }
 
-/// The names of this owner's drives, in order.
-fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeSet<String> {
-    all.iter()
-        .filter(|tags| tags::owner(tags) == owner)
-        .filter_map(|tags| tags.get(tags::DRIVE))
-        .filter(|name| only.is_none_or(|only| only.as_str() == *name))
-        .cloned()
+/// The names of this owner's drives, in order, and of those that nothing but the owner's role is
+/// known of.
+fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<String, Ownership> {
+    let mut known: BTreeMap<String, Vec<Ownership>> = BTreeMap::new();
+    for tags in all {
+        let name = tags.get(tags::DRIVE);
+        let name = name.filter(|name| only.is_none_or(|only| only.as_str() == *name));
+        if let Some(name) = name {
+            let ownership = Ownership::of(tags::owner(tags), owner);
+            known.entry(name.clone()).or_default().push(ownership);
+        }
+    }
+    let whose = |all: &[Ownership]| match all {
+        all if all.contains(&Ownership::Own) => Some(Ownership::Own),
+        // What a colleague has had since is theirs.
+        all if all.contains(&Ownership::Other) => None,
+        _ => Some(Ownership::OfRole),
+    };
+    let drives = known.into_iter();
+    drives
+        .filter_map(|(name, all)| Some((name, whose(&all)?)))
         .collect()
 }
 
@@ -240,11 +258,34 @@ mod tests {
         let all: Vec<&Tags> = things.iter().collect();
         let names = |only: Option<&str>| -> Vec<String> {
             let only: Option<DriveName> = only.map(|name| name.parse().unwrap());
-            drives(&all, "me", only.as_ref()).into_iter().collect()
+            drives(&all, "me", only.as_ref()).into_keys().collect()
         };
         assert_eq!(names(None), ["a", "b"]);
         assert_eq!(names(Some("b")), ["b"]);
         assert_eq!(names(Some("c")), [""; 0]);
+    }
+
+    #[test]
+    fn of_drives_that_have_a_role_alone_those_are_taken_that_no_colleague_has_had_since() {
+        const ROLE: &str = "arn:aws:sts::1:assumed-role/AWSReservedSSO_Dev_0";
+        let (ada, bob) = (format!("{ROLE}/ada"), format!("{ROLE}/bob"));
+        let things = [
+            thing("old", ROLE),
+            thing("hers", ROLE),
+            thing("hers", &ada),
+            thing("his", ROLE),
+            thing("his", &bob),
+        ];
+        let all: Vec<&Tags> = things.iter().collect();
+        let found: Vec<_> = drives(&all, &ada, None).into_iter().collect();
+        assert_eq!(
+            found,
+            [
+                ("hers".to_owned(), Ownership::Own),
+                ("old".to_owned(), Ownership::OfRole)
+            ]
+        );
+        assert_eq!(drives(&all, ROLE, Some(&"his".parse().unwrap())).len(), 1);
     }
 
     #[test]

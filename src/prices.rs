@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::connect;
 use crate::drive::pools::{self, ArchBy, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
-use crate::ec2::{InstanceType, Market};
+use crate::ec2::{InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
 use crate::report::{self, Report};
 
@@ -68,7 +68,7 @@ async fn wishes(cloud: &Cloud, config: &Config) -> Result<(Vec<Wish>, String), F
     let all = volumes.iter().map(|volume| &volume.tags);
     let all = all.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
     let of_drives: BTreeSet<String> = all
-        .filter(|tags| tags::owner(tags) == owner)
+        .filter(|tags| Ownership::of(tags::owner(tags), &owner) != Ownership::Other)
         // One that cannot be read is named by a connect to its drive.
         .filter_map(|tags| Settings::read(tags).wish().ok().flatten())
         .map(|wish| wish.to_string())

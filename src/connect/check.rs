@@ -12,7 +12,7 @@ use crate::config::Options;
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{Ec2, GibiBytes, Instance, InstanceState, Snapshot, Tags, Volume};
+use crate::ec2::{Ec2, GibiBytes, Instance, InstanceState, Ownership, Snapshot, Tags, Volume};
 use crate::failure::{Exit, Failure};
 
 /// What there is of a drive.
@@ -78,7 +78,7 @@ impl Session {
         };
         let own = live.map(|instance| &instance.tags);
         if let Some(tags) = own.or_else(|| newest(parts())) {
-            self.check_owner(tags::owner(tags), may_be)?;
+            self.check_owner(tags::owner(tags), live.is_some(), may_be)?;
         }
         let drives = volumes.iter().filter(|volume| {
             matches!(
@@ -113,17 +113,39 @@ impl Session {
         })
     }
 
-    /// The same of one thing, whose `owner` is known. What has none is anybody's.
-    pub(super) fn check_owner(&self, owner: &str, may_be: bool) -> Result<(), Failure> {
-        if may_be || owner.is_empty() || owner == self.owner {
+    /// The same of one thing, whose `owner` is known, and whether somebody uses it. What has none
+    /// is anybody's. What has the caller's role alone, as xdrive once wrote it, may be a
+    /// colleague's: it is the caller's as long as nobody uses it, and then bears their name.
+    pub(super) fn check_owner(
+        &self,
+        owner: &str,
+        is_used: bool,
+        may_be: bool,
+    ) -> Result<(), Failure> {
+        const HINT: &str = "--shared uses it all the same";
+        if may_be || owner.is_empty() {
             return Ok(());
         }
         let drive = &self.drive;
-        Err(Failure::new(
-            Exit::Denied,
-            anyhow!("{drive} is {owner}'s, and you are {}", self.owner),
-        )
-        .hint("--shared uses it all the same"))
+        match Ownership::of(owner, &self.owner) {
+            Ownership::Own => Ok(()),
+            Ownership::OfRole if !is_used => {
+                self.report.say(&format!(
+                    "{drive} is {owner}'s, which does not tell who of you: taken for yours"
+                ));
+                Ok(())
+            }
+            Ownership::OfRole => Err(Failure::new(
+                Exit::Denied,
+                anyhow!("{drive} is in use by {owner}, which does not tell whether that is you"),
+            )
+            .hint(HINT)),
+            Ownership::Other => Err(Failure::new(
+                Exit::Denied,
+                anyhow!("{drive} is {owner}'s, and you are {}", self.owner),
+            )
+            .hint(HINT)),
+        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Session {
         let Some(host) = found.map(Box::new) else {
             return Ok(Joined::Over);
         };
-        self.check_owner(tags::owner(&host.tags), request.shared)?;
+        self.check_owner(tags::owner(&host.tags), true, request.shared)?;
         if let Some(why) = self.reconciler.hosts().barred(&host.id) {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;

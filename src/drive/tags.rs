@@ -22,7 +22,7 @@ pub const NAME: &str = "Name";
 /// Who made or last claimed it.
 pub const SESSION: &str = "xdrive:session";
 /// The drive that a thing belongs to, by which xdrive filters; and its session's caller, an ARN
-/// without session name.
+/// (see [`crate::ec2::Ownership`]).
 pub use crate::ec2::{DRIVE, OWNER};
 /// On instances: the host's public SSH key.
 pub const HOST_KEY: &str = "xdrive:host-key";

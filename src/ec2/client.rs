@@ -32,6 +32,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Error;
 use super::account::{Account, AccountError};
 use super::https::Https;
+use super::owner::owner_of;
 use super::trace::Trace;
 use crate::clock::Clock;
 use crate::local::Local;
@@ -164,7 +165,7 @@ impl Ec2 {
         self.is_aws
     }
 
-    /// The caller's ARN without its session name (STS `GetCallerIdentity`).
+    /// The owner of what the caller makes (STS `GetCallerIdentity`): see [`super::Ownership`].
     pub async fn owner(&self) -> Result<String, Error> {
         self.caller().await.owner
     }
@@ -182,7 +183,7 @@ impl Ec2 {
         Caller {
             owner: match &answer {
                 Ok(answer) => match answer.arn() {
-                    Some(arn) => Ok(without_session(arn).to_owned()),
+                    Some(arn) => Ok(owner_of(arn).to_owned()),
                     None => Err(Error::unreadable(CALL, "the caller's ARN is missing")),
                 },
                 Err(error) => Err(Error::of(CALL, error)),
@@ -195,7 +196,8 @@ impl Ec2 {
 /// Who calls.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The caller's ARN without its session name.
+    /// The owner of what is made by the caller: the ARN, without the session name of a role
+    /// unless that is a person.
     pub owner: Result<String, Error>,
     /// How far this computer's clock is ahead of AWS's (behind it, if negative), to the second;
     /// none if no answer had a time.
@@ -228,15 +230,6 @@ impl Intercept for Answered {
     }
 }
 
-/// `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION` without `/SESSION`, which is another one after
-/// every login; any other ARN as it is (IAM user guide, *IAM identifiers*).
-fn without_session(arn: &str) -> &str {
-    match arn.rsplit_once('/') {
-        Some((role, _)) if arn.contains(":assumed-role/") && role.contains('/') => role,
-        _ => arn,
-    }
-}
-
 /// Makes one call, and again only if EC2 turned it away unread: throttled means not carried out.
 pub(super) async fn unless_throttled<T, E, F>(
     call: &'static str,
@@ -266,24 +259,5 @@ pub(super) struct SigningTime(pub(super) Clock);
 impl TimeSource for SigningTime {
     fn now(&self) -> SystemTime {
         self.0.now().into()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_session;
-
-    #[test]
-    fn an_assumed_role_is_the_same_owner_in_every_session() {
-        assert_eq!(
-            without_session("arn:aws:sts::111122223333:assumed-role/dev/ada@laptop"),
-            "arn:aws:sts::111122223333:assumed-role/dev"
-        );
-    }
-
-    #[test]
-    fn a_user_keeps_its_path_and_name() {
-        let user = "arn:aws:iam::111122223333:user/team/ada";
-        assert_eq!(without_session(user), user);
     }
 }

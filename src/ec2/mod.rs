@@ -21,6 +21,7 @@ mod group;
 mod https;
 mod model;
 mod network;
+mod owner;
 mod prices;
 mod rehearsal;
 mod spot;
@@ -46,6 +47,7 @@ pub use model::{
     VpcId, Zone,
 };
 pub use network::Subnet;
+pub use owner::{Ownership, role};
 pub use prices::{NoPrice, Price, SpotPrice};
 pub use rehearsal::{Props, Rehearsal};
 pub use spot::{SPOT_ROLE, SpotStatus};

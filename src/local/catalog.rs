@@ -12,10 +12,12 @@ pub(super) const ACCOUNT: &str = "000000000000";
 pub(super) fn instance_profile(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
 }
-/// The caller, as STS names it.
+/// The caller where none is set, as STS names it.
 pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
-/// The caller's unique id.
+/// The unique id of a caller who is a user.
 pub(super) const USER_ID: &str = "AIDALOCAL000000000000";
+/// The unique id of the role of a caller who has one.
+pub(super) const ROLE_ID: &str = "AROALOCAL000000000000";
 /// The region where none is set.
 pub(super) const DEFAULT_REGION: &str = "us-east-1";
 /// Regions that can be set, and that `DescribeRegions` lists.
@@ -52,6 +54,21 @@ pub(super) struct Zone {
     pub(super) subnet: String,
     /// The subnet's addresses.
     pub(super) cidr: String,
+}
+
+/// Refuses what is no user's or role's ARN of this account.
+pub(super) fn check_caller(arn: &str) -> anyhow::Result<()> {
+    let mut parts = arn.splitn(6, ':');
+    let whose = (parts.next(), parts.nth(1), parts.nth(1), parts.next());
+    let is_caller = matches!(
+        whose,
+        (Some("arn"), Some("iam" | "sts"), Some(ACCOUNT), Some(_))
+    );
+    anyhow::ensure!(
+        is_caller,
+        "{arn:?} is no caller's ARN of the account {ACCOUNT}, such as {CALLER}"
+    );
+    Ok(())
 }
 
 /// Refuses a region that is not in the list.

@@ -90,6 +90,7 @@ struct Inner {
     region: String,
     default_vpc: bool,
     instance_profiles: Vec<String>,
+    caller: String,
     credentials: Credentials,
 }
 
@@ -148,6 +149,9 @@ impl Local {
             region,
             default_vpc: settings.default_vpc.unwrap_or(true),
             instance_profiles: settings.instance_profiles.unwrap_or_default(),
+            caller: settings
+                .caller
+                .unwrap_or_else(|| catalog::CALLER.to_owned()),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)

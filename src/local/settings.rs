@@ -8,6 +8,7 @@
 //! stale-reads-ms = 0      # the same for reads by id
 //! default-vpc = true      # whether launches that name no subnet have one
 //! instance-profiles = []  # the names of those that IAM would have
+//! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
@@ -51,6 +52,8 @@ pub struct Settings {
     /// The names of the instance profiles that launches may give to instances; none by default.
     /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
     pub instance_profiles: Option<Vec<String>>,
+    /// The caller's ARN, as STS tells it; a user's by default.
+    pub caller: Option<String>,
 }
 
 impl Settings {
@@ -71,6 +74,9 @@ impl Settings {
         if let Some(region) = &settings.region {
             catalog::check_region(region)?;
         }
+        if let Some(caller) = &settings.caller {
+            catalog::check_caller(caller)?;
+        }
         Ok(settings)
     }
 
@@ -85,6 +91,7 @@ impl Settings {
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
+            caller: self.caller.or(base.caller),
         }
     }
 

@@ -8,10 +8,17 @@ use crate::local::wire::{ApiError, Xml};
 
 /// STS `GetCallerIdentity`.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of calls")]
-pub(super) fn caller(_: &Reading<'_>) -> Answer {
+pub(super) fn caller(reading: &Reading<'_>) -> Answer {
+    let arn = &reading.inner.caller;
+    let id = match arn.rsplit_once('/') {
+        Some((role, session)) if role.contains(":assumed-role/") => {
+            format!("{}:{session}", catalog::ROLE_ID)
+        }
+        _ => catalog::USER_ID.to_owned(),
+    };
     Ok(vec![
-        Xml::text("Arn", catalog::CALLER),
-        Xml::text("UserId", catalog::USER_ID),
+        Xml::text("Arn", arn),
+        Xml::text("UserId", id),
         Xml::text("Account", catalog::ACCOUNT),
     ])
 }

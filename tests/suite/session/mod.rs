@@ -16,6 +16,7 @@ mod lost;
 mod network;
 mod notice;
 mod paper;
+mod people;
 mod refusals;
 mod rehearsal;
 mod site;

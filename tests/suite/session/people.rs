@@ -1,0 +1,103 @@
+//! People who share a role: with IAM Identity Center everybody with one permission set has one.
+
+use std::fs;
+
+use super::paper::{dry_run, in_the_cloud, with_snapshot, with_volume};
+use super::site::Site;
+use xdrive::ec2::Tags;
+
+const ROLE: &str = "arn:aws:sts::000000000000:assumed-role/AWSReservedSSO_Dev_0123456789abcdef";
+
+/// From now on `person` calls, with the permission set that all have here.
+fn calls(site: &Site, plane: &str, person: &str) {
+    fs::create_dir_all(site.dir()).unwrap();
+    let settings = format!("plane = \"{plane}\"\ncaller = \"{ROLE}/{person}\"\n");
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+}
+
+#[test]
+fn a_drive_of_a_colleague_with_the_same_permission_set_needs_shared() {
+    let site = Site::new();
+    calls(&site, "paper", "ada@example.com");
+    let hers = format!("{ROLE}/ada@example.com");
+    with_snapshot(&site, &[("xdrive:owner", &hers)]);
+    dry_run(&site, &[]).is(0).prints("launches the first");
+    site.run(&["doctor"]).prints(&hers);
+
+    calls(&site, "paper", "bob@example.com");
+    let his = format!("{ROLE}/bob@example.com");
+    for refused in [dry_run(&site, &[]), site.run(&["stop", "demo"])] {
+        refused
+            .is(77)
+            .says(&format!("error: demo is {hers}'s, and you are {his}"))
+            .says("hint: --shared uses it all the same");
+    }
+    dry_run(&site, &["--shared"]).is(0);
+    let gc = site.run(&["gc"]);
+    gc.is(0).prints("nothing is left of any drive of yours");
+}
+
+#[test]
+fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
+    let site = Site::new();
+    calls(&site, "paper", "ada@example.com");
+    with_snapshot(&site, &[("xdrive:owner", ROLE)]);
+    let words = format!("demo is {ROLE}'s, which does not tell who of you: taken for yours");
+    dry_run(&site, &[]).is(0).says(&words);
+    site.run(&["stop", "demo"]).is(0).says(&words);
+    // Old saves are deleted only by whoever is known to own them.
+    with_snapshot(&site, &[("xdrive:owner", ROLE), ("xdrive:generation", "2")]);
+    let gc = site.run(&["gc", "--snapshots", "1"]);
+    gc.is(0).prints("demo: saved");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
+    // A colleague has had it since.
+    let his = format!("{ROLE}/bob@example.com");
+    let tags = [("xdrive:owner", &*his), ("xdrive:generation", "3")];
+    with_volume(&site, "us-east-1a", &tags);
+    dry_run(&site, &[]).is(77).says("error: demo is ");
+    let gc = site.run(&["gc"]);
+    gc.is(0).prints("nothing is left of any drive of yours");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set() {
+    let site = Site::new();
+    let image = site.image();
+    calls(&site, "real", "ada@example.com");
+    let command = "echo up; until [ -e /work/end ]; do sleep 0.1; done";
+    let words = [
+        "connect", "demo", "--image", &image, "--", "sh", "-c", command,
+    ];
+    let mut lead = site.start(&words);
+    lead.prints("up");
+    calls(&site, "real", "bob@example.com");
+    let other = site.other_laptop();
+    let tries = [&["connect", "demo", "--", "true"][..], &["stop", "demo"]];
+    for words in tries {
+        other
+            .run(words)
+            .is(77)
+            .says(&format!("error: demo is {ROLE}/ada@example.com's"));
+    }
+    // As an xdrive wrote it that did not tell people apart: it may be his, or hers.
+    let instance = site.instance("demo");
+    in_the_cloud(&site, async |ec2| {
+        let tags = Tags::from([("xdrive:owner".to_owned(), ROLE.to_owned())]);
+        ec2.tag(&instance, &tags).await.unwrap();
+    });
+    for words in tries {
+        other
+            .run(words)
+            .is(77)
+            .says(&format!(
+                "error: demo is in use by {ROLE}, which does not tell"
+            ))
+            .says("hint: --shared uses it all the same");
+    }
+    other
+        .run(&["connect", "demo", "--shared", "--", "touch", "/work/end"])
+        .is(0);
+    lead.end().is(0);
+    site.is_saved("demo", 1);
+}
