@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
-use crate::ec2::{InstanceId, SubnetId};
+use crate::ec2::{InstanceId, KeyArn, Partition, SubnetId};
 use crate::host::escape;
 
 pub use reach::Reach;
@@ -130,6 +130,16 @@ pub enum Command {
         /// Also allow to give this role to instances (`--instance-profile`).
         #[arg(long, value_name = "ARN")]
         role: Option<String>,
+
+        /// Also allow what disks take that are encrypted with this key of the account's own, and
+        /// not with aws/ebs (repeatable).
+        #[arg(long, value_name = "ARN")]
+        kms_key: Vec<KeyArn>,
+
+        /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that
+        /// of the ARNs given here, else of the region that is set, else aws].
+        #[arg(long, value_name = "PARTITION")]
+        partition: Option<Partition>,
     },
     /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]

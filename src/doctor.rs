@@ -12,7 +12,7 @@ use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
 use crate::config::{Config, Paths};
 use crate::drive::pools::image_of;
 use crate::ec2::calls::{CALLS, Call, Right};
-use crate::ec2::{Arch, Ec2, Props, Rehearsal, SPOT_ROLE, SnapshotState, Tags};
+use crate::ec2::{Arch, Ec2, Partition, Props, Rehearsal, SPOT_ROLE, SnapshotState, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::report;
@@ -190,7 +190,11 @@ async fn rights(ec2: &Ec2, owner: &str, command: &str, findings: &mut Findings) 
                 None => unknown.push((why, vec![name])),
             },
             Rehearsal::Denied(why) => {
-                let hint = format!("{command} policy prints the policy that allows it");
+                let partition = match Partition::of_arn(owner) {
+                    None | Some(Partition::Aws) => String::new(),
+                    Some(other) => format!(" --partition {other}"),
+                };
+                let hint = format!("{command} policy{partition} prints the policy that allows it");
                 let found = Found::No(format!("{name}: {why}"), Some(hint));
                 findings.add("right", Exit::Denied, found);
             }

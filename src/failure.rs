@@ -111,7 +111,7 @@ impl From<ec2::Error> for Failure {
 pub(crate) const KEY: &str = "disks are encrypted with the region's default key, which may be disabled or not yours to use: \
      `aws ec2 get-ebs-default-kms-key-id` names it, and a key that is not aws/ebs needs \
      kms:DescribeKey, kms:CreateGrant, kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* and \
-     kms:Decrypt for this caller";
+     kms:Decrypt for this caller (`xdrive policy --kms-key ARN` prints the rights)";
 
 /// What helps where AWS says no.
 fn advice(error: &ec2::Error) -> Option<&'static str> {

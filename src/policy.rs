@@ -4,11 +4,16 @@
 //! on what carries xdrive's tags, and what is made has to carry them from the first moment: tags may
 //! be given in the create call, and changed on what has them, and nowhere else. IAM cannot tell one
 //! drive's things from another's: whoever has this policy may use every drive of the account.
+//!
+//! ARNs name a partition, and a policy of another one is malformed: it is the one that is asked for,
+//! else that of the ARNs that are given, else that of the region where one is set.
 
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use crate::ec2::calls::{CALLS, Right};
-use crate::failure::Failure;
+use crate::ec2::{Account, KeyArn, Partition};
+use crate::failure::{Exit, Failure};
 use crate::report;
 
 /// Things whose ARNs name no account (Service authorization reference, *Resource types defined by
@@ -18,17 +23,66 @@ const OF_NOBODY: [&str; 2] = ["image", "snapshot"];
 /// Things that are a drive's also where they only take part in making something.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
-/// Prints it; `role` is what instances may be given, an IAM role's ARN.
-pub fn print(role: Option<&str>) -> Result<u8, Failure> {
-    let text = format!("{:#}\n", policy(role));
+/// What a caller does with a key whose disks it makes, attaches, saves and reads (EBS user guide,
+/// *Permissions for IAM users*).
+const USE_OF_A_KEY: [&str; 4] = [
+    "kms:DescribeKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncrypt*",
+    "kms:Decrypt",
+];
+
+/// What is to be allowed besides.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    /// Where the account is, if that is said.
+    pub partition: Option<Partition>,
+    /// What instances may be given: an IAM role's ARN.
+    pub role: Option<String>,
+    /// The keys of the account's own that disks are encrypted with.
+    pub keys: Vec<KeyArn>,
+}
+
+/// Prints it. `account` is whose region tells the partition where nothing else does; nobody is
+/// asked for it.
+pub async fn print(order: &Order, account: &Account) -> Result<u8, Failure> {
+    let partition = match partition(order)? {
+        Some(partition) => partition,
+        None => account.partition().await.unwrap_or_default(),
+    };
+    let text = format!(
+        "{:#}\n",
+        policy(partition, order.role.as_deref(), &order.keys)
+    );
     report::data(&text).map_err(anyhow::Error::from)?;
     Ok(0)
 }
 
+/// The partition that is asked for, or that of the ARNs: they have to be of one.
+fn partition(order: &Order) -> Result<Option<Partition>, Failure> {
+    let mut known = order.partition;
+    let arns = order.keys.iter().map(KeyArn::as_str);
+    for arn in arns.chain(order.role.as_deref()) {
+        let Some(found) = Partition::of_arn(arn) else {
+            let error = anyhow!("{arn:?} is no ARN of a partition that xdrive knows");
+            return Err(Failure::new(Exit::Usage, error));
+        };
+        match known {
+            Some(partition) if partition != found => {
+                let error = anyhow!("{arn} is of the partition {found}, and not of {partition}");
+                return Err(Failure::new(Exit::Usage, error));
+            }
+            _ => known = Some(found),
+        }
+    }
+    Ok(known)
+}
+
 /// The policy document (IAM user guide, *IAM JSON policy elements reference*).
 #[must_use]
-pub fn policy(role: Option<&str>) -> Value {
+pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Value {
     let mut statements = Statements::default();
+    let arns = |kinds: &[&str]| arns(partition, kinds);
     let mut creating = Vec::new();
     let mut created: Vec<&str> = Vec::new();
     for call in CALLS {
@@ -53,17 +107,29 @@ pub fn policy(role: Option<&str>) -> Value {
     let in_a_create_call = json!({"StringEquals": {"ec2:CreateAction": creating}});
     statements.allow("ec2:CreateTags", &arns(&created), &in_a_create_call);
     // EC2 resolves `resolve:ssm:` images as the caller.
-    let parameters = json!("arn:aws:ssm:*::parameter/aws/service/*");
+    let parameters = json!(format!("arn:{partition}:ssm:*::parameter/aws/service/*"));
     statements.allow("ssm:GetParameters", &parameters, &Value::Null);
     // Made once in each account, by its first spot request.
     statements.allow(
         "iam:CreateServiceLinkedRole",
-        &json!("arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+        &json!(format!(
+            "arn:{partition}:iam::*:role/aws-service-role/spot.amazonaws.com/\
+             AWSServiceRoleForEC2Spot"
+        )),
         &json!({"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}),
     );
     if let Some(role) = role {
-        let to_instances = json!({"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}});
+        let to_instances = json!({"StringEquals": {"iam:PassedToService": partition.ec2()}});
         statements.allow("iam:PassRole", &json!(role), &to_instances);
+    }
+    if !keys.is_empty() {
+        let keys = json!(keys.iter().map(KeyArn::as_str).collect::<Vec<_>>());
+        for action in USE_OF_A_KEY {
+            statements.allow(action, &keys, &Value::Null);
+        }
+        // EBS makes a grant for each disk; nobody else need be given the key.
+        let for_aws = json!({"Bool": {"kms:GrantIsForAWSResource": "true"}});
+        statements.allow("kms:CreateGrant", &keys, &for_aws);
     }
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
@@ -95,10 +161,10 @@ impl Statements {
     }
 }
 
-fn arns(kinds: &[&str]) -> Value {
+fn arns(partition: Partition, kinds: &[&str]) -> Value {
     let arn = |kind: &&str| {
         let account = if OF_NOBODY.contains(kind) { "" } else { "*" };
-        json!(format!("arn:aws:ec2:*:{account}:{kind}/*"))
+        json!(format!("arn:{partition}:ec2:*:{account}:{kind}/*"))
     };
     kinds.iter().map(arn).collect()
 }
@@ -117,11 +183,20 @@ fn asks_for(tag: &str) -> Value {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::policy;
+    use super::{Order, partition};
+    use crate::ec2::Partition;
 
     /// The longest that a managed policy may be, white space not counted (IAM user guide, *IAM and
     /// STS character limits*).
     const LONGEST: usize = 6144;
+
+    const ROLE: &str = "arn:aws:iam::111122223333:role/xdrive";
+
+    const KEY: &str = "arn:aws:kms:us-east-1:111122223333:key/mrk-0123456789abcdef";
+
+    fn policy(role: Option<&str>) -> Value {
+        super::policy(Partition::default(), role, &[])
+    }
 
     fn statements() -> Vec<Value> {
         policy(None)["Statement"].as_array().unwrap().clone()
@@ -222,7 +297,8 @@ mod tests {
 
     #[test]
     fn it_fits_a_managed_policy() {
-        let text = policy(Some("arn:aws:iam::111122223333:role/xdrive")).to_string();
+        let keys = [KEY.parse().unwrap(), KEY.parse().unwrap()];
+        let text = super::policy(Partition::UsGov, Some(ROLE), &keys).to_string();
         assert!(text.len() <= LONGEST, "{} characters", text.len());
     }
 
@@ -230,8 +306,75 @@ mod tests {
     fn a_role_may_be_passed_only_if_it_is_named() {
         let passes = |policy: &Value| policy.to_string().contains("iam:PassRole");
         assert!(!passes(&policy(None)));
-        assert!(passes(&policy(Some(
-            "arn:aws:iam::111122223333:role/xdrive"
-        ))));
+        assert!(passes(&policy(Some(ROLE))));
+    }
+
+    #[test]
+    fn every_arn_is_of_the_partition() {
+        for partition in Partition::ALL {
+            let (role, key) = (
+                ROLE.replace("arn:aws:", &format!("arn:{partition}:")),
+                KEY.replace("arn:aws:", &format!("arn:{partition}:")),
+            );
+            let keys = [key.parse().unwrap()];
+            let text = super::policy(partition, Some(&role), &keys).to_string();
+            let arns: Vec<&str> = text.split("\"arn:").skip(1).collect();
+            assert!(arns.len() > 10, "{text}");
+            for arn in arns {
+                let own = arn.split(':').next();
+                assert_eq!(own, Some(&*partition.to_string()), "{arn}");
+            }
+        }
+        let china = super::policy(Partition::Cn, Some(ROLE), &[]).to_string();
+        assert!(china.contains("ec2.amazonaws.com.cn"), "{china}");
+    }
+
+    #[test]
+    fn an_own_key_is_used_and_granted_to_aws_alone() {
+        let policy = super::policy(Partition::Aws, None, &[KEY.parse().unwrap()]);
+        let all = policy["Statement"].as_array().unwrap();
+        let of_key: Vec<_> = all
+            .iter()
+            .filter(|statement| statement["Resource"] == json!([KEY]))
+            .collect();
+        assert_eq!(of_key.len(), 2);
+        assert_eq!(
+            of_key[0]["Action"],
+            json!([
+                "kms:DescribeKey",
+                "kms:GenerateDataKeyWithoutPlaintext",
+                "kms:ReEncrypt*",
+                "kms:Decrypt"
+            ])
+        );
+        assert!(of_key[0]["Condition"].is_null());
+        assert_eq!(of_key[1]["Action"], json!(["kms:CreateGrant"]));
+        let granted = &of_key[1]["Condition"]["Bool"]["kms:GrantIsForAWSResource"];
+        assert_eq!(granted, "true");
+        assert!(
+            !super::policy(Partition::Aws, None, &[])
+                .to_string()
+                .contains("kms:")
+        );
+    }
+
+    #[test]
+    fn arns_tell_the_partition_and_have_to_agree() {
+        let order = |partition, role: &str, key: Option<&str>| Order {
+            partition,
+            role: Some(role.to_owned()),
+            keys: key.map(|key| key.parse().unwrap()).into_iter().collect(),
+        };
+        let gov = ROLE.replace("aws", "aws-us-gov");
+        assert_eq!(partition(&Order::default()).unwrap(), None);
+        let told = partition(&order(None, &gov, None)).unwrap();
+        assert_eq!(told, Some(Partition::UsGov));
+        for wrong in [
+            order(Some(Partition::Aws), &gov, None),
+            order(None, &gov, Some(KEY)),
+            order(None, "xdrive", None),
+        ] {
+            assert!(partition(&wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::{doctor, gc, list, policy, prices, report};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
-    let which = which(&cli);
+    let (which, account) = (which(&cli), account(&cli));
     match cli.command {
         Command::Connect(typed) => {
             let paths = Paths::find(cli.local_dir)?;
@@ -73,7 +73,18 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             let paths = Paths::find(cli.local_dir)?;
             runtime()?.block_on(doctor::examine(&which, &paths))
         }
-        Command::Policy { role } => policy::print(role.as_deref()),
+        Command::Policy {
+            role,
+            kms_key,
+            partition,
+        } => {
+            let order = policy::Order {
+                partition,
+                role,
+                keys: kms_key,
+            };
+            runtime()?.block_on(policy::print(&order, &account))
+        }
         Command::Local(local) => run_local(local, cli.local_dir),
         Command::Man => print(&manual().map_err(anyhow::Error::from)?),
         Command::Completions { shell } => {
@@ -89,10 +100,14 @@ fn which(cli: &Cli) -> Which {
     if cli.local {
         Which::Local
     } else {
-        Which::Account(Account {
-            profile: cli.profile.clone(),
-            region: cli.region.clone(),
-        })
+        Which::Account(account(cli))
+    }
+}
+
+fn account(cli: &Cli) -> Account {
+    Account {
+        profile: cli.profile.clone(),
+        region: cli.region.clone(),
     }
 }
 

@@ -10,12 +10,16 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use aws_config::environment::EnvironmentVariableRegionProvider;
+use aws_config::meta::region::ProvideRegion as _;
+use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
 
+use super::Partition;
 use super::client::SigningTime;
 use super::error::causes;
 use crate::clock::Clock;
@@ -54,6 +58,22 @@ pub enum AccountError {
 }
 
 impl Account {
+    /// The partition, as far as region, environment and profile tell it. Nobody is asked.
+    pub async fn partition(&self) -> Option<Partition> {
+        let mut region = self.region.clone().map(Region::new);
+        if region.is_none() {
+            region = EnvironmentVariableRegionProvider::new().region().await;
+        }
+        if region.is_none() {
+            let mut profile = ProfileFileRegionProvider::builder();
+            if let Some(name) = &self.profile {
+                profile = profile.profile_name(name);
+            }
+            region = profile.build().region().await;
+        }
+        region.map(|region| Partition::of_region(region.as_ref()))
+    }
+
     /// Reads configuration and credentials. Credentials that have to be fetched (an assumed role,
     /// SSO) are fetched now.
     pub(super) async fn load(&self, clock: &Clock) -> Result<SdkConfig, AccountError> {

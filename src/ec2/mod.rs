@@ -22,6 +22,7 @@ mod https;
 mod model;
 mod network;
 mod owner;
+mod partition;
 mod prices;
 mod rehearsal;
 mod spot;
@@ -48,6 +49,7 @@ pub use model::{
 };
 pub use network::Subnet;
 pub use owner::{Ownership, role};
+pub use partition::{KeyArn, Partition};
 pub use prices::{NoPrice, Price, SpotPrice};
 pub use rehearsal::{Props, Rehearsal};
 pub use spot::{SPOT_ROLE, SpotStatus};
