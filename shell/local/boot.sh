@@ -104,6 +104,19 @@ mount_kernel() {
     # The firmware names another machine than the one EC2's metadata describes.
     [ ! -d root/sys/devices/virtual/dmi/id ] ||
         mount -t tmpfs -o ro,size=4k dmi root/sys/devices/virtual/dmi/id
+    mount_bus root/sys/bus/pci/devices
+}
+
+# The devices on the host's bus are not the instance's, which has those in its folder.
+mount_bus() {
+    if [ -d "$1" ]; then
+        mount -t tmpfs -o nosuid,nodev,noexec,mode=755,size=256k pci "$1"
+        cp -r pci/. "$1"
+        mount -o remount,ro "$1"
+    elif [ -n "$(ls pci)" ]; then
+        echo "this computer's kernel has no PCI bus, on which a GPU could be stood in for" >&2
+        exit 1
+    fi
 }
 
 inside() {

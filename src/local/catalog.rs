@@ -225,6 +225,11 @@ impl InstanceType {
         TYPES.iter().find(|kind| kind.name == name)
     }
 
+    /// Its graphics card, if NVIDIA made it.
+    pub(super) fn nvidia(&self) -> Option<Gpu> {
+        self.gpu.filter(|gpu| gpu.manufacturer == "NVIDIA")
+    }
+
     /// The spot price in the `zone`-th zone, in millionths of a dollar an hour: 30 % of the
     /// on-demand price in the first, 4 % more in each further one.
     pub(super) fn spot_price(&self, zone: usize) -> u32 {

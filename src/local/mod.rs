@@ -36,7 +36,7 @@ pub use settings::{PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
-use plane::{Plane, RealPlane, Sheet};
+use plane::{Gpu, Plane, RealPlane, Sheet};
 use records::Ending;
 use store::Store;
 use wire::{ApiError, Params, Xml};
@@ -91,6 +91,7 @@ struct Inner {
     default_vpc: bool,
     instance_profiles: Vec<String>,
     caller: String,
+    gpu: Gpu,
     credentials: Credentials,
 }
 
@@ -152,6 +153,7 @@ impl Local {
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
+            gpu: settings.gpu.unwrap_or_default(),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)
@@ -191,6 +193,11 @@ impl Local {
     /// The names of its instance profiles.
     fn instance_profiles(&self) -> &[String] {
         &self.0.instance_profiles
+    }
+
+    /// What stands in for the GPUs of types that have one.
+    fn gpu(&self) -> Gpu {
+        self.0.gpu
     }
 
     /// Its time.

@@ -9,6 +9,12 @@
 //! default-vpc = true      # whether launches that name no subnet have one
 //! instance-profiles = []  # the names of those that IAM would have
 //! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
+//!
+//! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
+//! driver = "ready"        # or "late", "never", "failed", "hangs"
+//! seconds = 20            # how long a late one takes
+//! on-bus = true           # whether the device is on the instance's bus
+//! toolkit = true          # whether Docker knows NVIDIA's container toolkit
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
@@ -21,6 +27,7 @@ use serde::Deserialize;
 
 use super::catalog;
 use super::delays::{Delays, Preset};
+use super::plane::Gpu;
 
 /// What stands behind the API when the opener does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -54,6 +61,9 @@ pub struct Settings {
     pub instance_profiles: Option<Vec<String>>,
     /// The caller's ARN, as STS tells it; a user's by default.
     pub caller: Option<String>,
+    /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at once
+    /// by default. There is no GPU: nothing computes on it.
+    pub gpu: Option<Gpu>,
 }
 
 impl Settings {
@@ -92,6 +102,7 @@ impl Settings {
             default_vpc: self.default_vpc.or(base.default_vpc),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
             caller: self.caller.or(base.caller),
+            gpu: self.gpu.or(base.gpu),
         }
     }
 

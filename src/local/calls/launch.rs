@@ -88,6 +88,7 @@ fn launch_one(
         user_data: order.user_data.clone(),
         tokens_required: order.tokens_required,
         account: catalog::ACCOUNT.to_owned(),
+        gpu: order.kind.nvidia().map(|_| change.local.gpu()),
         boots: change.boot_time(running),
     };
     let mut up = None;

@@ -11,6 +11,7 @@
 //!                   lower upper work root   the overlay that is the root file system; or:
 //!                   root.img          the disk that it is on (then `upper` waits to be put there)
 //!                   imds/             what the metadata service answers, one file a path
+//!                   pci/              the devices on the instance's bus, as sysfs shows them
 //!                   attached/vol-…    the device a volume is plugged in as, and from when on
 //! ```
 
@@ -90,6 +91,10 @@ impl Folder {
 
     pub(super) fn attached(&self) -> PathBuf {
         self.path.join("attached")
+    }
+
+    pub(super) fn bus(&self) -> PathBuf {
+        self.path.join("pci")
     }
 
     /// Its root disk, there or not.

@@ -336,6 +336,7 @@ mod tests {
             user_data: Vec::new(),
             tokens_required: true,
             account: "000000000000".to_owned(),
+            gpu: None,
             boots: Clock::system().boot(),
         };
         let network = Network {

@@ -21,6 +21,7 @@ mod console;
 mod copies;
 mod disk;
 mod folder;
+mod gpu;
 mod guest;
 mod images;
 mod life;
@@ -42,6 +43,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use blocks::BLOCK;
+pub use gpu::{Driver, Gpu};
 pub use paper::Sheet;
 use process::Process;
 pub use supervisor::supervise;
@@ -66,6 +68,9 @@ pub struct Machine {
     pub tokens_required: bool,
     /// The caller's account, for the instance identity document.
     pub account: String,
+    /// What stands in for its GPU, if its type has one.
+    #[serde(default)]
+    pub gpu: Option<Gpu>,
     /// When it boots; at once if that is over by the time that all else is ready.
     pub boots: BootTime,
 }

@@ -20,12 +20,12 @@ use crate::clock::Clock;
 use super::cgroup::Cgroups;
 use super::console::{self, Console};
 use super::folder::Folder;
-use super::guest;
 use super::life::Life;
 use super::machine::last_words;
 use super::metadata::{self, Metadata};
 use super::process::Process;
 use super::{Machine, PlaneError, Up, images, network, root, sweep};
+use super::{gpu, guest};
 
 /// The first and only line on a supervisor's stdout.
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,6 +100,7 @@ async fn live(
     let network = network::up(folder.name())?;
     metadata::describe(&folder.metadata(), machine, &network, Clock::system().now())?;
     guest::personalize(folder, &machine.instance, &network)?;
+    gpu::install(folder, machine.gpu)?;
     root::prepare(folder, tree)?;
     let listener = tokio::net::TcpListener::from_std(metadata::listen(folder.name())?)
         .context("serving metadata")?;

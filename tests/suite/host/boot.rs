@@ -22,7 +22,7 @@ async fn a_machine_where_nobody_logs_in_switches_itself_off() {
 
     let dir = tempfile::tempdir().unwrap();
     let plane = plane(dir.path());
-    let (instance, up) = launch(&plane, data);
+    let (instance, up) = launch(&plane, data, None);
     let _clear = Clear {
         plane: &plane,
         instance: Some(&instance),

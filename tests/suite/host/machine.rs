@@ -14,7 +14,7 @@ use xdrive::host::scripts::{
     ContainerOrder, Hold, HoldOrder, Host, Image, LoadedImage, MountOrder, Role,
 };
 use xdrive::host::{HostKey, Ssh, Target, UserKey};
-use xdrive::local::plane::{Machine as Order, Plane, RealPlane, Up};
+use xdrive::local::plane::{Gpu, Machine as Order, Plane, RealPlane, Up};
 
 use crate::harness::{DEADLINE, cache};
 
@@ -86,6 +86,15 @@ impl Machine {
 
     /// The same, with other times until it switches itself off.
     pub(super) async fn boot_with(first_sign: Duration, watch: Watch) -> Self {
+        Self::boot_in(first_sign, watch, None).await
+    }
+
+    /// The same, with what stands in for a GPU.
+    pub(super) async fn boot_as(gpu: Option<Gpu>) -> Self {
+        Self::boot_in(Duration::from_mins(30), Watch::default(), gpu).await
+    }
+
+    async fn boot_in(first_sign: Duration, watch: Watch, gpu: Option<Gpu>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plane = plane(dir.path());
         let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();
@@ -100,6 +109,7 @@ impl Machine {
                 watch,
             })
             .unwrap(),
+            gpu,
         );
         let target = Target {
             address: SocketAddr::new(up.address.into(), 22),
@@ -351,7 +361,7 @@ pub(super) fn plane(dir: &Path) -> Plane {
 
 /// Launches an instance, on the tree that `XDRIVE_TEST_TREE` names: `debian`, the first, or `second`;
 /// its id and where it is.
-pub(super) fn launch(plane: &Plane, user_data: Vec<u8>) -> (String, Up) {
+pub(super) fn launch(plane: &Plane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (String, Up) {
     let images = plane.images().unwrap();
     let tree = std::env::var("XDRIVE_TEST_TREE").unwrap_or_else(|_| "debian".to_owned());
     let (image, ..) = images
@@ -367,6 +377,7 @@ pub(super) fn launch(plane: &Plane, user_data: Vec<u8>) -> (String, Up) {
         user_data,
         tokens_required: true,
         account: "123456789012".into(),
+        gpu,
         boots: Clock::system().boot(),
     };
     let up = plane.launch(&order).unwrap();
