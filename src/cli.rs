@@ -37,7 +37,7 @@ Exit codes:
     1  something went wrong that no other line covers
     2  the command line, a name or an id cannot be right
    69  something needed is not here: a program, an image, a drive asked for
-       by name, an instance that can be used
+       by name, an instance that can be used, a GPU's driver
    75  not now: the drive is in use, there is no capacity, the save is
        unfinished (also when the command's own code was 0), or EC2 took
        the instance back and the session did not go on (saved)

@@ -17,6 +17,7 @@ mod container;
 mod cost;
 pub(crate) mod door;
 mod ending;
+mod gpu;
 mod hosts;
 mod inside;
 mod join;
@@ -376,10 +377,10 @@ impl Session {
         let enter = container::enter(
             &self.drive,
             hosts.session(),
-            (ssh, host),
+            (instance, ssh, host),
             mounted,
             &request.options,
-            &cloud.image,
+            cloud,
             &self.report,
         );
         let inside = {

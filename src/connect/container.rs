@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 
+use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::DriveName;
+use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
@@ -17,6 +19,8 @@ use crate::host::forward::Forward;
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
 use crate::host::{Line, Ssh};
 use crate::report::{Report, Step};
+
+use super::gpu;
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;
@@ -83,13 +87,17 @@ pub(super) fn file(given: &str) -> Option<PathBuf> {
 pub(super) async fn enter(
     drive: &DriveName,
     session: &str,
-    (ssh, host): (&Ssh, &Host),
+    (instance, ssh, host): (&Instance, &Ssh, &Host),
     mounted: &Mounted,
     options: &Options,
-    default: &str,
+    cloud: &Cloud,
     report: &Report,
 ) -> Result<(Inside, Line), Failure> {
-    let image = image(host, mounted, options.image.as_deref(), default, report).await?;
+    let wanted = options.image.as_deref();
+    let (image, ()) = tokio::try_join!(
+        image(host, mounted, wanted, &cloud.image, report),
+        gpu::ready(host, mounted.gpus, instance, cloud, report),
+    )?;
     let order = ContainerOrder {
         drive: drive.to_string(),
         image,
@@ -376,8 +384,9 @@ fn unreadable(path: &Path, error: std::io::Error) -> Failure {
 }
 
 /// What the host said about the container, for the user.
-fn failure(error: HostError) -> Failure {
+pub(super) fn failure(error: HostError) -> Failure {
     match error {
+        HostError::NoGpu(words) => gpu::failure(last_first(&words)),
         HostError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
             "--image names another one: an archive that `docker save` wrote, or a reference to a \
              registry that the instance reaches",
@@ -389,7 +398,7 @@ fn failure(error: HostError) -> Failure {
 }
 
 /// A program's words as an error: its last line says what went wrong, those before it why.
-fn last_first(words: &str) -> anyhow::Error {
+pub(super) fn last_first(words: &str) -> anyhow::Error {
     let mut lines = words.lines().map(str::to_owned);
     let mut error = anyhow!(lines.next().unwrap_or_default());
     for line in lines {

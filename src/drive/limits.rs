@@ -33,6 +33,8 @@ pub struct Limits {
     pub shutting_down: Duration,
     /// How long a shell whose connection was lost is tried to be reached again.
     pub grace: Duration,
+    /// How long the driver of a host's GPUs may take to answer once its drive is mounted.
+    pub driver: Duration,
     /// How many instances one connect may launch before it gives up.
     pub launches: u32,
     /// How long a running instance may be silent before that is said.
@@ -73,6 +75,9 @@ impl Limits {
             shutting_down: Duration::from_mins(15),
             // Less than the lease of 15 minutes: whoever comes back finds the host still there.
             grace: Duration::from_mins(10),
+            // Where it is built at the first boot that takes some minutes, most of them beside all else.
+            // It is counted on the host, so that no line's round trip makes it shorter.
+            driver: Duration::from_mins(5),
             launches: 3,
             // Slow images answer within a minute.
             silent: Duration::from_secs(90),
@@ -113,6 +118,7 @@ impl Limits {
             shutting_down: Duration::from_mins(1),
             grace: Duration::from_mins(1),
             attaching: Duration::from_secs(20),
+            driver: Duration::from_secs(30),
             silent: Duration::from_secs(20),
             astray: Duration::from_secs(30),
             first_pause: Duration::from_millis(20),

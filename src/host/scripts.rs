@@ -26,10 +26,11 @@ pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 10] = [
+const SCRIPTS: [(&str, &str); 11] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
+    ("gpu", include_str!("../../shell/host/gpu")),
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
     ("container", include_str!("../../shell/host/container")),
@@ -101,8 +102,21 @@ pub struct Mounted {
     pub recorded: Option<u64>,
     /// What its container was made from ([`Image`]'s own words), if it has one.
     pub source: Option<String>,
+    /// The machine's GPUs.
+    pub gpus: Gpus,
     /// The steps and their times, in order.
     pub timings: Vec<(String, Duration)>,
+}
+
+/// The GPUs of NVIDIA's that a host has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpus {
+    /// None on its bus.
+    None,
+    /// Some, whose driver has not answered yet: see [`Host::gpus`].
+    Waiting,
+    /// Some, with their driver.
+    Ready,
 }
 
 /// What the container is to be made from.
@@ -231,6 +245,12 @@ impl Host {
             grown: facts.yes("grown"),
             recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
             source: facts.get("source").map(str::to_owned),
+            gpus: match facts.require::<String>("gpus")?.as_str() {
+                "none" => Gpus::None,
+                "yes" => Gpus::Waiting,
+                "ready" => Gpus::Ready,
+                _ => return Err(facts.garbled("gpus")),
+            },
             timings: facts.timings(),
         })
     }
@@ -256,7 +276,17 @@ impl Host {
         })
     }
 
-    /// Starts the drive's container, makes it, or makes it again, as `order` asks.
+    /// Waits until the driver of the machine's GPUs answers, so long at most (whole seconds); the
+    /// GPUs' names. [`HostError::NoGpu`] if it does not, as soon as that is known.
+    pub async fn gpus(&self, wait: Duration) -> Result<Vec<String>, HostError> {
+        let wait = wait.as_secs().to_string();
+        let inputs = [("XDRIVE_GPU_WAIT", wait.as_str())];
+        let facts = self.run("container gpus", &inputs).await?;
+        Ok(facts.all("gpu").map(str::to_owned).collect())
+    }
+
+    /// Starts the drive's container, makes it, or makes it again, as `order` asks. Where the machine
+    /// has GPUs the container has them, or is not made.
     pub async fn container(&self, order: &ContainerOrder) -> Result<Container, HostError> {
         let (source, image) = match &order.image {
             Image::Kept => ("", ""),

@@ -5,6 +5,7 @@ mod clients;
 mod closing;
 mod commands;
 mod containers;
+mod gpus;
 mod jupyter;
 mod lease;
 mod machine;

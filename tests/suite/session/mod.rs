@@ -7,6 +7,7 @@ mod doctor;
 mod doors;
 mod endings;
 mod gc;
+mod gpus;
 mod killed;
 mod launching;
 mod left;

@@ -72,7 +72,7 @@ fn init(site: &Site) -> String {
 }
 
 /// What `script` prints in the instance, as its root; where it fails the test does.
-fn inside(site: &Site, script: &str) -> String {
+pub(super) fn inside(site: &Site, script: &str) -> String {
     let output = Command::new("nsenter")
         .args(["--target", &init(site), "--all", "--wd=/", "sh", "-c"])
         .arg(script)

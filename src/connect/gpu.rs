@@ -1,0 +1,91 @@
+//! A host's GPUs: whether it has those that it is paid for, and whether their driver is there.
+//!
+//! The container is never made without the GPUs that are on the host's bus: it would work, slowly and
+//! at a GPU's price, and the next session would make it again. So the driver, which some images build at
+//! their first boot, is waited for, beside whatever else the container needs.
+
+use anyhow::anyhow;
+
+use super::container;
+use crate::cloud::Cloud;
+use crate::ec2::Instance;
+use crate::failure::{Exit, Failure};
+use crate::host::scripts::{Gpus, Host};
+use crate::report::Report;
+
+/// Returns once the container of `host` can have the GPUs of `instance`; at once where it has none.
+pub(super) async fn ready(
+    host: &Host,
+    gpus: Gpus,
+    instance: &Instance,
+    cloud: &Cloud,
+    report: &Report,
+) -> Result<(), Failure> {
+    match gpus {
+        Gpus::Ready => Ok(()),
+        Gpus::None => check_type(instance, cloud).await,
+        Gpus::Waiting => {
+            let step = report.step(
+                "wait for the NVIDIA driver, which the machine's image may build at its first boot",
+            );
+            let names = host.gpus(cloud.limits.driver).await;
+            let names = names.map_err(container::failure)?;
+            step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));
+            Ok(())
+        }
+    }
+}
+
+/// Refuses an instance whose bus has no GPU though its type has one. EC2 is asked only about types
+/// whose names can be those of one: all with NVIDIA's begin with g or p.
+async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
+    let name = &instance.instance_type;
+    if !name.starts_with(['g', 'p']) {
+        return Ok(());
+    }
+    // Whoever may not ask about types is told so where one is chosen; here only a warning hangs on it.
+    let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
+    match types.as_deref() {
+        Ok([kind]) if kind.gpus > 0 => Err(failure(anyhow!(
+            "{} is a {name}, which has an NVIDIA GPU, and its system sees none on its bus",
+            instance.id
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A GPU that cannot be used, and what helps.
+pub(super) fn failure(error: anyhow::Error) -> Failure {
+    Failure::new(Exit::Unavailable, error).hint(
+        "nothing is lost: the same command again takes another instance, --type one of another kind, \
+         and --ami an image with NVIDIA's driver and container toolkit",
+    )
+}
+
+/// The GPUs' names, each with how many of it there are.
+fn counted(names: &[String]) -> String {
+    let kinds = names.chunk_by(|one, other| one == other);
+    let words: Vec<String> = kinds
+        .filter_map(|kind| match kind {
+            [name] => Some(name.clone()),
+            [name, ..] => Some(format!("{} × {name}", kind.len())),
+            [] => None,
+        })
+        .collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_gpus_are_counted() {
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        assert_eq!(counted(&names(&["Tesla T4"])), "Tesla T4");
+        assert_eq!(counted(&names(&["A10G"; 4])), "4 × A10G");
+        assert_eq!(counted(&names(&["A10G", "L4", "L4"])), "A10G, 2 × L4");
+    }
+}

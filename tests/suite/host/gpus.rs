@@ -1,0 +1,132 @@
+//! A host with a stand-in for a GPU: how long its driver is waited for, and what the container asks of
+//! NVIDIA's part of Docker. There is no GPU here, and nothing that is tested is a GPU's.
+
+use std::time::{Duration, Instant};
+
+use xdrive::host::facts::HostError;
+use xdrive::host::scripts::{Gpus, Image};
+use xdrive::local::plane::{Driver, Gpu};
+
+use super::machine::{Disk, Machine, order};
+
+/// A machine with a mounted drive, and a stand-in whose driver comes so.
+async fn machine(disk: &Disk, gpu: Option<Gpu>) -> (Machine, Gpus) {
+    let mut machine = Machine::boot_as(gpu).await;
+    machine.attach(disk);
+    let mounted = machine.host.mount(&disk.order(1, true)).await.unwrap();
+    (machine, mounted.gpus)
+}
+
+fn with(driver: Driver) -> Gpu {
+    Gpu {
+        driver,
+        seconds: 6,
+        ..Gpu::default()
+    }
+}
+
+/// What the stand-ins wrote down.
+async fn written(machine: &Machine, file: &str) -> String {
+    let path = format!("/run/gpu-stand-in/{file}");
+    machine.sh(&format!("cat {path} 2> /dev/null || :")).await
+}
+
+fn no_gpu<T>(answer: Result<T, HostError>) -> String {
+    match answer {
+        Err(HostError::NoGpu(words)) => words,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("there are GPUs"),
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_stand_in_whose_driver_comes_late_is_waited_for_and_given_to_the_container() {
+    let disk = Disk::new(2048);
+    let (machine, gpus) = machine(&disk, Some(with(Driver::Late))).await;
+    assert_eq!(gpus, Gpus::Waiting);
+    // Nobody but xdrive starts the unit.
+    assert_eq!(written(&machine, "starts").await, "started\n");
+    let names = machine.host.gpus(Duration::from_mins(2)).await.unwrap();
+    assert_eq!(names, ["stand-in, no GPU"]);
+    assert_eq!(written(&machine, "starts").await, "started\n");
+
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    let asked = written(&machine, "asked").await;
+    let (runtime, hook) = asked.trim_end().split_once('\n').unwrap();
+    assert!(
+        runtime.starts_with("runtime create ") && runtime.contains("NVIDIA_VISIBLE_DEVICES=all"),
+        "{asked}"
+    );
+    assert_eq!(hook, "hook prestart");
+    let requests = "docker inspect -f '{{json .HostConfig.DeviceRequests}}' xdrive-demo";
+    let requests = machine.sh(requests).await;
+    assert!(requests.contains(r#"[["gpu"]]"#), "{requests}");
+    let mounted = machine.host.mount(&disk.order(1, false)).await.unwrap();
+    assert_eq!(mounted.gpus, Gpus::Ready);
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_stand_in_whose_driver_never_answers_ends_in_time_and_no_container_is_made() {
+    for driver in [Driver::Never, Driver::Hangs] {
+        let disk = Disk::new(2048);
+        let (machine, _) = machine(&disk, Some(with(driver))).await;
+        let began = Instant::now();
+        let words = no_gpu(machine.host.gpus(Duration::from_secs(3)).await);
+        let took = began.elapsed();
+        assert!(words.contains("did not answer within 3 s"), "{words}");
+        assert!(took >= Duration::from_secs(3), "{took:?}");
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        // Whoever does not wait is refused all the same.
+        let image = Image::Loaded(machine.load_image().await);
+        no_gpu(machine.host.container(&order(image, &[])).await);
+        assert_eq!(machine.sh("docker ps -a -q").await, "");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_stand_in_whose_driver_cannot_be_built_is_not_waited_for() {
+    let disk = Disk::new(2048);
+    let (machine, _) = machine(&disk, Some(with(Driver::Failed))).await;
+    let words = no_gpu(machine.host.gpus(Duration::from_mins(10)).await);
+    assert!(words.contains("cannot be built for this kernel"), "{words}");
+    assert!(words.ends_with("its driver is not there"), "{words}");
+    // It was tried once more than at the boot.
+    assert_eq!(written(&machine, "starts").await, "started\nstarted\n");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_stand_in_that_docker_cannot_pass_on_is_a_clear_error() {
+    let disk = Disk::new(2048);
+    let gpu = Gpu {
+        toolkit: false,
+        ..Gpu::default()
+    };
+    let (machine, _) = machine(&disk, Some(gpu)).await;
+    machine.host.gpus(Duration::from_mins(1)).await.unwrap();
+    let image = Image::Loaded(machine.load_image().await);
+    let words = no_gpu(machine.host.container(&order(image, &[])).await);
+    assert!(
+        words.ends_with("NVIDIA's container toolkit is not there"),
+        "{words}"
+    );
+    assert_eq!(machine.sh("docker ps -a -q").await, "");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn without_a_stand_in_nothing_is_waited_for_whatever_this_computers_bus_has() {
+    let disk = Disk::new(2048);
+    let (machine, gpus) = machine(&disk, None).await;
+    assert_eq!(gpus, Gpus::None);
+    assert_eq!(machine.sh("ls /sys/bus/pci/devices").await, "");
+    let image = Image::Loaded(machine.load_image().await);
+    let container = machine.start(image, &[]).await;
+    let labels = "docker inspect -f '{{index .Config.Labels \"xdrive.gpus\"}}' xdrive-demo";
+    assert_eq!(machine.sh(labels).await, "none\n");
+    assert!(!container.timings.iter().any(|(step, _)| step == "driver"));
+}

@@ -1,0 +1,77 @@
+//! Sessions on a type with a GPU, for which something stands in: there is no GPU here, and nothing
+//! that is tested is a GPU's.
+
+use std::fs;
+
+use super::site::{Ended, Site};
+use super::tree::inside;
+
+/// A site whose types with a GPU have this stand-in.
+fn site(settings: &str) -> Site {
+    let site = Site::new();
+    fs::create_dir_all(site.dir()).unwrap();
+    let settings = format!("[gpu]\n{settings}\n");
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    site
+}
+
+fn on(site: &Site, kind: &str, command: &[&str]) -> Ended {
+    let image = site.image();
+    let arguments = ["connect", "demo", "--image", &image, "--type", kind, "--"];
+    site.run(&[&arguments, command].concat())
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_session_waits_for_a_stand_in_whose_driver_comes_late() {
+    const WAIT: &str = "echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
+    let site = site("driver = \"late\"\nseconds = 5");
+    // Set up where there is no GPU, used where there is one.
+    let ended = on(&site, "t3.medium", &["sh", "-c", "echo kept >/note"]);
+    assert!(!ended.is(0).stderr.contains("NVIDIA"), "{}", ended.stderr);
+    let command = ["sh", "-c", WAIT];
+    let arguments = ["connect", "demo", "--type", "g4dn.xlarge", "--"];
+    let mut running = site.start(&[&arguments[..], &command].concat());
+    running.prints("there\n");
+    let asked = inside(&site, "cat /run/gpu-stand-in/asked");
+    assert!(asked.contains("NVIDIA_VISIBLE_DEVICES=all"), "{asked}");
+    inside(&site, "touch /v1/work/end");
+    running
+        .end()
+        .is(0)
+        .says("the NVIDIA driver is ready: stand-in, no GPU")
+        .says("GPUs: none before, all now");
+    let ended = on(&site, "t3.medium", &["cat", "/note"]);
+    assert_eq!(ended.is(0).stdout, "kept\n");
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_session_whose_stand_in_has_no_driver_is_saved_and_says_what_helps() {
+    for (settings, why) in [
+        ("driver = \"never\"", "did not answer within 30 s"),
+        ("driver = \"failed\"", "cannot be built for this kernel"),
+        ("toolkit = false", "could not select device driver"),
+    ] {
+        let site = site(settings);
+        on(&site, "g4dn.xlarge", &["true"])
+            .is(69)
+            .says("error: ")
+            .says(why)
+            .says("hint: nothing is lost")
+            .says("demo is saved: snap-");
+        site.is_saved("demo", 1);
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_type_with_a_gpu_whose_stand_in_is_not_on_the_bus_is_refused() {
+    let site = site("on-bus = false");
+    on(&site, "g4dn.xlarge", &["true"])
+        .is(69)
+        .says("is a g4dn.xlarge, which has an NVIDIA GPU, and its system sees none on its bus")
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+}
