@@ -373,6 +373,12 @@ impl Session {
             let id = &instance.id;
             return Ending::Failed(anyhow!("the connection to {id} was lost").into());
         };
+        if mounted.dirty_bytes.is_none() {
+            self.report.say(
+                "warning: how much data may wait to be written could not be limited on this host: \
+                 saving may take long, and longer than a notice of EC2's gives",
+            );
+        }
         let gibibytes = u32::try_from(mounted.size >> 30).unwrap_or(u32::MAX);
         let enter = container::enter(
             &self.drive,

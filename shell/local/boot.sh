@@ -1,26 +1,26 @@
 # shellcheck shell=sh
 # What brings an instance up, in two stages. It is handed to `sh -c`; stdout tells the supervisor.
 #
-# usage: enter INSTANCE-FOLDER NAMESPACE "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE
+# usage: enter INSTANCE-FOLDER NAMESPACE "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE ROOT-DISK
 #   joins the instance's cgroups and network, makes its other namespaces, and goes on in them
 #
-# usage: inside INSTANCE-FOLDER "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE
+# usage: inside INSTANCE-FOLDER "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE ROOT-DISK
 #   is process 1 of the new namespaces: mounts the root file system, moves into it, starts systemd
 #
 # On stdout: `pid N`, the number of the instance's process 1 on the host; then `up`, when systemd
 # is about to start. INSTANCE-FOLDER holds upper, root, and root.img or lower and work. CONSOLE is a
-# terminal.
+# terminal, ROOT-DISK the name that a root disk has in the instance.
 # Where the host has one cgroup v2 hierarchy, the list has one entry with the options `v2`.
 set -eu
 
 enter() {
-    folder=$1 namespace=$2 cgroups=$3 console=$4
+    folder=$1 namespace=$2 cgroups=$3 console=$4 disk=$5
     for cgroup in $cgroups; do
         echo $$ >"${cgroup%%=*}/cgroup.procs"
     done
     exec nsenter --net="/run/netns/$namespace" \
         unshare --mount --propagation private --uts --ipc --cgroup --pid --fork --kill-child=KILL \
-        sh -c "$script" boot inside "$folder" "$cgroups" "$console"
+        sh -c "$script" boot inside "$folder" "$cgroups" "$console" "$disk"
 }
 
 # Copies of one image's disk have one UUID. What is the instance's own comes onto it at its first boot.
@@ -71,10 +71,9 @@ mount_devices() {
         mkdir root/dev/net
         mknod -m 666 root/dev/net/tun c 10 200
     fi
-    # A root disk is the first one that a Nitro instance has.
     if [ -e root.img ]; then
         number=$(mountpoint -d root)
-        mknod -m 660 root/dev/nvme0n1 b "${number%:*}" "${number#*:}"
+        mknod -m 660 "root/dev/$2" b "${number%:*}" "${number#*:}"
     fi
     mkdir -p root/dev/pts root/dev/shm root/dev/mqueue root/dev/disk/by-id
     mount -t devpts -o nosuid,noexec,newinstance,mode=620,ptmxmode=666 devpts root/dev/pts
@@ -119,8 +118,15 @@ mount_bus() {
     fi
 }
 
+# What xdrive sets in the kernel of a host is all instances' and this computer's here: a file in its
+# place takes what is written, and does nothing. (0 is the kernel's word for a limit in percent.)
+mount_settings() {
+    echo 0 >root/run/host/dirty_bytes
+    mount --bind root/run/host/dirty_bytes root/proc/sys/vm/dirty_bytes
+}
+
 inside() {
-    cgroups=$2 console=$3
+    cgroups=$2 console=$3 disk=$4
     # /proc is still the host's: the shell reads its own number there.
     read -r pid rest </proc/self/stat
     echo "pid $pid"
@@ -129,11 +135,12 @@ inside() {
     if [ -e root.img ]; then mount_disk; else mount_overlay "$1"; fi
     mount_kernel
     mount_cgroups "$cgroups"
-    mount_devices "$console"
+    mount_devices "$console" "$disk"
     mount -t tmpfs -o nosuid,nodev,mode=755 run root/run
     mount -t tmpfs -o nosuid,nodev,mode=1777 tmp root/tmp
     # systemd's container interface: tells it, and not what it starts, that this is a container.
     mkdir -p root/run/host root/run/lock
+    mount_settings
     echo xdrive >root/run/host/container-manager
     hostname "$(cat root/etc/hostname)"
 

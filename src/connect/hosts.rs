@@ -4,6 +4,7 @@
 //! the lock is free as soon as this process or its connection is gone, however that came. Every
 //! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
 
+mod mount;
 mod said;
 
 use std::collections::BTreeMap;
@@ -27,10 +28,6 @@ use super::door::Door;
 use super::lease::{Lease, Terms, extend};
 use super::login::{ANSWER, Login, Refusal};
 use said::{other, session_of, silence, translated};
-
-/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked again
-/// what became of it (AWS: a few seconds, mostly).
-const DEVICE: Duration = Duration::from_secs(15);
 
 /// A client that was killed holds its host until sshd has noticed: another one is believed only
 /// when it has been seen for this often and long, two seconds in all.
@@ -143,6 +140,7 @@ impl SshHosts {
         }
         let order = MountOrder {
             volume: volume.clone(),
+            size: None,
             generation,
             format: false,
             uuid: None,
@@ -449,15 +447,7 @@ impl Hosts for SshHosts {
     async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         let scripts = self.host(host).await?;
         let mounted = scripts
-            .mount(&scripts::MountOrder {
-                volume: order.volume.to_string(),
-                generation: order.generation.0,
-                blank: order.format,
-                uuid: order.uuid.map(|uuid| uuid.to_string()),
-                device: None,
-                wait: DEVICE,
-                dirty_bytes: None,
-            })
+            .mount(&mount::order(order, mount::THROUGHPUT))
             .await
             .map_err(translated)?;
         let uuid = mounted.uuid.parse();

@@ -9,7 +9,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{self, GroupId, Instance, InstanceId, VolumeId};
+use crate::ec2::{self, GibiBytes, GroupId, Instance, InstanceId, VolumeId};
 
 use super::name::{Generation, SessionId};
 use super::superblock::Uuid;
@@ -85,8 +85,10 @@ pub enum Contact {
 /// How to mount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MountOrder {
-    /// Which volume; the device is found by its serial.
+    /// Which volume; the device is found by its serial, or else by [`super::observed::DEVICE`].
     pub volume: VolumeId,
+    /// Its size, which a device that is found by its name must have; none if that is not known.
+    pub size: Option<GibiBytes>,
     /// The generation it is mounted at; for the host's own record.
     pub generation: Generation,
     /// Whether the volume may be formatted if it reads as blank (P5: the record says that it was

@@ -80,11 +80,14 @@ pub struct MountOrder {
     /// The file system's UUID, where it is recorded: another one is not mounted.
     pub uuid: Option<String>,
     /// Where it was attached, such as `/dev/sdf`: for machines whose disks have no serial numbers.
-    pub device: Option<String>,
+    pub device: String,
+    /// Its size in bytes, where that is known: without it the name of a device proves nothing.
+    pub size: Option<u64>,
     /// How long to wait for the device to appear.
     pub wait: Duration,
-    /// The limit for unwritten data (`vm.dirty_bytes`); never where the kernel is shared.
-    pub dirty_bytes: Option<u64>,
+    /// The most data in bytes that may wait to be written (`vm.dirty_bytes`); the host lets a tenth
+    /// of its memory wait where that is less.
+    pub dirty_bytes: u64,
 }
 
 /// The mounted drive.
@@ -104,6 +107,8 @@ pub struct Mounted {
     pub source: Option<String>,
     /// The machine's GPUs.
     pub gpus: Gpus,
+    /// How much data in bytes may wait to be written there; none if that could not be limited.
+    pub dirty_bytes: Option<u64>,
     /// The steps and their times, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -220,7 +225,8 @@ impl Host {
     pub async fn mount(&self, order: &MountOrder) -> Result<Mounted, HostError> {
         let generation = order.generation.to_string();
         let wait = order.wait.as_secs().to_string();
-        let dirty_bytes = order.dirty_bytes.map(|bytes| bytes.to_string());
+        let size = order.size.map(|bytes| bytes.to_string());
+        let dirty_bytes = order.dirty_bytes.to_string();
         let facts = self
             .run(
                 "drive mount",
@@ -230,11 +236,9 @@ impl Host {
                     ("XDRIVE_BLANK", if order.blank { "yes" } else { "no" }),
                     ("XDRIVE_UUID", order.uuid.as_deref().unwrap_or_default()),
                     ("XDRIVE_WAIT", &wait),
-                    ("XDRIVE_DEVICE", order.device.as_deref().unwrap_or_default()),
-                    (
-                        "XDRIVE_DIRTY_BYTES",
-                        dirty_bytes.as_deref().unwrap_or_default(),
-                    ),
+                    ("XDRIVE_DEVICE", &order.device),
+                    ("XDRIVE_SIZE", size.as_deref().unwrap_or_default()),
+                    ("XDRIVE_DIRTY_BYTES", &dirty_bytes),
                 ],
             )
             .await?;
@@ -251,6 +255,7 @@ impl Host {
                 "ready" => Gpus::Ready,
                 _ => return Err(facts.garbled("gpus")),
             },
+            dirty_bytes: facts.get("dirty").and_then(|said| said.parse().ok()),
             timings: facts.timings(),
         })
     }

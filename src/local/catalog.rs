@@ -114,8 +114,21 @@ pub(super) struct InstanceType {
     pub(super) architecture: &'static str,
     /// Its graphics card.
     pub(super) gpu: Option<Gpu>,
+    /// What it runs on, which decides how it sees its volumes.
+    pub(super) hypervisor: Hypervisor,
     /// On demand, in millionths of a dollar an hour.
     price: u32,
+}
+
+/// What instances of a type run on (EC2 user guide, *Amazon EC2 instance types*, on instances built
+/// on the Nitro System; EBS user guide, on device names).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hypervisor {
+    /// Volumes are `NVMe` disks, and their ids the disks' serial numbers.
+    Nitro,
+    /// Volumes have no serial numbers: only the name is known under which one was attached, with
+    /// `xvd` for `sd`.
+    Xen,
 }
 
 /// The graphics card of an instance type; there is one in each, or a part of one.
@@ -172,7 +185,15 @@ const fn x86(name: &'static str, vcpus: u32, gib: u32, price: u32) -> InstanceTy
         memory: gib * 1024,
         architecture: "x86_64",
         gpu: None,
+        hypervisor: Hypervisor::Nitro,
         price,
+    }
+}
+
+const fn xen(base: InstanceType) -> InstanceType {
+    InstanceType {
+        hypervisor: Hypervisor::Xen,
+        ..base
     }
 }
 
@@ -191,7 +212,10 @@ const fn with(gpu: Gpu, base: InstanceType) -> InstanceType {
 }
 
 /// Every type that can be launched.
-pub(super) const TYPES: [InstanceType; 25] = [
+pub(super) const TYPES: [InstanceType; 28] = [
+    xen(x86("t2.micro", 1, 1, 11_600)),
+    xen(x86("t2.medium", 2, 4, 46_400)),
+    xen(x86("t2.large", 2, 8, 92_800)),
     x86("t3.micro", 2, 1, 10_400),
     x86("t3.small", 2, 2, 20_800),
     x86("t3.medium", 2, 4, 41_600),
@@ -234,6 +258,29 @@ impl InstanceType {
     /// on-demand price in the first, 4 % more in each further one.
     pub(super) fn spot_price(&self, zone: usize) -> u32 {
         self.price / 100 * (30 + 4 * u32::try_from(zone).unwrap_or(0))
+    }
+}
+
+impl Hypervisor {
+    /// That of the type called `name`; Nitro where there is no such type.
+    pub(super) fn of(name: &str) -> Self {
+        InstanceType::named(name).map_or(Self::Nitro, |kind| kind.hypervisor)
+    }
+
+    /// How an instance's own system calls its root disk.
+    pub(super) fn root_disk(self) -> &'static str {
+        match self {
+            Self::Nitro => "nvme0n1",
+            Self::Xen => "xvda",
+        }
+    }
+
+    /// Its name in `DescribeInstanceTypes`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nitro => "nitro",
+            Self::Xen => "xen",
+        }
     }
 }
 

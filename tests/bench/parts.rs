@@ -373,9 +373,10 @@ async fn mount(
         volume: volume.id.to_string(),
         generation: u64::try_from(generation)? + 1,
         blank,
-        device: None,
+        device: "/dev/sdf".into(),
+        size: Some(u64::from(volume.size) << 30),
         wait: Duration::from_secs(30),
-        dirty_bytes: None,
+        dirty_bytes: 2500 << 20,
     };
     Ok(host.mount(&order).await?)
 }

@@ -367,6 +367,7 @@ impl Place<'_> {
                     instance: self.host.id.clone(),
                     order: MountOrder {
                         volume: volume.id.clone(),
+                        size: Some(volume.size),
                         generation: volume.generation,
                         format: line::is_stillborn(view.seen, volume),
                         uuid: volume.uuid,

@@ -170,6 +170,7 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
         &[
             "bare-metal",
             "current-generation",
+            "hypervisor",
             "instance-type",
             "memory-info.size-in-mib",
             "processor-info.supported-architecture",
@@ -194,6 +195,7 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
         let passes = filters.pass(&none, |filter| match filter {
             "bare-metal" => Field::one(false),
             "current-generation" => Field::one(true),
+            "hypervisor" => Field::one(kind.hypervisor.name()),
             "instance-type" => Field::one(kind.name),
             "memory-info.size-in-mib" => Field::one(kind.memory),
             "processor-info.supported-architecture" => Field::one(kind.architecture),
@@ -227,7 +229,7 @@ fn type_item(kind: &InstanceType) -> Vec<Xml> {
         Xml::text("instanceType", kind.name),
         Xml::text("currentGeneration", true),
         Xml::text("bareMetal", false),
-        Xml::text("hypervisor", "nitro"),
+        Xml::text("hypervisor", kind.hypervisor.name()),
         words("supportedUsageClasses", &["on-demand", "spot"]),
         words("supportedRootDeviceTypes", &["ebs"]),
         words("supportedVirtualizationTypes", &["hvm"]),

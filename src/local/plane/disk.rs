@@ -1,10 +1,11 @@
 //! Plugging volumes into running instances and out again.
 //!
 //! A volume is plugged in by giving its file a loop device and making the device's node in the
-//! instance's own `/dev`, with the names that udev gives an EBS volume on a Nitro instance (EBS
-//! user guide, on device names of Nitro instances): `/dev/nvmeXn1`, a link from the name that was
-//! asked for, and links by volume id. It is never pulled out from under a mounted file system or
-//! an open file.
+//! instance's own `/dev`, with the names that udev gives an EBS volume (EBS user guide, on device
+//! names). On a Nitro instance these are `/dev/nvmeXn1`, a link from the name that was asked for and
+//! one from that with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen
+//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else says which volume
+//! that is. It is never pulled out from under a mounted file system or an open file.
 //!
 //! The device comes when it is due. The call that plugs it in has done all that can fail by then; the
 //! nodes of one that is due later, or whose instance is not there at the moment, are its supervisor's.
@@ -29,6 +30,7 @@ use super::order::Order;
 use super::process::Process;
 use super::{PlaneError, RealPlane};
 use crate::clock::{BootTime, Clock};
+use crate::local::catalog::Hypervisor;
 
 /// Nitro instances number their devices from 0, the root disk's; there are at most so many.
 const SLOTS: std::ops::RangeInclusive<u32> = 1..=127;
@@ -85,9 +87,12 @@ impl RealPlane {
     ) -> Result<(), PlaneError> {
         let is_due = plug.due <= Clock::system().boot();
         match folder.init() {
-            Ok(init) if is_due => Ok(Nodes::open(&root_of(init)?, volume, &plug.device)
-                .and_then(|nodes| nodes.make(device))
-                .with_context(|| format!("plugging {volume} into {instance}"))?),
+            Ok(init) if is_due => {
+                let (root, hypervisor) = (root_of(init)?, hypervisor(folder)?);
+                Ok(Nodes::open(&root, hypervisor, volume, &plug.device)
+                    .and_then(|nodes| nodes.make(device))
+                    .with_context(|| format!("plugging {volume} into {instance}"))?)
+            }
             Ok(_) | Err(PlaneError::Gone) => self.order(instance, Order::PlugIn),
             Err(error) => Err(error),
         }
@@ -108,8 +113,9 @@ impl RealPlane {
                 if is_used(&plugged, &cgroups)? {
                     return Err(PlaneError::Busy);
                 }
+                let hypervisor = hypervisor(&folder)?;
                 let unplug = || -> anyhow::Result<Nodes> {
-                    let nodes = Nodes::open(&root_of(init)?, volume, &plug.device)?;
+                    let nodes = Nodes::open(&root_of(init)?, hypervisor, volume, &plug.device)?;
                     nodes.remove()?;
                     Ok(nodes)
                 };
@@ -146,12 +152,12 @@ pub(super) fn plug_in(
         return Ok(());
     }
     let _lock = lock(dir)?;
-    let root = root_of(init)?;
+    let (root, hypervisor) = (root_of(init)?, hypervisor(folder)?);
     let plug_in = |volume: &str, device: &str| -> Result<(), PlaneError> {
         if let Some(disks) = Disks::open_if_any(dir)?
             && let Some(plugged) = loops::of(&disks.path(volume))?
         {
-            Nodes::open(&root, volume, device)
+            Nodes::open(&root, hypervisor, volume, device)
                 .and_then(|nodes| nodes.make(&plugged))
                 .with_context(|| format!("plugging in {volume}"))?;
         }
@@ -231,18 +237,40 @@ fn is_used(device: &Loop, cgroups: &Cgroups) -> Result<bool, PlaneError> {
 struct Nodes {
     /// The instance's `/dev`.
     dev: OwnedFd,
-    /// Its `/dev/disk/by-id`.
-    by_id: OwnedFd,
-    /// The names there: of the device, and of its first name space.
-    ids: [String; 2],
-    /// The name asked for, without `/dev/`.
-    alias: String,
+    /// What they are.
+    names: Names,
+}
+
+#[derive(Debug)]
+enum Names {
+    /// As on the Nitro system.
+    Nvme {
+        /// The instance's `/dev/disk/by-id`.
+        by_id: OwnedFd,
+        /// The names there: of the device, and of its first name space.
+        ids: [String; 2],
+        /// The name asked for, without `/dev/`, and that with `xvd` for `sd`.
+        aliases: [String; 2],
+    },
+    /// As on Xen: the node's own.
+    Xen(String),
 }
 
 impl Nodes {
-    fn open(root: &OwnedFd, volume: &str, device: &str) -> anyhow::Result<Self> {
+    fn open(
+        root: &OwnedFd,
+        hypervisor: Hypervisor,
+        volume: &str,
+        device: &str,
+    ) -> anyhow::Result<Self> {
         let alias = alias(device)?;
+        let xvd = (alias.strip_prefix("sd"))
+            .map_or_else(|| alias.to_owned(), |letter| format!("xvd{letter}"));
         let dev = open_inside(root, "dev", OFlags::PATH | OFlags::DIRECTORY)?;
+        if hypervisor == Hypervisor::Xen {
+            let names = Names::Xen(xvd);
+            return Ok(Self { dev, names });
+        }
         for folder in ["disk", BY_ID] {
             match mkdirat(&dev, folder, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -252,46 +280,67 @@ impl Nodes {
         let by_id = open_inside(&dev, BY_ID, OFlags::PATH | OFlags::DIRECTORY)?;
         let serial = volume.replace('-', "");
         let id = format!("nvme-Amazon_Elastic_Block_Store_{serial}");
-        Ok(Self {
-            dev,
+        let names = Names::Nvme {
             by_id,
             ids: [format!("{id}_1"), id],
-            alias: alias.to_owned(),
-        })
+            aliases: [alias.to_owned(), xvd],
+        };
+        Ok(Self { dev, names })
     }
 
     /// Makes them; those that are there stay.
     fn make(&self, device: &Loop) -> anyhow::Result<()> {
+        let Names::Nvme {
+            by_id,
+            ids,
+            aliases,
+        } = &self.names
+        else {
+            return self.make_node(device).map(drop);
+        };
         let node = match self.node()? {
             Some(node) => node,
             None => self.make_node(device)?,
         };
-        for id in &self.ids {
-            link(&format!("../../{node}"), &self.by_id, id)?;
+        for id in ids {
+            link(&format!("../../{node}"), by_id, id)?;
         }
-        if self.alias != node {
-            link(&node, &self.dev, &self.alias)?;
+        for alias in aliases.iter().filter(|alias| **alias != node) {
+            link(&node, &self.dev, alias)?;
         }
         Ok(())
     }
 
-    /// Makes the node under the first free name.
+    /// Makes the node: under its name, else under the first free one.
     fn make_node(&self, device: &Loop) -> anyhow::Result<String> {
+        let make = |node: &str| {
+            let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
+            match mknodat(&self.dev, node, FileType::BlockDevice, mode, device.number) {
+                Ok(()) => Ok(true),
+                Err(Errno::EXIST) => Ok(false),
+                Err(error) => Err(error).context("making a device node"),
+            }
+        };
+        if let Names::Xen(node) = &self.names {
+            make(node)?;
+            return Ok(node.clone());
+        }
         for slot in SLOTS {
             let node = format!("nvme{slot}n1");
-            let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
-            match mknodat(&self.dev, &node, FileType::BlockDevice, mode, device.number) {
-                Ok(()) => return Ok(node),
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(error).context("making a device node"),
+            if make(&node)? {
+                return Ok(node);
             }
         }
         Err(anyhow!("the instance has no free device name"))
     }
 
-    /// The node's name, as the link by id says.
+    /// The node's name: where there are links by id, as these say.
     fn node(&self) -> anyhow::Result<Option<String>> {
-        match readlinkat(&self.by_id, &self.ids[1], Vec::new()) {
+        let (by_id, id) = match &self.names {
+            Names::Nvme { by_id, ids, .. } => (by_id, &ids[1]),
+            Names::Xen(node) => return Ok(Some(node.clone())),
+        };
+        match readlinkat(by_id, id, Vec::new()) {
             Ok(target) => {
                 let target = target.into_string()?;
                 Ok(target.strip_prefix("../../").map(str::to_owned))
@@ -310,9 +359,22 @@ impl Nodes {
         if let Some(node) = self.node()?.filter(|node| !node.contains('/')) {
             gone(&self.dev, &node)?;
         }
-        gone(&self.dev, &self.alias)?;
-        self.ids.iter().try_for_each(|id| gone(&self.by_id, id))
+        let Names::Nvme {
+            by_id,
+            ids,
+            aliases,
+        } = &self.names
+        else {
+            return Ok(());
+        };
+        aliases.iter().try_for_each(|name| gone(&self.dev, name))?;
+        ids.iter().try_for_each(|id| gone(by_id, id))
     }
+}
+
+/// What the instance runs on, as far as its disks show it.
+fn hypervisor(folder: &Folder) -> Result<Hypervisor, PlaneError> {
+    Ok(Hypervisor::of(&folder.machine()?.instance_type))
 }
 
 /// The name below `/dev` that `device` asks for.

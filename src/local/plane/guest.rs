@@ -20,6 +20,7 @@ use super::folder::Folder;
 use super::network::Network;
 use super::process::Process;
 use super::program::{PATH, cannot_start, program, run};
+use crate::local::catalog::Hypervisor;
 
 const BOOT: &str = include_str!("../../../shell/local/boot.sh");
 /// From the start to systemd's; it takes some 50 ms.
@@ -43,6 +44,7 @@ impl Guest {
         cgroups: &Cgroups,
         console: &Console,
     ) -> Result<Self, PlaneError> {
+        let hypervisor = Hypervisor::of(&folder.machine()?.instance_type);
         let mut command = tokio::process::Command::from(program("setpriv"));
         command
             .args(["--pdeathsig", "KILL", "sh", "-c", BOOT, "boot", "enter"])
@@ -50,6 +52,7 @@ impl Guest {
             .arg(folder.name())
             .arg(cgroups.list())
             .arg(console.device())
+            .arg(hypervisor.root_disk())
             // Nothing of the caller's environment, which may hold secrets, goes in.
             .env_clear()
             .env("PATH", PATH)

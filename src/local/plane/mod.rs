@@ -57,7 +57,7 @@ pub struct Machine {
     pub instance: String,
     /// The tree it runs (`ami-…`, as `DescribeImages` lists it).
     pub image: String,
-    /// Its instance type, for the metadata service.
+    /// Its instance type: for the metadata service, and for the names of its disks.
     pub instance_type: String,
     /// Its zone, for the metadata service.
     pub zone: String,

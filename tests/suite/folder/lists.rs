@@ -225,6 +225,10 @@ async fn the_catalogue_answers() {
         "NVIDIA"
     );
     assert_eq!(text(&types, "defaultVCpus"), "4");
+    assert_eq!(text(&types, "hypervisor"), "nitro");
+    let xen = [("Filter.1.Name", "hypervisor"), ("Filter.1.Value.1", "xen")];
+    let xen = texts(&folder.call("DescribeInstanceTypes", &xen), "instanceType");
+    assert_eq!(xen, ["t2.large", "t2.medium", "t2.micro"]);
     let prices = folder.call(
         "DescribeSpotPriceHistory",
         &[

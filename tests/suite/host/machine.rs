@@ -59,9 +59,10 @@ impl Disk {
             volume: self.volume.clone(),
             generation,
             blank,
-            device: None,
+            device: "/dev/sdf".into(),
+            size: Some(std::fs::metadata(&self.file).unwrap().len()),
             wait: Duration::from_secs(10),
-            dirty_bytes: None,
+            dirty_bytes: 64 << 20,
         }
     }
 }
@@ -208,17 +209,30 @@ impl Machine {
 
     /// Plugs `disk` in under its volume's id. Not by way of the plane: its volumes are of whole GiB.
     pub(super) fn attach(&mut self, disk: &Disk) {
-        let device = run(Command::new("losetup")
-            .args(["--find", "--show"])
-            .arg(&disk.file));
-        self.loops.push(device.clone());
-        let number = run(Command::new("stat").args(["-c", "%Hr %Lr", &device]));
+        let number = self.loop_of(disk);
         let serial = disk.volume.replace('-', "");
         let link = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let node = format!("/dev/nvme{}n1", self.loops.len());
         run(Command::new("nsenter")
             .args(["-t", &self.init(), "-m", "-p", "--", "sh", "-ec"])
             .arg(format!("mknod {node} b {number}; ln -s {node} {link}")));
+    }
+
+    /// Plugs `disk` in under this name and without a serial number, as a Xen instance has it.
+    pub(super) fn attach_as(&mut self, node: &str, disk: &Disk) {
+        let number = self.loop_of(disk);
+        run(Command::new("nsenter")
+            .args(["-t", &self.init(), "-m", "-p", "--", "sh", "-ec"])
+            .arg(format!("mknod {node} b {number}")));
+    }
+
+    /// The number of a loop device that serves `disk`.
+    fn loop_of(&mut self, disk: &Disk) -> String {
+        let device = run(Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&disk.file));
+        self.loops.push(device.clone());
+        run(Command::new("stat").args(["-c", "%Hr %Lr", &device]))
     }
 
     /// The device of `disk` on the instance.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use xdrive::host::facts::{HostError, Oddity};
+use xdrive::host::scripts::MountOrder;
 
 use super::machine::{Disk, Machine};
 
@@ -160,6 +161,72 @@ async fn a_volume_that_never_comes_is_an_error_in_time() {
     let answer = machine.host.mount(&order).await;
     assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
     assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_name_finds_a_disk_only_where_no_volume_has_a_serial_number_and_of_its_size() {
+    let mut machine = Machine::boot().await;
+    let [drive, other] = [Disk::new(1024), Disk::new(512)];
+    let mut order = drive.order(1, true);
+    order.wait = Duration::from_secs(1);
+    let absent = async |machine: &Machine, order: &MountOrder, node: &str| {
+        let before = machine.sh(&format!("sha256sum < {node}")).await;
+        let answer = machine.host.mount(order).await;
+        assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
+        assert_eq!(machine.sh(&format!("sha256sum < {node}")).await, before);
+    };
+    // Another disk has the name, and is blank: its size tells. And without one nothing is told.
+    machine.attach_as("/dev/xvdf", &other);
+    absent(&machine, &order, "/dev/xvdf").await;
+    machine.sh("mv /dev/xvdf /dev/xvdb").await;
+    machine.attach_as("/dev/xvdf", &drive);
+    let unknown = MountOrder {
+        size: None,
+        ..order.clone()
+    };
+    absent(&machine, &unknown, "/dev/xvdf").await;
+    // Where any volume has a number the name proves nothing.
+    let numbered = Disk::new(64);
+    machine.attach(&numbered);
+    absent(&machine, &order, "/dev/xvdf").await;
+    machine.sh("rm /dev/disk/by-id/* /dev/nvme*").await;
+    // A link is another's name.
+    machine
+        .sh("mv /dev/xvdf /dev/real && ln -s real /dev/xvdf")
+        .await;
+    absent(&machine, &order, "/dev/real").await;
+    machine.sh("mv -f /dev/real /dev/xvdf").await;
+
+    let mounted = machine.host.mount(&order).await.unwrap();
+    assert!(mounted.formatted);
+    assert_eq!(machine.sh("findmnt -n -o SOURCE /v1").await, "/dev/xvdf\n");
+    machine.host.close("test").await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn what_may_wait_to_be_written_is_limited_by_the_volume_and_by_the_memory() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    let limit = "cat /proc/sys/vm/dirty_bytes";
+    let mut order = disk.order(1, true);
+    let mounted = machine.host.mount(&order).await.unwrap();
+    assert_eq!(mounted.dirty_bytes, Some(64 << 20));
+    assert_eq!(machine.sh(limit).await, format!("{}\n", 64 << 20));
+    order.dirty_bytes = 1 << 60;
+    let memory = "sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo";
+    let kib: u64 = machine.sh(memory).await.trim().parse().unwrap();
+    let mounted = machine.host.mount(&order).await.unwrap();
+    assert_eq!(mounted.dirty_bytes, Some(kib * 1024 / 10));
+    assert_eq!(machine.sh(limit).await, format!("{}\n", kib * 1024 / 10));
+    // Where the kernel cannot be told, the drive is mounted all the same, and the answer says so.
+    machine
+        .sh("mount -o remount,bind,ro /proc/sys/vm/dirty_bytes")
+        .await;
+    let mounted = machine.host.mount(&order).await.unwrap();
+    assert_eq!(mounted.dirty_bytes, None);
 }
 
 #[tokio::test]

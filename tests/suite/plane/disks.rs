@@ -1,4 +1,4 @@
-use xdrive::local::plane::PlaneError;
+use xdrive::local::plane::{Machine, PlaneError};
 
 use super::site::{Site, id};
 use crate::harness::leaks;
@@ -60,6 +60,34 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
             .create_volume(&id("vol"), 1, Some(&snapshot))
             .is_err()
     );
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn on_xen_only_the_name_says_which_volume_a_disk_is() {
+    let site = Site::new();
+    let machine = Machine {
+        instance_type: "t2.medium".into(),
+        ..site.machine("")
+    };
+    let up = site.plane.launch(&machine).unwrap();
+    let host = site.reach(machine.instance, up);
+    let disks =
+        || host.run("ls -d /dev/xvd* /dev/sd* /dev/nvme* /dev/disk/by-id/* 2>/dev/null || true");
+    let volume = id("vol");
+    site.plane.create_volume(&volume, 1, None).unwrap();
+    for _ in 0..2 {
+        site.attach(&volume, &host.id, "/dev/sdf").unwrap();
+        assert_eq!(disks(), "/dev/xvdf");
+    }
+    host.run("mkfs.ext4 -q /dev/xvdf && mount /dev/xvdf /mnt");
+    assert!(matches!(
+        site.plane.detach(&volume, &host.id),
+        Err(PlaneError::Busy)
+    ));
+    host.run("umount /mnt");
+    site.plane.detach(&volume, &host.id).unwrap();
+    assert_eq!(disks(), "");
 }
 
 #[test]

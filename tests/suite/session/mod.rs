@@ -24,4 +24,5 @@ mod site;
 mod terminal;
 mod tree;
 mod two;
+mod volume;
 mod wrong;

@@ -1,0 +1,51 @@
+//! How a drive is mounted, in the words of the scripts on the host.
+
+use std::time::Duration;
+
+use crate::drive::MountOrder;
+use crate::drive::observed::DEVICE;
+use crate::host::scripts;
+
+/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked again
+/// what became of it (AWS: a few seconds, mostly).
+const WAIT: Duration = Duration::from_secs(15);
+
+/// What a gp3 volume takes that was not bought more, in MiB a second (EBS user guide, *General Purpose
+/// SSD volumes*).
+pub(super) const THROUGHPUT: u32 = 125;
+
+/// How long the volume may take for what waits to be written. A spot instance ends two minutes after
+/// its notice; 100 seconds of these are the close's, and programs that end write too.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// `order` for a host that has the volume under [`DEVICE`]'s name, and for a volume that takes
+/// `throughput` MiB a second.
+pub(super) fn order(order: &MountOrder, throughput: u32) -> scripts::MountOrder {
+    scripts::MountOrder {
+        volume: order.volume.to_string(),
+        generation: order.generation.0,
+        blank: order.format,
+        uuid: order.uuid.map(|uuid| uuid.to_string()),
+        device: DEVICE.to_owned(),
+        size: order.size.map(|gib| u64::from(gib) << 30),
+        wait: WAIT,
+        dirty_bytes: unwritten(throughput),
+    }
+}
+
+/// How much data in bytes may wait to be written to a volume that takes `throughput` MiB a second:
+/// what it takes in [`DRAIN`]. The other bound, a tenth of its memory, the host knows.
+fn unwritten(throughput: u32) -> u64 {
+    (u64::from(throughput) << 20) * DRAIN.as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_takes_what_waits_to_be_written_in_twenty_seconds() {
+        assert_eq!(unwritten(THROUGHPUT), 2500 << 20);
+        assert_eq!(unwritten(1000), 20_000 << 20);
+    }
+}

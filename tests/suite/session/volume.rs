@@ -1,0 +1,75 @@
+//! How a host of a session has the drive: under which name, and how much may wait to be written to it.
+
+use super::site::{Running, Site};
+use super::tree::inside;
+
+/// A session on an instance of this type, which waits until it is told to end.
+fn working(site: &Site, kind: &str, script: &str) -> Running {
+    let image = site.image();
+    let script =
+        format!("{script}; echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end");
+    let mut running = site.start(&[
+        "connect", "demo", "--image", &image, "--type", kind, "--", "sh", "-c", &script,
+    ]);
+    running.prints("there\n");
+    running
+}
+
+fn end(site: &Site, running: Running) -> String {
+    inside(site, "touch /v1/work/end");
+    let ended = running.end();
+    ended.is(0);
+    ended.stdout
+}
+
+/// The name of the drive's disk on the only instance.
+fn disk(site: &Site) -> String {
+    inside(site, "findmnt -n -o SOURCE /v1")
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_moves_to_a_xen_type_without_serial_numbers_and_back() {
+    let site = Site::new();
+    let running = working(&site, "t2.medium", "echo first > /work/note");
+    assert_eq!(disk(&site), "/dev/xvdf\n");
+    let by_id = inside(&site, "ls /dev/disk/by-id; ls /dev | grep -c nvme || true");
+    assert_eq!(by_id, "0\n");
+    assert_eq!(end(&site, running), "there\n");
+    site.is_saved("demo", 1);
+
+    let running = working(
+        &site,
+        "t3.medium",
+        "cat /work/note; echo second > /work/note",
+    );
+    assert_eq!(disk(&site), "/dev/nvme1n1\n");
+    assert_eq!(end(&site, running), "first\nthere\n");
+    site.is_saved("demo", 2);
+
+    let running = working(&site, "t2.large", "cat /work/note");
+    assert_eq!(disk(&site), "/dev/xvdf\n");
+    assert_eq!(end(&site, running), "second\nthere\n");
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_session_limits_what_may_wait_to_be_written_on_its_host() {
+    let site = Site::new();
+    let running = working(&site, "t3.medium", "true");
+    let number = |script: &str| -> u64 {
+        let said = inside(&site, script);
+        said.trim().parse().unwrap_or_else(|_| panic!("{said:?}"))
+    };
+    let kib = number("sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo");
+    let limit = number("cat /proc/sys/vm/dirty_bytes");
+    // 20 seconds of what a gp3 volume takes, or a tenth of the memory.
+    assert_eq!(limit, (2500 << 20).min(kib * 1024 / 10));
+    assert_eq!(number("sysctl -n vm.dirty_bytes"), limit);
+    // That is the instance's own: this computer's is as it was.
+    let own = std::fs::read_to_string("/proc/sys/vm/dirty_bytes").unwrap();
+    assert_ne!(own.trim(), limit.to_string());
+    assert_eq!(end(&site, running), "there\n");
+    site.is_saved("demo", 1);
+}
