@@ -1,6 +1,8 @@
 //! The house rules that a compiler does not check: who may use what, which way imports run, how
 //! long a file may be.
 
+mod orders;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
