@@ -177,8 +177,15 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
                 .to_owned()
         }
         AccountError::NoCredentials => format!(
-            "`aws configure{profile}` or `aws sso login{profile}` makes some; --profile takes \
-             another profile's; {WITHOUT}"
+            "`aws login{profile}`, `aws sso login{profile}` or `aws configure{profile}` makes some; \
+             --profile takes another profile's; {WITHOUT}"
+        ),
+        AccountError::LoggedOut(_) => format!("`aws login{profile}` renews them; {WITHOUT}"),
+        AccountError::SecondFactor { profile, .. } => format!(
+            "its mfa_serial asks for a code, which AWS CLI 2 can ask you for and xdrive cannot: \
+             `aws configure set credential_process 'aws configure export-credentials --profile \
+             {name} --format process' --profile {name}-xdrive`, and then --profile {name}-xdrive",
+            name = quote(profile)
         ),
         AccountError::Unusable(why) if why.to_lowercase().contains("sso") => {
             format!("`aws sso login{profile}` renews them; {WITHOUT}")

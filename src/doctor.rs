@@ -96,6 +96,9 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         findings.add_failure("machine", failure);
     }
     let ec2 = &cloud.ec2;
+    if let Some(source) = ec2.source() {
+        findings.add("credentials", Exit::Denied, Found::Ok(source.to_string()));
+    }
     let caller = ec2.caller().await;
     findings.add("clock", Exit::Failed, clock(caller.clock_skew));
     let owner = match caller.owner {

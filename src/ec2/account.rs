@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use aws_config::environment::EnvironmentVariableRegionProvider;
 use aws_config::meta::region::ProvideRegion as _;
-use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
+use aws_config::provider_config::ProviderConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -22,6 +23,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use super::Partition;
 use super::client::SigningTime;
 use super::error::causes;
+use super::source::{Profiles, Source};
 use crate::clock::Clock;
 
 /// How long a connection may take to come up.
@@ -55,6 +57,17 @@ pub enum AccountError {
     /// There are some, but they cannot be used; the reason.
     #[error("the AWS credentials cannot be used: {0}")]
     Unusable(String),
+    /// The same of a profile that is logged in to by `aws login`.
+    #[error("the AWS credentials of `aws login` cannot be used: {0}")]
+    LoggedOut(String),
+    /// The same of a profile whose role asks for the code of a second factor.
+    #[error("the role of profile {profile} was not given: {why}")]
+    SecondFactor {
+        /// The profile.
+        profile: String,
+        /// The reason.
+        why: String,
+    },
 }
 
 impl Account {
@@ -74,9 +87,9 @@ impl Account {
         region.map(|region| Partition::of_region(region.as_ref()))
     }
 
-    /// Reads configuration and credentials. Credentials that have to be fetched (an assumed role,
-    /// SSO) are fetched now.
-    pub(super) async fn load(&self, clock: &Clock) -> Result<SdkConfig, AccountError> {
+    /// Reads configuration and credentials, and tells where these came from. Credentials that have
+    /// to be fetched (an assumed role, SSO) are fetched now.
+    pub(super) async fn load(&self, clock: &Clock) -> Result<(SdkConfig, Source), AccountError> {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .time_source(SigningTime(clock.clone()))
             .timeout_config(
@@ -100,29 +113,54 @@ impl Account {
             }
             Some(_) => {}
         }
-        let Some(provider) = config.credentials_provider() else {
+        let Some(provider) = self.provider(&config, clock) else {
             return Err(AccountError::NoCredentials);
         };
+        let profiles = Profiles::read(self.profile.as_deref()).await;
         match provider.provide_credentials().await {
-            Ok(fetched) => Ok(config
-                .into_builder()
-                .credentials_provider(SharedCredentialsProvider::new(Fetched {
+            Ok(fetched) => {
+                let source = Source::of(&fetched, &profiles);
+                let provider = SharedCredentialsProvider::new(Fetched {
                     first: Mutex::new(Some(fetched)),
                     chain: provider,
-                }))
-                .build()),
-            Err(CredentialsError::CredentialsNotLoaded(_)) => Err(AccountError::NoCredentials),
-            Err(error) => {
-                let why = causes(&error);
-                // An instance's role is what is asked for last: where there is no instance, nothing
-                // else was found either.
-                Err(if why.contains("IMDS") {
-                    AccountError::NoCredentials
-                } else {
-                    AccountError::Unusable(why)
-                })
+                });
+                let config = config.into_builder().credentials_provider(provider);
+                Ok((config.build(), source))
             }
+            Err(CredentialsError::CredentialsNotLoaded(_)) => Err(AccountError::NoCredentials),
+            Err(error) => Err(unusable(causes(&error), &profiles)),
         }
+    }
+
+    /// What answers with credentials. A profile that was named goes before the keys of the
+    /// environment, as it does for the AWS CLI; the SDK's own chain has it the other way round.
+    fn provider(&self, config: &SdkConfig, clock: &Clock) -> Option<SharedCredentialsProvider> {
+        let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
+        let Some(profile) = self.profile.as_ref().filter(|_| has_keys) else {
+            return config.credentials_provider();
+        };
+        let surroundings = ProviderConfig::without_region()
+            .with_region(config.region().cloned())
+            .with_time_source(SigningTime(clock.clone()));
+        let named = ProfileFileCredentialsProvider::builder()
+            .configure(&surroundings)
+            .profile_name(profile);
+        Some(SharedCredentialsProvider::new(named.build()))
+    }
+}
+
+/// Why there are credentials that cannot be used, by what their profile says.
+fn unusable(why: String, profiles: &Profiles) -> AccountError {
+    if let Some(profile) = profiles.with_second_factor() {
+        AccountError::SecondFactor { profile, why }
+    } else if profiles.is_login() {
+        AccountError::LoggedOut(why)
+    } else if why.contains("IMDS") {
+        // An instance's role is what is asked for last: where there is no instance, nothing else
+        // was found either.
+        AccountError::NoCredentials
+    } else {
+        AccountError::Unusable(why)
     }
 }
 

@@ -33,6 +33,7 @@ use super::Error;
 use super::account::{Account, AccountError};
 use super::https::Https;
 use super::owner::owner_of;
+use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
 use crate::local::Local;
@@ -61,6 +62,7 @@ pub struct Ec2 {
     pub(super) clock: Clock,
     pub(super) https: Https,
     sts: aws_sdk_sts::Client,
+    source: Option<Source>,
     region: String,
     is_aws: bool,
 }
@@ -69,8 +71,11 @@ impl Ec2 {
     /// The one that the user's account is with: AWS, or what its configuration names instead. No
     /// call to it is made yet; credentials may have to be fetched from elsewhere.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
-        let config = account.load(&clock).await?;
-        Ok(Self::configured(&config, clock))
+        let (config, source) = account.load(&clock).await?;
+        Ok(Self {
+            source: Some(source),
+            ..Self::configured(&config, clock)
+        })
     }
 
     /// The EC2 in a folder, in this process.
@@ -146,10 +151,17 @@ impl Ec2 {
                     .build(),
             ),
             clock,
+            source: None,
             region: config.region().map_or_else(String::new, Region::to_string),
             is_aws: config.endpoint_url().is_none(),
             https,
         }
+    }
+
+    /// Where the credentials came from; the EC2 in a folder has its own.
+    #[must_use]
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
     }
 
     /// The region, such as `us-east-1`.

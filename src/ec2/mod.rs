@@ -25,6 +25,7 @@ mod owner;
 mod partition;
 mod prices;
 mod rehearsal;
+mod source;
 mod spot;
 mod trace;
 mod types;
@@ -52,6 +53,7 @@ pub use owner::{Ownership, role};
 pub use partition::{KeyArn, Partition};
 pub use prices::{NoPrice, Price, SpotPrice};
 pub use rehearsal::{Props, Rehearsal};
+pub use source::{By, Source};
 pub use spot::{SPOT_ROLE, SpotStatus};
 pub use types::{Arch, InstanceType};
 

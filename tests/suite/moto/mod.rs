@@ -12,5 +12,6 @@ mod doors;
 mod faults;
 mod ipv6;
 mod life;
+mod providers;
 mod roles;
 mod server;

@@ -50,3 +50,46 @@ fn a_program_that_fetches_credentials_runs_once_a_command() {
         assert_eq!(fs::read_to_string(&log).unwrap(), "run\n", "{words:?}");
     }
 }
+
+#[test]
+fn the_policy_is_of_the_partition_that_region_profile_or_arns_tell_and_asks_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    fs::write(&config, "[profile gov]\nregion = us-gov-west-1\n").unwrap();
+    let policy = |words: &[&str], region: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+        command.args(words).arg("policy").env_clear();
+        command.env("HOME", folder.path());
+        command.env("AWS_CONFIG_FILE", &config);
+        command.envs(region.map(|region| ("AWS_REGION", region)));
+        command
+    };
+    let key = "arn:aws-cn:kms:cn-north-1:111122223333:key/1234abcd";
+    for (words, region, more, partition) in [
+        (&[][..], None, &[][..], "aws"),
+        (&[], Some("cn-north-1"), &[], "aws-cn"),
+        (&["--profile", "gov"], None, &[], "aws-us-gov"),
+        (
+            &["--region", "eusc-de-east-1"],
+            Some("us-east-1"),
+            &[],
+            "aws-eusc",
+        ),
+        (&[], Some("us-east-1"), &["--partition", "aws-cn"], "aws-cn"),
+        (&[], Some("us-east-1"), &["--kms-key", key], "aws-cn"),
+    ] {
+        let ended = policy(words, region).args(more).output().unwrap();
+        let text = String::from_utf8(ended.stdout).unwrap();
+        let own = format!("\"arn:{partition}:ec2:*:*:volume/*\"");
+        assert!(text.contains(&own), "{words:?} {region:?} {more:?}: {text}");
+        assert_eq!(text.contains("kms:CreateGrant"), more.contains(&key));
+    }
+    for wrong in [
+        &["--partition", "aws-moon"][..],
+        &["--partition", "aws", "--kms-key", key],
+        &["--kms-key", "alias/own"],
+    ] {
+        let ended = policy(&[], None).args(wrong).output().unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{wrong:?}: {ended:?}");
+    }
+}

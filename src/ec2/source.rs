@@ -1,0 +1,153 @@
+//! Where credentials came from, in words: which of the places that are searched answered.
+//!
+//! The SDK tells it by the features that its providers put into what they answer; no provider but
+//! the first that has credentials puts anything there.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use aws_config::profile::ProfileSet;
+use aws_credential_types::Credentials;
+use aws_credential_types::credential_feature::AwsCredentialFeature as Feature;
+use aws_runtime::env_config::file::EnvConfigFiles;
+use aws_types::os_shim_internal::{Env, Fs};
+
+/// Where credentials came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// `AWS_ACCESS_KEY_ID` and its like.
+    Environment,
+    /// A profile of `~/.aws`, and how it makes them.
+    Profile(String, By),
+    /// A token that a file has, for a role that the environment names.
+    WebIdentity,
+    /// The container that xdrive runs in.
+    Container,
+    /// The role of the instance that xdrive runs on.
+    InstanceRole,
+    /// None of these told.
+    Unknown,
+}
+
+/// How a profile makes credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The keys stand in a file.
+    Keys,
+    /// IAM Identity Center.
+    Sso,
+    /// `aws login`.
+    Login,
+    /// A program.
+    Process,
+    /// A role, by another profile's credentials.
+    Role,
+    /// A role, by a token that a file has.
+    WebIdentity,
+    /// A role, by the container or instance that xdrive runs on.
+    Surroundings,
+}
+
+impl Source {
+    /// Of these credentials, which were asked for with these profiles at hand.
+    pub(super) fn of(credentials: &Credentials, profiles: &Profiles) -> Self {
+        let features = credentials.get_property::<Vec<Feature>>();
+        let has = |feature| features.is_some_and(|all| all.contains(&feature));
+        if has(Feature::CredentialsProfile) {
+            let by = if profiles.chosen("role_arn").is_some() {
+                if profiles.chosen("web_identity_token_file").is_some() {
+                    By::WebIdentity
+                } else {
+                    By::Role
+                }
+            } else if has(Feature::CredentialsSso) {
+                By::Sso
+            } else if has(Feature::CredentialsProfileLogin) {
+                By::Login
+            } else if has(Feature::CredentialsProcess) {
+                By::Process
+            } else if has(Feature::CredentialsImds) || has(Feature::CredentialsHttp) {
+                By::Surroundings
+            } else {
+                By::Keys
+            };
+            Self::Profile(profiles.name().to_owned(), by)
+        } else if has(Feature::CredentialsEnvVars) {
+            Self::Environment
+        } else if has(Feature::CredentialsProfileStsWebIdToken) {
+            Self::WebIdentity
+        } else if has(Feature::CredentialsHttp) {
+            Self::Container
+        } else if has(Feature::CredentialsImds) {
+            Self::InstanceRole
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment => f.write_str("the environment (AWS_ACCESS_KEY_ID)"),
+            Self::Profile(name, by) => write!(f, "profile {name}, by {by}"),
+            Self::WebIdentity => {
+                f.write_str("a web identity (AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN)")
+            }
+            Self::Container => f.write_str("the container that xdrive runs in"),
+            Self::InstanceRole => f.write_str("the role of the instance that xdrive runs on"),
+            Self::Unknown => f.write_str("a place that does not tell its name"),
+        }
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Keys => "the keys in its file",
+            Self::Sso => "IAM Identity Center (aws sso login)",
+            Self::Login => "aws login",
+            Self::Process => "its credential_process",
+            Self::Role => "its role",
+            Self::WebIdentity => "its role and a web identity's token",
+            Self::Surroundings => "what xdrive runs on",
+        })
+    }
+}
+
+/// The profiles of `~/.aws`, as they were read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Profiles(Option<ProfileSet>);
+
+impl Profiles {
+    /// Reads them; none if they cannot be read, which whoever needs one is told by the SDK.
+    pub(super) async fn read(profile: Option<&str>) -> Self {
+        let chosen = profile.map(|name| Cow::Owned(name.to_owned()));
+        let files = EnvConfigFiles::default();
+        let (disk, environment) = (Fs::real(), Env::real());
+        let read = aws_config::profile::load(&disk, &environment, &files, chosen);
+        Self(read.await.ok())
+    }
+
+    /// The name of the one that is used.
+    fn name(&self) -> &str {
+        let set = self.0.as_ref();
+        set.map_or("default", |set| set.selected_profile())
+    }
+
+    /// What that one says of something.
+    fn chosen(&self, property: &str) -> Option<&str> {
+        self.0.as_ref()?.get_profile(self.name())?.get(property)
+    }
+
+    /// The name of the one that is used, if AWS asks for a second factor where its role is taken.
+    pub(super) fn with_second_factor(&self) -> Option<String> {
+        let asked = self.chosen("mfa_serial").and(self.chosen("role_arn"));
+        asked.map(|_| self.name().to_owned())
+    }
+
+    /// Whether `aws login` is what makes its credentials.
+    pub(super) fn is_login(&self) -> bool {
+        self.chosen("login_session").is_some()
+    }
+}
