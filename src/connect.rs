@@ -133,7 +133,7 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
     );
     let mut session = session?;
     if !request.dry_run {
-        session.reconciler.hosts().look_ahead();
+        session.reconciler.hosts().door().look_ahead();
     }
     let found = session
         .check_patiently(parts, &cloud, Some(&request), request.shared)
@@ -279,7 +279,7 @@ impl Session {
             (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),
             &owner,
             &key,
-            subnet.map(|subnet| subnet.vpc),
+            subnet,
             options.reach.clone(),
         );
         let reconciler = Reconciler::new(

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
 use crate::config::{Config, Paths};
+use crate::connect::door::subnets;
+use crate::drive::HostError;
 use crate::drive::pools::image_of;
 use crate::ec2::calls::{CALLS, Call, Right};
 use crate::ec2::{Arch, Ec2, Partition, Props, Rehearsal, SPOT_ROLE, SnapshotState, Tags};
@@ -112,17 +114,33 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         format!("{}, at an endpoint of its own", ec2.region())
     };
     findings.add("region", Exit::Config, Found::Ok(region));
-    match ec2.default_vpc().await {
-        Ok(Some(vpc)) => findings.add("network", Exit::Config, Found::Ok(vpc.to_string())),
-        Ok(None) => {
-            let words = "there is no default VPC".to_owned();
-            let hint = "--subnet names a subnet of another one, or `aws ec2 create-default-vpc`";
-            findings.add("network", Exit::Config, Found::No(words, Some(hint.into())));
-        }
-        Err(error) => findings.add_failure("network", error.into()),
-    }
+    let config = Config::read(paths).unwrap_or_default();
+    findings.add("network", Exit::Unavailable, network(ec2, config).await);
     findings.add("spot role", Exit::Denied, spot_role(ec2).await);
     rights(ec2, &owner, &cloud.command, findings).await;
+}
+
+/// Where a launch would be, and whether it would be reached.
+async fn network(ec2: &Ec2, mut config: Config) -> Found {
+    let named = match &config.subnet {
+        Some(id) => ec2.subnet(id).await.map(Some),
+        None => Ok(None),
+    };
+    let named = match named {
+        Ok(named) => named,
+        Err(error) => return Found::No(error.to_string(), None),
+    };
+    let reach = config.reach();
+    let looked = subnets::look(ec2, named.as_ref(), &reach).await;
+    match looked.and_then(|(vpc, subnets)| subnets.check().map(|()| (vpc, subnets))) {
+        Ok((vpc, subnets)) => {
+            let words = [Some(vpc.to_string()), subnets.asked()];
+            let words: Vec<String> = words.into_iter().flatten().collect();
+            Found::Ok(words.join("; "))
+        }
+        Err(HostError::NoWay { why, hint }) => Found::No(why, Some(hint)),
+        Err(error) => Found::No(error.to_string(), None),
+    }
 }
 
 /// A role cannot be looked at without rights that nothing else here needs; what it allowed can.

@@ -4,13 +4,15 @@
 //! is for (its key's fingerprint) and since when. A laptop adds a rule for the address it comes from,
 //! never touches another's, and takes one of its own away when that is a day old and unwanted: until
 //! then another of its sessions may come from there ([`rules`]). `gc` clears what no instance uses.
-//! Who is let in is found out in [`address`].
+//! Who is let in is found out in [`address`], and which of a subnet's instances would be reached in
+//! [`subnets`].
 //!
 //! A launch waits for its door, because a host that nobody reaches is not launched. A host that is
 //! there does not: its door is looked at, and opened, beside the attempt to log in.
 
 mod address;
 mod rules;
+pub(crate) mod subnets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,9 +22,9 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
-use crate::drive::HostError;
 use crate::drive::tags;
-use crate::ec2::{Cidr, Ec2, Group, GroupId, Instance, InstanceId, VpcId};
+use crate::drive::{HostError, Subnets};
+use crate::ec2::{Cidr, Ec2, Group, GroupId, Instance, InstanceId, Subnet, VpcId};
 use crate::host::UserKey;
 use crate::report::Report;
 
@@ -44,6 +46,10 @@ pub(super) struct Door {
     report: Report,
     /// What is being found out before it is needed, and since when.
     ahead: Option<(BootTime, JoinHandle<Result<Found, HostError>>)>,
+    /// What was found out and is still to be used, and since when.
+    found: Option<(BootTime, Found)>,
+    /// How the subnets of launches are reached, and since when that is known.
+    subnets: Option<(BootTime, Subnets)>,
     /// The door of this session's launches, and since when it is open.
     own: Option<(BootTime, Own)>,
     /// The doors of hosts that are being looked at. One that is dropped half way is found as it is
@@ -60,8 +66,8 @@ pub(super) struct Door {
 struct Plan {
     ec2: Ec2,
     clock: Clock,
-    /// The VPC; the default one if none is given.
-    vpc: Option<VpcId>,
+    /// The subnet that was named; the default ones of each zone if none was.
+    subnet: Option<Subnet>,
     owner: String,
     /// The group's name.
     name: String,
@@ -73,6 +79,8 @@ struct Plan {
 /// What was found out for launches.
 struct Found {
     vpc: VpcId,
+    /// How the instances of its subnets are reached.
+    subnets: Subnets,
     /// The group, if it is there.
     group: Option<Group>,
     /// Who is to be let in already; none if that shows only when the host has an address.
@@ -88,24 +96,23 @@ struct Own {
 impl Plan {
     /// Only looks.
     async fn look(&self) -> Result<Found, HostError> {
-        let vpc = match &self.vpc {
-            Some(vpc) => vpc.clone(),
-            None => self
-                .ec2
-                .default_vpc()
-                .await
-                .map_err(HostError::Ec2)?
-                .ok_or_else(|| HostError::NoWay {
-                    why: format!("there is no default VPC in {}", self.ec2.region()),
-                    hint: "--subnet names a subnet to launch in; `aws ec2 create-default-vpc` \
-                           makes a default VPC again"
-                        .to_owned(),
-                })?,
-        };
+        let (vpc, subnets) = self.network().await?;
+        // Where nothing can be reached nobody needs to be let in.
+        subnets.check()?;
         let group = self.ec2.group_named(&self.name, &vpc).await;
         let group = group.map_err(HostError::Ec2)?;
         let from = self.from(None).await?;
-        Ok(Found { vpc, group, from })
+        Ok(Found {
+            vpc,
+            subnets,
+            group,
+            from,
+        })
+    }
+
+    /// The VPC that is launched in, and how its instances are reached.
+    async fn network(&self) -> Result<(VpcId, Subnets), HostError> {
+        subnets::look(&self.ec2, self.subnet.as_ref(), &self.reach).await
     }
 
     /// Makes sure that a host in `groups`, at this address, lets this laptop in; one of them may be
@@ -131,13 +138,13 @@ impl Plan {
 }
 
 impl Door {
-    /// Of `owner`'s laptop with this key; in the VPC of the subnet that is launched in, else in
-    /// the default one.
+    /// Of `owner`'s laptop with this key; in the VPC of the subnet that was named, else in the
+    /// default one.
     pub(super) fn new(
         (ec2, clock, report): (Ec2, Clock, Report),
         owner: &str,
         key: &UserKey,
-        vpc: Option<VpcId>,
+        subnet: Option<Subnet>,
         reach: Reach,
     ) -> Self {
         let fingerprint = key.fingerprint();
@@ -145,7 +152,7 @@ impl Door {
             plan: Plan {
                 ec2,
                 clock,
-                vpc,
+                subnet,
                 owner: owner.to_owned(),
                 name: group_name(owner),
                 laptop: fingerprint[..fingerprint.len().min(FINGERPRINT)].to_owned(),
@@ -153,6 +160,8 @@ impl Door {
             },
             report,
             ahead: None,
+            found: None,
+            subnets: None,
             own: None,
             opening: JoinSet::new(),
             looked: BTreeMap::new(),
@@ -181,12 +190,11 @@ impl Door {
         {
             return Ok(vec![own.group.id.clone()]);
         }
-        let found = match self.ahead.take() {
-            Some((since, ahead)) if now.since(since) < GOOD => ahead
-                .await
-                .map_err(|error| HostError::Failed(error.to_string()))?,
-            _ => self.plan.look().await,
-        }?;
+        self.find_out().await?;
+        let Some((_, found)) = self.found.take() else {
+            let why = "what a launch needs was not found out";
+            return Err(HostError::Failed(why.to_owned()));
+        };
         let mut group = match found.group {
             Some(group) => group,
             None => self.plan.make(&found.vpc).await?,
@@ -221,9 +229,46 @@ impl Door {
         Ok(vec![id])
     }
 
+    /// In which subnets a launch would be reached from here.
+    pub(super) async fn subnets(&mut self) -> Result<Subnets, HostError> {
+        let now = self.now();
+        if let Some((at, known)) = &self.subnets
+            && now.since(*at) < GOOD
+        {
+            return Ok(known.clone());
+        }
+        let found = self.find_out().await?.subnets.clone();
+        self.subnets = Some((now, found.clone()));
+        Ok(found)
+    }
+
+    /// The same, and nothing else: no address service is asked, as it is for a launch.
+    pub(super) async fn network(&self) -> Result<Subnets, HostError> {
+        Ok(self.plan.network().await?.1)
+    }
+
+    /// What a launch needs to know, found out anew where that is too long ago.
+    async fn find_out(&mut self) -> Result<&Found, HostError> {
+        let now = self.now();
+        let known = self.found.take();
+        let found = match (known, self.ahead.take()) {
+            (Some((since, found)), _) if now.since(since) < GOOD => (since, found),
+            (_, Some((since, ahead))) if now.since(since) < GOOD => {
+                let found = ahead.await;
+                (
+                    since,
+                    found.map_err(|error| HostError::Failed(error.to_string()))??,
+                )
+            }
+            _ => (now, self.plan.look().await?),
+        };
+        Ok(&self.found.insert(found).1)
+    }
+
     /// What [`Door::for_launch`] answered is not so any more: it is looked for again.
     pub(super) fn forget(&mut self) {
         self.own = None;
+        self.found = None;
     }
 
     /// Begins to make sure that a host with this address lets this laptop in; looks at most once a

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Silence, Uuid, lease_left, superblock, tags,
+    RECORD_LIFE, SessionId, Silence, Subnets, Uuid, lease_left, superblock, tags,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -111,9 +111,9 @@ impl SshHosts {
         }
     }
 
-    /// Begins to find out what a launch will need, beside other work.
-    pub(super) fn look_ahead(&mut self) {
-        self.login.door().look_ahead();
+    /// What lets this laptop in, and knows what leads to a launch.
+    pub(super) fn door(&mut self) -> &mut Door {
+        self.login.door()
     }
 
     /// The connection to a host that answered, and its scripts.
@@ -375,6 +375,10 @@ impl Hosts for SshHosts {
             first_sign: FIRST_SIGN,
             groups,
         })
+    }
+
+    async fn subnets(&mut self) -> Result<Subnets, HostError> {
+        self.login.door().subnets().await
     }
 
     fn forget_groups(&mut self) {

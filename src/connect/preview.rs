@@ -79,15 +79,28 @@ impl Session {
         let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
             market::refused(error, &format!("{} connect {}", self.command, self.drive))
         })?;
-        let there = self.reconciler.placement().zone.as_ref();
-        if let (Some(pinned), Some(there)) = (&zone, there)
+        let there = self.reconciler.placement().zone.clone();
+        if let (Some(pinned), Some(there)) = (&zone, &there)
             && pinned != there
         {
             let _ = writeln!(text, "the subnet is in {there}: nothing is launched");
             return print(&text);
         }
+        let subnets = self.reconciler.hosts().door().network().await;
+        let zone = zone.as_ref().or(there.as_ref());
+        let subnets = subnets.map_err(|error| ending::of_run(error.into()))?;
+        let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
+        // As where it is launched: one that can be reached is enough.
+        let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
+        if !zones.clone().any(|place| reached(place).is_ok()) {
+            let places = zones.try_for_each(|place| reached(place).map(drop));
+            places.map_err(|error| ending::of_run(error.into()))?;
+        }
+        if let Some(asked) = subnets.asked() {
+            let _ = writeln!(text, "{asked}");
+        }
         let size = request.options.size.unwrap_or(SIZE);
-        text.push_str(&plan(&chosen, zone.as_ref().or(there), size));
+        text.push_str(&plan(&chosen, zone, size));
         print(&text)
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::ec2::{self, GibiBytes, GroupId, Instance, InstanceId, VolumeId};
 
 use super::name::{Generation, SessionId};
+use super::subnets::Subnets;
 use super::superblock::Uuid;
 
 /// What a launch needs from the host's side.
@@ -189,6 +190,12 @@ pub trait Hosts {
     /// [`HostError::NoWay`] if there is none: a host that nobody reaches is not launched.
     fn prepare(&mut self, session: &SessionId)
     -> impl Future<Output = Result<Prepared, HostError>>;
+
+    /// In which subnets a launch would be reached from here. Changes nothing; none are known where
+    /// nothing is to be found out about them.
+    fn subnets(&mut self) -> impl Future<Output = Result<Subnets, HostError>> {
+        std::future::ready(Ok(Subnets::default()))
+    }
 
     /// The groups that the last [`Hosts::prepare`] named are not there any more: the next one finds
     /// out anew. (Whoever tidies up may have found them unused right before the launch.)

@@ -23,6 +23,7 @@ pub mod pools;
 pub mod proof;
 pub mod reconcile;
 pub mod stuck;
+pub mod subnets;
 pub mod superblock;
 pub mod tags;
 
@@ -36,4 +37,5 @@ pub use name::{DriveName, Generation, InvalidName, SessionId};
 pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};
 pub use stuck::{Left, Stuck};
+pub use subnets::Subnets;
 pub use superblock::Uuid;

@@ -64,6 +64,7 @@ pub const CALLS: &[Call] = &[
     own("DeleteVolume", &["volume"]),
     read("DescribeInstanceTypes"),
     read("DescribeInstances"),
+    read("DescribeRouteTables"),
     read("DescribeSecurityGroups"),
     read("DescribeSnapshots"),
     read("DescribeSpotInstanceRequests"),

@@ -12,8 +12,8 @@ use aws_sdk_ec2::types::{
     EbsInstanceBlockDeviceSpecification, HttpTokensState, IamInstanceProfileSpecification,
     InstanceBlockDeviceMappingSpecification, InstanceInterruptionBehavior,
     InstanceMarketOptionsRequest, InstanceMetadataEndpointState, InstanceMetadataOptionsRequest,
-    InstanceType, MarketType, Placement, ResourceType, ShutdownBehavior, SpotInstanceType,
-    SpotMarketOptions, Tag, TagSpecification, VolumeType,
+    InstanceNetworkInterfaceSpecification, InstanceType, MarketType, Placement, ResourceType,
+    ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
 };
 
 use super::client::unless_throttled;
@@ -48,6 +48,9 @@ pub struct LaunchOrder {
     pub zone: Option<Zone>,
     /// In which subnet; none takes the default subnet of the zone.
     pub subnet: Option<SubnetId>,
+    /// Whether it gets a public address also where its subnet gives none; else that is the subnet's
+    /// to say.
+    pub public_address: bool,
     /// Who may reach it; none takes the VPC's default group.
     pub groups: Vec<GroupId>,
     /// The IAM role it gets, by its instance profile's name or ARN; none by default.
@@ -129,11 +132,25 @@ impl Ec2 {
             )
             .tag_specifications(tagged(ResourceType::Instance, &order.tags))
             .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
-            // Whether it gets a public address is the subnet's to say.
-            .set_subnet_id(order.subnet.as_ref().map(ToString::to_string))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
-        for group in &order.groups {
-            request = request.security_group_ids(group.as_str());
+        let subnet = order.subnet.as_ref().map(ToString::to_string);
+        if order.public_address {
+            // Subnet and groups are the interface's then: EC2 refuses them beside one.
+            let groups = order.groups.iter().map(ToString::to_string).collect();
+            request = request.network_interfaces(
+                InstanceNetworkInterfaceSpecification::builder()
+                    .device_index(0)
+                    .associate_public_ip_address(true)
+                    .delete_on_termination(true)
+                    .set_subnet_id(subnet)
+                    .set_groups(Some(groups))
+                    .build(),
+            );
+        } else {
+            request = request.set_subnet_id(subnet);
+            for group in &order.groups {
+                request = request.security_group_ids(group.as_str());
+            }
         }
         if let Some(zone) = &order.zone {
             request = request.placement(Placement::builder().availability_zone(&zone.0).build());

@@ -43,6 +43,25 @@ impl Cidr {
         self.first.is_ipv6()
     }
 
+    /// Whether `address` is in it.
+    #[must_use]
+    pub fn has(self, address: IpAddr) -> bool {
+        Self::new(address.to_canonical(), self.prefix)
+            .is_some_and(|there| there.first == self.first)
+    }
+
+    /// Its first address but one: what the router of a subnet has (VPC user guide, *Subnet CIDR
+    /// blocks*); of a range of one, that.
+    #[must_use]
+    pub fn router(self) -> IpAddr {
+        match self.first {
+            IpAddr::V4(first) if self.prefix < 32 => {
+                IpAddr::V4(Ipv4Addr::from_bits(first.to_bits() | 1))
+            }
+            first => first,
+        }
+    }
+
     fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         // A shift by the whole width is none in Rust: it is what a prefix of 0 asks for.
         let first = match address {

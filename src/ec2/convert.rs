@@ -201,6 +201,10 @@ pub(super) fn subnet(answer: &sdk::Subnet) -> Result<Subnet, Doubt> {
     Ok(Subnet {
         vpc: self::id(&about("VPC"), answer.vpc_id())?,
         zone: zone(&about("zone"), answer.availability_zone())?,
+        range: answer.cidr_block().and_then(|range| range.parse().ok()),
+        is_default: answer.default_for_az() == Some(true),
+        maps_public: answer.map_public_ip_on_launch() == Some(true),
+        assigns_ipv6: answer.assign_ipv6_address_on_creation() == Some(true),
         id,
     })
 }

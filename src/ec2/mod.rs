@@ -48,7 +48,7 @@ pub use model::{
     Market, Snapshot, SnapshotId, SnapshotState, SubnetId, Tags, Volume, VolumeId, VolumeState,
     VpcId, Zone,
 };
-pub use network::Subnet;
+pub use network::{Routes, Subnet};
 pub use owner::{Ownership, role};
 pub use partition::{KeyArn, Partition};
 pub use prices::{NoPrice, Price, SpotPrice};

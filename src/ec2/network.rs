@@ -1,10 +1,13 @@
-//! Where in the account's network instances are launched: the default VPC, or a subnet's.
+//! Where in the account's network instances are launched: the default VPC, or a subnet's; and what
+//! leads there from outside.
 //!
 //! Only looks. What lets a laptop in is [`super::group`]'s.
 
-use aws_sdk_ec2::types::Filter;
+use std::collections::BTreeMap;
 
-use super::{Ec2, Error, SubnetId, VpcId, Zone, convert};
+use aws_sdk_ec2::types::{Filter, RouteState, RouteTable};
+
+use super::{Cidr, Ec2, Error, SubnetId, VpcId, Zone, convert};
 
 /// A subnet: one zone's part of a VPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +18,27 @@ pub struct Subnet {
     pub vpc: VpcId,
     /// The zone that it is in: all its instances are.
     pub zone: Zone,
+    /// Its private IPv4 addresses; none if it has none.
+    pub range: Option<Cidr>,
+    /// Whether it is the default one of its zone.
+    pub is_default: bool,
+    /// Whether its instances get a public IPv4 address (`MapPublicIpOnLaunch`).
+    pub maps_public: bool,
+    /// Whether they get an IPv6 address (`AssignIpv6AddressOnCreation`).
+    pub assigns_ipv6: bool,
+}
+
+/// Where the routes of a subnet lead that are up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// Some of its IPv4 traffic to an internet gateway, without which a public address is of no use
+    /// (VPC user guide, *Enable internet access for a VPC using an internet gateway*).
+    pub internet: bool,
+    /// Some of its IPv6 traffic.
+    pub internet_ipv6: bool,
+    /// To which networks by other ways than an internet gateway: its own VPC, and those behind a
+    /// VPN, a peering connection or a transit gateway. No default route is among them.
+    pub networks: Vec<Cidr>,
 }
 
 impl Ec2 {
@@ -53,4 +77,84 @@ impl Ec2 {
             .ok_or_else(|| Error::unreadable(CALL, "no subnet is in it"))?;
         convert::subnet(subnet).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
+
+    /// The default subnets of the region's zones (`DescribeSubnets`); a zone may have none.
+    pub async fn default_subnets(&self) -> Result<Vec<Subnet>, Error> {
+        const CALL: &str = "DescribeSubnets";
+        let is_default = Filter::builder()
+            .name("default-for-az")
+            .values("true")
+            .build();
+        let answer = self
+            .patient
+            .describe_subnets()
+            .filters(is_default)
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error))?;
+        let subnets = answer.subnets().iter().map(convert::subnet);
+        subnets
+            .collect::<Result<_, _>>()
+            .map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    /// Where the routes of these subnets of one VPC lead (`DescribeRouteTables`): those of a
+    /// subnet's own table, else of the VPC's main one.
+    pub async fn routes(
+        &self,
+        vpc: &VpcId,
+        subnets: &[Subnet],
+    ) -> Result<BTreeMap<SubnetId, Routes>, Error> {
+        const CALL: &str = "DescribeRouteTables";
+        let of_vpc = Filter::builder().name("vpc-id").values(vpc.as_str());
+        let mut pages = self
+            .patient
+            .describe_route_tables()
+            .filters(of_vpc.build())
+            .into_paginator()
+            .send();
+        let mut tables: Vec<RouteTable> = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| Error::of(CALL, &error))?;
+            tables.extend(page.route_tables.unwrap_or_default());
+        }
+        let main = tables.iter().find(|table| {
+            let mut all = table.associations().iter();
+            all.any(|association| association.main() == Some(true))
+        });
+        let own = |subnet: &Subnet| {
+            tables.iter().find(|table| {
+                let mut all = table.associations().iter();
+                all.any(|association| association.subnet_id() == Some(subnet.id.as_str()))
+            })
+        };
+        let found = subnets.iter().map(|subnet| {
+            let table = own(subnet).or(main);
+            (subnet.id.clone(), table.map(leads).unwrap_or_default())
+        });
+        Ok(found.collect())
+    }
+}
+
+/// Where the routes of a table lead.
+fn leads(table: &RouteTable) -> Routes {
+    let mut routes = Routes::default();
+    let all = table.routes().iter();
+    for route in all.filter(|route| route.state() != Some(&RouteState::Blackhole)) {
+        let gateway = route.gateway_id().unwrap_or_default();
+        if gateway.starts_with("igw-") {
+            routes.internet |= route.destination_cidr_block().is_some();
+            routes.internet_ipv6 |= route.destination_ipv6_cidr_block().is_some();
+            continue;
+        }
+        let leads_on = gateway == "local"
+            || gateway.starts_with("vgw-")
+            || route.transit_gateway_id().is_some()
+            || route.vpc_peering_connection_id().is_some();
+        let to = route.destination_cidr_block();
+        let to = to.and_then(|to| to.parse::<Cidr>().ok());
+        let to = to.filter(|to| leads_on && !to.is_everyone());
+        routes.networks.extend(to);
+    }
+    routes
 }

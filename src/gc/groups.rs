@@ -145,6 +145,7 @@ mod tests {
             instance_type: "t3.medium".to_owned(),
             zone: None,
             subnet: None,
+            public_address: false,
             groups: vec![group.clone()],
             instance_profile: None,
             market: Market::OnDemand,

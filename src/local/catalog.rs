@@ -26,13 +26,17 @@ pub(super) const REGIONS: [&str; 4] = ["eu-central-1", "us-east-1", "us-east-2",
 pub(super) const VPC: &str = "vpc-00000000000000001";
 /// Its addresses.
 pub(super) const VPC_CIDR: &str = "172.31.0.0/16";
+/// The VPC's main route table.
+pub(super) const ROUTES: &str = "rtb-00000000000000001";
+/// The VPC's internet gateway, where it has one.
+pub(super) const GATEWAY: &str = "igw-00000000000000001";
 /// The VPC's default security group.
 pub(super) const DEFAULT_GROUP: &str = "sg-00000000000000001";
 /// The letters of a region's zones.
 const ZONES: [char; 3] = ['a', 'b', 'c'];
 /// The image that paper instances run.
 pub(super) const PAPER_IMAGE: &str = "ami-00000000000000001";
-/// The name of an image's root device, and so of an instance's root disk.
+/// The name of an image's root device, and so of an instance's root disk, where none is set.
 pub(super) const ROOT_DEVICE: &str = "/dev/xvda";
 /// The size of an image's root snapshot, in GiB (as the ECS images have).
 pub(super) const ROOT_GIB: u32 = 30;

@@ -89,6 +89,9 @@ struct Inner {
     delays: Delays,
     region: String,
     default_vpc: bool,
+    map_public_ip: bool,
+    internet_gateway: bool,
+    root_device: String,
     instance_profiles: Vec<String>,
     caller: String,
     gpu: Gpu,
@@ -149,6 +152,11 @@ impl Local {
             delays,
             region,
             default_vpc: settings.default_vpc.unwrap_or(true),
+            map_public_ip: settings.map_public_ip.unwrap_or(true),
+            internet_gateway: settings.internet_gateway.unwrap_or(true),
+            root_device: settings
+                .root_device
+                .unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned()),
             instance_profiles: settings.instance_profiles.unwrap_or_default(),
             caller: settings
                 .caller
@@ -188,6 +196,16 @@ impl Local {
     /// Whether it has a default VPC.
     fn has_default_vpc(&self) -> bool {
         self.0.default_vpc
+    }
+
+    /// Whether its subnets give public addresses.
+    fn maps_public_ip(&self) -> bool {
+        self.0.map_public_ip
+    }
+
+    /// The name of its images' root device.
+    fn root_device(&self) -> &str {
+        &self.0.root_device
     }
 
     /// The names of its instance profiles.

@@ -118,6 +118,10 @@ pub(super) struct Instance {
     pub(super) zone: String,
     pub(super) spot: Option<Spot>,
     pub(super) groups: Vec<String>,
+    /// It has a public address while it runs: the same as its private one, since both are this
+    /// computer's.
+    #[serde(default = "yes")]
+    pub(super) public: bool,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
     /// Switching itself off terminates it (else it is then stopped).
@@ -132,6 +136,11 @@ pub(super) struct Instance {
     pub(super) stop: Option<Ending>,
     pub(super) termination: Option<Ending>,
     pub(super) tags: Tags,
+}
+
+/// What instances from before addresses were a choice had.
+fn yes() -> bool {
+    true
 }
 
 impl Instance {

@@ -7,6 +7,9 @@
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
 //! default-vpc = true      # whether launches that name no subnet have one
+//! map-public-ip = true    # whether subnets give their instances a public address
+//! internet-gateway = true # whether the VPC's routes lead to one
+//! root-device = "/dev/xvda" # the name that images give to their root disk
 //! instance-profiles = []  # the names of those that IAM would have
 //! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
 //!
@@ -56,6 +59,14 @@ pub struct Settings {
     pub stale_reads_ms: Option<u64>,
     /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
     pub default_vpc: Option<bool>,
+    /// Whether subnets give public addresses to the instances launched in them
+    /// (`MapPublicIpOnLaunch`); they do by default. Elsewhere most subnets that somebody made do not.
+    pub map_public_ip: Option<bool>,
+    /// Whether the VPC's route table leads to an internet gateway; it does by default.
+    pub internet_gateway: Option<bool>,
+    /// The name of the root device of its images; `/dev/xvda` by default, as Amazon Linux has it.
+    /// Debian and Ubuntu have another.
+    pub root_device: Option<String>,
     /// The names of the instance profiles that launches may give to instances; none by default.
     /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
     pub instance_profiles: Option<Vec<String>>,
@@ -100,6 +111,9 @@ impl Settings {
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
+            map_public_ip: self.map_public_ip.or(base.map_public_ip),
+            internet_gateway: self.internet_gateway.or(base.internet_gateway),
+            root_device: self.root_device.or(base.root_device),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
             caller: self.caller.or(base.caller),
             gpu: self.gpu.or(base.gpu),

@@ -217,6 +217,7 @@ impl Parts {
             instance_type: INSTANCE_TYPE.to_owned(),
             zone: None,
             subnet: None,
+            public_address: false,
             groups: Vec::new(),
             instance_profile: None,
             market: Market::Spot,

@@ -95,6 +95,7 @@ fn launch_order(token: &str) -> LaunchOrder {
         instance_type: "t3.medium".to_owned(),
         zone: Some(Zone(ZONE.to_owned())),
         subnet: None,
+        public_address: false,
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,

@@ -68,6 +68,7 @@ impl Town {
             instance_type: "t3.medium".to_owned(),
             zone: None,
             subnet: None,
+            public_address: false,
             groups,
             instance_profile: None,
             market: Market::OnDemand,
@@ -259,8 +260,7 @@ async fn without_a_default_vpc_a_subnet_is_asked_for() {
     assert_eq!(why, "there is no default VPC in us-east-1");
     assert!(hint.starts_with("--subnet"), "{hint}");
     let subnet = "subnet-00000000000000002".parse().unwrap();
-    let vpc = town.ec2.subnet(&subnet).await.unwrap().vpc;
-    door.plan.vpc = Some(vpc);
+    door.plan.subnet = Some(town.ec2.subnet(&subnet).await.unwrap());
     assert_eq!(door.for_launch().await.unwrap().len(), 1);
 }
 

@@ -3,7 +3,7 @@
 //! An order whose answer got lost is sent again as it was, under the same client token: EC2 then
 //! answers with what it made the first time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ec2::{Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone};
 
@@ -13,6 +13,7 @@ use super::super::name::{Generation, random_id};
 use super::super::plan::Source;
 use super::super::pools::{self, Offer, Pool};
 use super::super::stuck::volume_cents;
+use super::super::subnets::Subnets;
 use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
 use super::{NoCapacity, Placement, Reconciler, RunError};
@@ -43,7 +44,9 @@ impl<H: Hosts> Reconciler<H> {
             })));
         }
         let zone = pinned.or(zone.as_ref()).cloned();
-        let (offers, cut) = pools::to_try(&self.wanted.offers, zone.as_ref());
+        let subnets = self.hosts.subnets().await?;
+        let reachable = self.reachable(&subnets, zone.as_ref())?;
+        let (offers, cut) = pools::to_try(&reachable, zone.as_ref());
         let offers: Vec<Offer> = offers.into_iter().cloned().collect();
         let of = offers.len() + cut;
         let (mut tried, mut on_demand) = (0, false);
@@ -64,7 +67,7 @@ impl<H: Hosts> Reconciler<H> {
                 offer: Box::new(offer.clone()),
                 size: self.wanted.size,
             });
-            match Box::pin(self.launch_from(pool, zone.as_ref())).await {
+            match Box::pin(self.launch_from(pool, zone.as_ref(), &subnets)).await {
                 Err(RunError::Ec2(error)) if is_elsewhere(&error) => {
                     match error.kind {
                         // Not in this zone alone.
@@ -98,6 +101,40 @@ impl<H: Hosts> Reconciler<H> {
         })))
     }
 
+    /// The offers whose instances would be reached from here; an error if there is none. Nothing
+    /// was made for them yet.
+    fn reachable(
+        &mut self,
+        subnets: &Subnets,
+        zone: Option<&Zone>,
+    ) -> Result<Vec<Offer>, RunError> {
+        let is_there =
+            |pool: &Pool| pool.zone.is_none() || zone.is_none() || pool.zone.as_ref() == zone;
+        let mut reachable = Vec::new();
+        let mut astray = BTreeMap::new();
+        for offer in &self.wanted.offers {
+            let pool = &offer.pool;
+            match subnets.place(zone.or(pool.zone.as_ref())) {
+                Err(error) if is_there(pool) => {
+                    astray
+                        .entry(pool.zone.clone())
+                        .or_insert((pool.clone(), error));
+                }
+                // What is not there is left out by what comes next.
+                _ => reachable.push(offer.clone()),
+            }
+        }
+        let is_any_there = reachable.iter().any(|offer| is_there(&offer.pool));
+        for (pool, error) in astray.into_values() {
+            if !is_any_there {
+                return Err(RunError::Host(error));
+            }
+            let error = error.to_string();
+            self.tell(Event::NoCapacity { pool, error });
+        }
+        Ok(reachable)
+    }
+
     /// Waits for the choice that is under way, if one is. One that failed is begun anew by the next
     /// launch.
     async fn await_pools(&mut self) -> Result<(), RunError> {
@@ -114,20 +151,27 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// One try.
-    async fn launch_from(&mut self, pool: &Pool, zone: Option<&Zone>) -> Result<String, RunError> {
+    async fn launch_from(
+        &mut self,
+        pool: &Pool,
+        zone: Option<&Zone>,
+        subnets: &Subnets,
+    ) -> Result<String, RunError> {
         let prepared = self.hosts.prepare(&self.memory.who.session).await?;
-        let who = &self.memory.who;
         // The first lease begins before the first sign of life is overdue.
         let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
+        let zone = zone.cloned().or_else(|| pool.zone.clone());
+        let place = subnets.place(zone.as_ref())?;
+        let (who, placement) = (&self.memory.who, &self.wanted.placement);
         let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
         tags.extend(tags::image(&pool.image));
-        let placement = &self.wanted.placement;
         let order = LaunchOrder {
             client_token: random_id()?,
             image: pool.image.clone(),
             instance_type: pool.instance_type.clone(),
-            zone: zone.cloned().or_else(|| pool.zone.clone()),
-            subnet: placement.subnet.clone(),
+            zone,
+            subnet: placement.subnet.clone().or(place.subnet),
+            public_address: place.public_address,
             groups: prepared.groups,
             instance_profile: placement.instance_profile.clone(),
             market: pool.market,

@@ -99,14 +99,14 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             "is-public" => Field::one(false),
             "name" => Field::one(&name),
             "owner-id" => Field::one(catalog::ACCOUNT),
-            "root-device-name" => Field::one(catalog::ROOT_DEVICE),
+            "root-device-name" => Field::one(&reading.inner.root_device),
             "root-device-type" => Field::one("ebs"),
             "state" => Field::one("available"),
             "virtualization-type" => Field::one("hvm"),
             _ => Field::Unknown,
         })?;
         if wanted && passes {
-            let item = image(&id, &name, built);
+            let item = image(&id, &name, built, &reading.inner.root_device);
             found.push((id, item));
         }
     }
@@ -118,7 +118,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
         .collect())
 }
 
-fn image(id: &str, name: &str, built: Timestamp) -> Vec<Xml> {
+fn image(id: &str, name: &str, built: Timestamp, root_device: &str) -> Vec<Xml> {
     let root = Xml::node(
         "ebs",
         [
@@ -140,14 +140,14 @@ fn image(id: &str, name: &str, built: Timestamp) -> Vec<Xml> {
         Xml::text("architecture", catalog::ARCHITECTURE),
         Xml::text("imageType", "machine"),
         Xml::text("rootDeviceType", "ebs"),
-        Xml::text("rootDeviceName", catalog::ROOT_DEVICE),
+        Xml::text("rootDeviceName", root_device),
         Xml::text("virtualizationType", "hvm"),
         Xml::text("hypervisor", "xen"),
         Xml::text("enaSupport", true),
         Xml::text("platformDetails", "Linux/UNIX"),
         Xml::list(
             "blockDeviceMapping",
-            [vec![Xml::text("deviceName", catalog::ROOT_DEVICE), root]],
+            [vec![Xml::text("deviceName", root_device), root]],
         ),
     ]
 }

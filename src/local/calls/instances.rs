@@ -96,7 +96,7 @@ fn field(
     at: Timestamp,
     name: &str,
 ) -> Field {
-    let public = matches!(state, InstanceState::Running).then_some(instance.machine.address);
+    let public = has_public(instance, state).then_some(instance.machine.address);
     let disks = || world.attached_to(id, at);
     let attachments = || disks().filter_map(|(_, volume)| volume.attachment(at));
     let group_names = || {
@@ -127,12 +127,24 @@ fn field(
         "owner-id" => Field::one(catalog::ACCOUNT),
         "private-ip-address" => Field::one(instance.machine.address),
         "reservation-id" => Field::one(&instance.reservation),
-        "root-device-name" => Field::one(catalog::ROOT_DEVICE),
+        "root-device-name" => Field::one(root_device(world, id, at)),
         "spot-instance-request-id" => Field::maybe(instance.spot.as_ref().map(|spot| &spot.id)),
         "subnet-id" => Field::many(subnet(world, instance)),
         "vpc-id" => Field::one(catalog::VPC),
         _ => Field::Unknown,
     }
+}
+
+/// The name of its root disk's device; one whose disk is gone has its images' name.
+fn root_device(world: &World, id: &str, at: Timestamp) -> String {
+    let mut disks = world.attached_to(id, at).filter(|(_, disk)| disk.root);
+    let root = disks.find_map(|(_, disk)| Some(disk.attachment(at)?.device.clone()));
+    root.unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned())
+}
+
+/// Public addresses are an instance's while it runs.
+fn has_public(instance: &Instance, state: InstanceState) -> bool {
+    instance.public && matches!(state, InstanceState::Running)
 }
 
 fn subnet(world: &World, instance: &Instance) -> Option<String> {
@@ -170,7 +182,7 @@ pub(super) fn item(
         Xml::node("monitoring", [Xml::text("state", "disabled")]),
         Xml::text("architecture", catalog::ARCHITECTURE),
         Xml::text("rootDeviceType", "ebs"),
-        Xml::text("rootDeviceName", catalog::ROOT_DEVICE),
+        Xml::text("rootDeviceName", root_device(world, id, at)),
         Xml::text("virtualizationType", "hvm"),
         Xml::text("hypervisor", "xen"),
         Xml::text("ebsOptimized", false),
@@ -187,7 +199,7 @@ pub(super) fn item(
         });
         item.push(Xml::list("groupSet", groups));
     }
-    if matches!(state, InstanceState::Running) {
+    if has_public(instance, state) {
         item.push(Xml::text("ipAddress", instance.machine.address));
     }
     let mut disks: Vec<_> = world

@@ -130,6 +130,7 @@ fn launch_one(
         zone: order.zone.name.clone(),
         spot,
         groups: order.groups.clone(),
+        public: order.public,
         tokens_required: order.tokens_required,
         hop_limit: order.hop_limit,
         terminates_itself: order.terminates_itself,
@@ -158,7 +159,7 @@ fn launch_one(
         deleted: None,
         attachments: vec![Attachment {
             instance: id.clone(),
-            device: catalog::ROOT_DEVICE.to_owned(),
+            device: change.local.root_device().to_owned(),
             attaching: now,
             attached: now,
             detaching: None,

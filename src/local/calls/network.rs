@@ -1,5 +1,6 @@
 //! Regions, zones, and the one VPC with a subnet in each zone: the default VPC, unless it is set
-//! that there is none.
+//! that there is none. Whether its subnets give public addresses, and whether its one route table
+//! leads to an internet gateway, is set too.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +148,7 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
             "availability-zone-id" => Field::one(&zone.id),
             "cidr-block" => Field::one(&zone.cidr),
             "default-for-az" | "defaultForAz" => Field::one(reading.inner.default_vpc),
-            "map-public-ip-on-launch" => Field::one(true),
+            "map-public-ip-on-launch" => Field::one(reading.inner.map_public_ip),
             "owner-id" => Field::one(catalog::ACCOUNT),
             "state" => Field::one("available"),
             "subnet-id" => Field::one(&zone.subnet),
@@ -165,7 +166,8 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
                 Xml::text("availabilityZone", &zone.name),
                 Xml::text("availabilityZoneId", &zone.id),
                 Xml::text("defaultForAz", reading.inner.default_vpc),
-                Xml::text("mapPublicIpOnLaunch", true),
+                Xml::text("mapPublicIpOnLaunch", reading.inner.map_public_ip),
+                Xml::text("assignIpv6AddressOnCreation", false),
                 Xml::text("ownerId", catalog::ACCOUNT),
                 Xml::node("tagSet", []),
             ];
@@ -223,6 +225,73 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
     };
     let (found, next) = page.cut(all);
     Ok([Xml::list("vpcSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}
+
+/// `DescribeRouteTables`: the VPC's main one, which all its subnets go by.
+pub(super) fn route_tables(reading: &Reading<'_>) -> Answer {
+    let request = reading.request;
+    let ids = request.list("RouteTableId");
+    if let Some(id) = ids.iter().find(|id| **id != catalog::ROUTES) {
+        return Err(no_such("rtb-", id));
+    }
+    let filters = Filters::new(
+        request,
+        &[
+            "association.main",
+            "association.subnet-id",
+            "owner-id",
+            "route-table-id",
+            "vpc-id",
+        ],
+        true,
+    )?;
+    let page = Page::new(request, "DescribeRouteTables", 5, !ids.is_empty())?;
+    let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+        "association.main" => Field::one(true),
+        // No subnet names it: all of them fall back on it.
+        "association.subnet-id" => Field::maybe(None::<&str>),
+        "owner-id" => Field::one(catalog::ACCOUNT),
+        "route-table-id" => Field::one(catalog::ROUTES),
+        "vpc-id" => Field::one(catalog::VPC),
+        _ => Field::Unknown,
+    })?;
+    let route = |destination: &'static str, gateway: &'static str, origin: &'static str| {
+        vec![
+            Xml::text("destinationCidrBlock", destination),
+            Xml::text("gatewayId", gateway),
+            Xml::text("state", "active"),
+            Xml::text("origin", origin),
+        ]
+    };
+    let mut routes = vec![route(catalog::VPC_CIDR, "local", "CreateRouteTable")];
+    if reading.inner.internet_gateway {
+        routes.push(route("0.0.0.0/0", catalog::GATEWAY, "CreateRoute"));
+    }
+    let item = vec![
+        Xml::text("routeTableId", catalog::ROUTES),
+        Xml::text("vpcId", catalog::VPC),
+        Xml::list("routeSet", routes),
+        Xml::list(
+            "associationSet",
+            [vec![
+                Xml::text("routeTableAssociationId", "rtbassoc-00000000000000001"),
+                Xml::text("routeTableId", catalog::ROUTES),
+                Xml::text("main", true),
+            ]],
+        ),
+        Xml::text("ownerId", catalog::ACCOUNT),
+        Xml::node("tagSet", []),
+    ];
+    let all = if passes {
+        vec![(catalog::ROUTES.to_owned(), item)]
+    } else {
+        Vec::new()
+    };
+    let (found, next) = page.cut(all);
+    Ok([Xml::list("routeTableSet", found)]
         .into_iter()
         .chain(next)
         .collect())

@@ -18,6 +18,8 @@ pub(super) struct Order {
     pub(super) count: u32,
     pub(super) zone: Zone,
     pub(super) groups: Vec<String>,
+    /// Whether it gets a public address.
+    pub(super) public: bool,
     pub(super) user_data: Vec<u8>,
     pub(super) market: Market,
     pub(super) terminates_itself: bool,
@@ -110,13 +112,14 @@ pub(super) fn order(
         count: count(request)?,
         zone,
         groups: pick_groups(request, change, interface.groups)?,
+        public: interface.public.unwrap_or(change.local.maps_public_ip()),
         user_data,
         market,
         terminates_itself,
         profile,
         tokens_required,
         hop_limit,
-        root: root(request)?,
+        root: root(request, change.local.root_device())?,
         tags: request.tag_specifications(&[
             "instance",
             "volume",
@@ -203,6 +206,8 @@ fn metadata(request: Request<'_>) -> Result<(bool, u32), ApiError> {
 struct Interface<'a> {
     subnet: Option<&'a str>,
     groups: Vec<&'a str>,
+    /// Whether it is to have a public address; none leaves that to the subnet.
+    public: Option<bool>,
 }
 
 fn interface(request: Request<'_>) -> Result<Interface<'_>, ApiError> {
@@ -225,15 +230,24 @@ fn interface(request: Request<'_>) -> Result<Interface<'_>, ApiError> {
              specified on the same request",
         ));
     }
-    for interface in &all {
-        if flag(interface, "AssociatePublicIpAddress")? == Some(false) {
-            return Err(ApiError::client(
-                "UnsupportedOperation",
-                "Instances of the EC2 in a folder always have an address that is reached from here",
-            ));
-        }
+    let Some(first) = all.first() else {
+        return Ok(Interface {
+            subnet,
+            groups,
+            public: None,
+        });
+    };
+    if number(first, "DeviceIndex")? != Some(0) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "Each network interface requires a device index, and the first is 0.",
+        ));
     }
-    Ok(Interface { subnet, groups })
+    Ok(Interface {
+        subnet,
+        groups,
+        public: flag(first, "AssociatePublicIpAddress")?,
+    })
 }
 
 fn pick_zone(
@@ -387,7 +401,7 @@ fn afford(
 }
 
 /// The root disk: the image's, as the mapping of its device changes it.
-fn root(request: Request<'_>) -> Result<Root, ApiError> {
+fn root(request: Request<'_>, device_of_image: &str) -> Result<Root, ApiError> {
     let mut root = Root {
         gib: catalog::ROOT_GIB,
         kind: "gp3".to_owned(),
@@ -396,17 +410,23 @@ fn root(request: Request<'_>) -> Result<Root, ApiError> {
     };
     for mapping in request.params().structs("BlockDeviceMapping") {
         let device = mapping.get("DeviceName").unwrap_or_default();
-        if device != catalog::ROOT_DEVICE {
+        let ebs = mapping.below("Ebs");
+        if device != device_of_image {
+            // What is not the image's own is another disk, and EC2 must be told how large.
+            if ebs.get("VolumeSize").is_none() {
+                return Err(ApiError::client(
+                    "MissingParameter",
+                    "The request must contain the parameter size or snapshotId",
+                ));
+            }
             return Err(ApiError::client(
                 "UnsupportedOperation",
                 format!(
-                    "RunInstances of the EC2 in a folder maps the root device {} only: attach \
-                     {device} by AttachVolume",
-                    catalog::ROOT_DEVICE
+                    "RunInstances of the EC2 in a folder maps the root device {device_of_image} \
+                     only: attach {device} by AttachVolume"
                 ),
             ));
         }
-        let ebs = mapping.below("Ebs");
         if let Some(gib) = number(&ebs, "VolumeSize")? {
             if gib < catalog::ROOT_GIB {
                 return Err(ApiError::client(

@@ -231,6 +231,7 @@ pub(in crate::local) fn no_such_id(id: &str) -> ApiError {
         ("sg-", "InvalidGroup", "security group"),
         ("subnet-", "InvalidSubnetID", "subnet ID"),
         ("vpc-", "InvalidVpcID", "vpc ID"),
+        ("rtb-", "InvalidRouteTableID", "routeTable ID"),
         (
             "sir-",
             "InvalidSpotInstanceRequestID",

@@ -295,6 +295,17 @@ pub(super) const CALLS: &[Call] = &[
         ]
     ),
     call!(
+        "DescribeRouteTables",
+        Run::Read(network::route_tables),
+        [
+            "RouteTableId.#",
+            "Filter.#.Name",
+            "Filter.#.Value.#",
+            "MaxResults",
+            "NextToken",
+        ]
+    ),
+    call!(
         "DescribeVpcs",
         Run::Read(network::vpcs),
         [

@@ -361,6 +361,7 @@ pub(super) fn launch(token: &str) -> LaunchOrder {
         instance_type: "t3.medium".to_owned(),
         zone: None,
         subnet: None,
+        public_address: false,
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,

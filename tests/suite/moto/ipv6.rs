@@ -46,7 +46,7 @@ fn the_ipv6_address_of_an_instance_is_found() {
 }
 
 /// What an element holds, without the spaces that it is written with.
-fn between<'a>(text: &'a str, element: &str) -> &'a str {
+pub(super) fn between<'a>(text: &'a str, element: &str) -> &'a str {
     let (_, after) = text
         .split_once(element)
         .unwrap_or_else(|| panic!("no {element}: {text}"));

@@ -5,6 +5,7 @@
 //! through its life; [`calls`] asks both every call that xdrive makes. Where they disagree the test
 //! says whom AWS agrees with. [`faults`] fails every call of such a life in every way. What moto cannot do is worked around here, never in the program.
 
+mod addresses;
 mod calls;
 mod days;
 mod doctor;

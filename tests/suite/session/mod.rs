@@ -1,6 +1,7 @@
 //! Whole sessions: the program as its user runs it, on the EC2 in a folder with all its parts.
 
 mod account;
+mod addresses;
 mod arch;
 mod days;
 mod doctor;

@@ -30,7 +30,7 @@ fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
     let calls = calls(&ended);
     let looks = |call: &String| call.starts_with("Describe") || call == "GetCallerIdentity";
     assert!(calls.iter().all(looks), "{calls:?}");
-    assert!((5..=9).contains(&calls.len()), "{calls:?}");
+    assert!((5..=11).contains(&calls.len()), "{calls:?}");
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }
 

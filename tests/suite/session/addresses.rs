@@ -1,0 +1,112 @@
+//! Subnets that give their instances no public address, and those that lead nowhere at all.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::paper::{calls, connect, count, dry_run, traced};
+use super::site::Site;
+
+/// The subnet of the second zone.
+const SECOND: &str = "subnet-00000000000000002";
+
+fn site(settings: &str) -> Site {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    site
+}
+
+/// Whether each instance there was had a public address.
+fn were_public(site: &Site) -> Vec<bool> {
+    let state = fs::read(site.dir().join("state.json")).unwrap();
+    let state: Value = serde_json::from_slice(&state).unwrap();
+    let instances = state["instances"].as_object().unwrap().values();
+    instances
+        .map(|instance| instance["public"].as_bool().unwrap())
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn where_the_subnet_gives_no_public_address_one_is_asked_for() {
+    let site = site("map-public-ip = false\n");
+    site.session("demo", &["true"]).is(0);
+    assert_eq!(were_public(&site), [true]);
+    let image = site.image();
+    let words = ["connect", "demo", "--image", &image, "--subnet", SECOND];
+    site.run(&[&words[..], &["--", "true"]].concat()).is(0);
+    assert_eq!(were_public(&site), [true, true]);
+    // Whoever has another way needs none.
+    let way = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
+    site.run(&[&words[..], &["--proxy-command", way, "--", "true"]].concat())
+        .is(0);
+    let public = were_public(&site);
+    assert_eq!(public.iter().filter(|public| **public).count(), 2);
+    assert_eq!(public.len(), 3);
+    site.is_saved("demo", 3);
+}
+
+#[test]
+fn a_subnet_that_nothing_leads_to_is_refused_before_anything_is_made() {
+    let site = site("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
+    for flags in [
+        &[][..],
+        &["--subnet", SECOND],
+        &["--type", "t3.medium,m5.large"],
+    ] {
+        let ended = connect(&site, flags);
+        ended
+            .is(69)
+            .says("can be reached from here: its routes lead to no internet gateway")
+            .says("--proxy-command")
+            .says("--subnet");
+        let changes = calls(&ended);
+        let looks = |call: &String| call.starts_with("Describe") || call == "GetCallerIdentity";
+        assert!(changes.iter().all(looks), "{changes:?}");
+        // The dry run says the same.
+        dry_run(&site, flags)
+            .is(69)
+            .says("can be reached from here: its routes lead to no internet gateway");
+    }
+    assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
+}
+
+#[test]
+fn the_dry_run_and_the_doctor_say_that_a_public_address_is_asked_for() {
+    const ASKED: &str = "no public address: one is asked for";
+    let site = site("plane = \"paper\"\nmap-public-ip = false\n");
+    dry_run(&site, &[]).is(0).prints(ASKED);
+    dry_run(&site, &["--subnet", SECOND])
+        .is(0)
+        .prints(SECOND)
+        .prints(ASKED);
+    let proxied = dry_run(&site, &["--proxy-command", "nc %h %p"]);
+    assert!(!proxied.is(0).stdout.contains(ASKED), "{}", proxied.stdout);
+    site.run(&["doctor"]).prints(ASKED);
+
+    let shut = self::site("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
+    shut.run(&["doctor"])
+        .is(69)
+        .prints("no  network")
+        .prints("can be reached from here: its routes lead to no internet gateway");
+}
+
+#[test]
+fn whoever_may_not_see_routes_is_launched_for_as_before() {
+    let site = site("plane = \"paper\"\nmap-public-ip = false\n");
+    let message = "You are not authorized to perform this operation.";
+    let denied =
+        xdrive::local::Fault::new("DescribeRouteTables", 403, "UnauthorizedOperation", message);
+    super::paper::plant(&site, denied);
+    let ended = dry_run(&site, &[]);
+    ended.is(0).prints("one is asked for");
+    assert_eq!(count(&ended, "DescribeRouteTables"), 1);
+    // Where subnets give addresses themselves there is nothing to ask.
+    let usual = self::site("plane = \"paper\"\n");
+    let ended = traced(
+        &usual,
+        &["connect", "demo", "--image", &usual.image(), "--dry-run"],
+    );
+    assert_eq!(count(ended.is(0), "DescribeRouteTables"), 0);
+}
