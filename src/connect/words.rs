@@ -146,14 +146,14 @@ impl Teller {
         let (kind, pool) = (&offer.kind, &offer.pool);
         let place = pool.zone.as_ref().map(|zone| format!(" in {zone}"));
         self.report.say(&format!(
-            "launching {}, {}, {}{}, {}, {}",
+            "launching {}, {}, {}{}, {}",
             kind.name,
             kind.arch,
             pools::words(pool.market),
             place.unwrap_or_default(),
             offer.price_words(),
-            beside_words(size),
         ));
+        self.report.say(&format!("  {}", beside_words(size)));
         self.announced = Some(offer);
     }
 }
