@@ -35,8 +35,8 @@ pub struct Sweep {
     pub began: BootTime,
     /// The same moment on the wall clock.
     pub wall: Timestamp,
-    /// When its volumes began to be read.
-    pub proven: BootTime,
+    /// When its volumes began to be read: since then they, and the snapshots, are as they are.
+    pub stored: BootTime,
     /// The instances, and what each said of itself.
     pub instances: Vec<(Instance, Contact)>,
     /// The volumes, also root disks.
@@ -139,7 +139,7 @@ impl Memory {
         let Sweep {
             began,
             wall,
-            proven,
+            stored,
             instances,
             volumes,
             snapshots,
@@ -153,7 +153,6 @@ impl Memory {
             me: self.me.clone(),
             first,
             began,
-            proven,
             instances: Vec::new(),
             volumes: Vec::new(),
             snapshots: Vec::new(),
@@ -161,7 +160,7 @@ impl Memory {
         };
         for snapshot in snapshots {
             if !self.gone.contains(snapshot.id.as_str()) {
-                match self.snapshot(&snapshot, proven, limits) {
+                match self.snapshot(&snapshot, stored, limits) {
                     Ok(read) => seen.snapshots.push(read),
                     Err(problem) => seen.unreadable.push((snapshot.id.to_string(), problem)),
                 }
@@ -169,7 +168,7 @@ impl Memory {
         }
         for volume in volumes {
             let listed = !unlisted.contains(volume.id.as_str());
-            match self.volume(&volume, listed, proven, &seen.snapshots) {
+            match self.volume(&volume, listed, stored, &seen.snapshots) {
                 Ok(Some(read)) => seen.volumes.push(read),
                 Ok(None) => {}
                 Err(problem) => seen.unreadable.push((volume.id.to_string(), problem)),

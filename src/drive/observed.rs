@@ -35,9 +35,6 @@ pub struct Observed {
     pub first: BootTime,
     /// When this sweep began: everything older than [`super::Limits::settle`] before it is in it.
     pub began: BootTime,
-    /// When its volumes began to be read: what proofs are dated by. (Instances were read before;
-    /// they are read again by id before anything is destroyed.)
-    pub proven: BootTime,
     /// The drive's instances, also ended ones that are still listed.
     pub instances: Vec<SeenInstance>,
     /// The drive's volumes, without root disks.

@@ -1,8 +1,14 @@
 //! Proofs: why a thing may be destroyed, made only by observing.
 //!
-//! A proof is made from one look and dies [`LIFE`] after it, by the boot-time clock: a laptop that
-//! slept comes back with none. Right before the call the thing itself is read again by id and the
-//! proof has to hold for that as well. Nothing else in xdrive can delete a volume or a snapshot or
+//! A proof is made from one look. Right before the call everything that it rests on and that may have
+//! changed since is read again by id, all at once, and the proof has to hold for that as well, within
+//! [`LIFE`] of that read, by the boot-time clock: a laptop that slept in between reads again. How long
+//! ago the look was makes no difference, so that slow calls (a look is several) only take longer. What
+//! is not read again is final: a host that began to close never mounts again, a lease that is over
+//! is so until its record says otherwise, what is in a completed snapshot stays in it. One thing is
+//! neither: that an answering host holds nothing and is nobody else's. Whoever takes it mounts no
+//! sooner than [`super::Limits::settle`] after that, so that the host's word counts for [`WORD`]; after
+//! that it is asked again. Nothing else in xdrive can delete a volume or a snapshot or
 //! terminate an instance: those calls take a proof.
 
 mod superseded;
@@ -16,21 +22,44 @@ use crate::ec2::{
     Instance, InstanceId, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId, VolumeState,
 };
 
+use super::hosts::{Client, Contact, Mounted};
 use super::name::Generation;
 use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
 
 pub use superseded::Superseded;
 
-/// How long an observation may be acted upon.
-pub const LIFE: Duration = Duration::from_secs(5);
+/// How long what was read by id may be acted upon, from when that was asked. A read takes as long as a
+/// line and EC2 make it: on a new connection at 300 ms a round trip 1.5 s, and as much again for each
+/// time that EC2 throttles it.
+pub const LIFE: Duration = Duration::from_secs(10);
+
+/// How long a host's word in a look counts, until what it is about is read again. With [`LIFE`] it is
+/// no longer than [`super::Limits::settle`] on AWS: nobody who took the host after it has mounted there.
+pub const WORD: Duration = Duration::from_secs(5);
+
+/// When what a proof rests on was read again, and when it is acted upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reread {
+    /// Right before the first of the reads.
+    pub asked: BootTime,
+    /// Right before the call.
+    pub now: BootTime,
+}
+
+impl Reread {
+    fn is_young(self) -> bool {
+        self.now.since(self.asked) <= LIFE
+    }
+}
 
 /// An instance may be terminated (P2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Quiet {
     instance: InstanceId,
     because: QuietBecause,
-    at: BootTime,
+    /// When its host said that nothing is mounted there and that it is nobody else's, if it answered.
+    word: Option<BootTime>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,7 +78,6 @@ enum QuietBecause {
 pub struct Spent {
     volume: VolumeId,
     because: SpentBecause,
-    at: BootTime,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -68,7 +96,6 @@ enum SpentBecause {
 pub struct Failed {
     snapshot: SnapshotId,
     volume: VolumeId,
-    at: BootTime,
 }
 
 impl Quiet {
@@ -95,10 +122,12 @@ impl Quiet {
         } else {
             return None;
         };
+        // What else it says, it says for good.
+        let is_said = because == QuietBecause::NotAttached && instance.view().is_some();
         Some(Self {
             instance: instance.id.clone(),
             because,
-            at: seen.proven,
+            word: is_said.then_some(seen.began),
         })
     }
 
@@ -108,9 +137,23 @@ impl Quiet {
         &self.instance
     }
 
-    /// Whether it still holds: young enough at `now`, and true of the instance as just read by id.
+    /// Whether the host has to be asked again beside a read that is asked for at that moment.
     #[must_use]
-    pub fn holds(&self, now: BootTime, instance: &Instance) -> bool {
+    pub fn asks_host(&self, asked: BootTime) -> bool {
+        self.word.is_some_and(|word| asked.since(word) > WORD)
+    }
+
+    /// Whether it still holds: read a moment ago, and true of the instance as it was read by id, and of
+    /// what its host said then, if it had to be asked.
+    #[must_use]
+    pub fn holds(&self, reread: Reread, instance: &Instance, host: Option<&Contact>) -> bool {
+        let is_nobodys = match host {
+            Some(Contact::Reached(view)) => {
+                !matches!(view.client, Client::Other { .. }) && view.mounted == Mounted::Nothing
+            }
+            Some(Contact::NotAsked | Contact::Unreachable | Contact::Barred) => false,
+            None => !self.asks_host(reread.asked),
+        };
         let mut drives = instance
             .mappings
             .iter()
@@ -123,7 +166,7 @@ impl Quiet {
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
         };
-        instance.id == self.instance && now.since(self.at) <= LIFE && quiet
+        instance.id == self.instance && reread.is_young() && is_nobodys && quiet
     }
 }
 
@@ -161,7 +204,6 @@ impl Spent {
         Some(Self {
             volume: volume.id.clone(),
             because,
-            at: seen.proven,
         })
     }
 
@@ -181,10 +223,10 @@ impl Spent {
         }
     }
 
-    /// Whether it still holds: young enough at `now`, and true of volume and snapshot as just read
-    /// by id.
+    /// Whether it still holds: read a moment ago, and true of volume and snapshot as they were read by
+    /// id.
     #[must_use]
-    pub fn holds(&self, now: BootTime, volume: &Volume, snapshot: Option<&Snapshot>) -> bool {
+    pub fn holds(&self, reread: Reread, volume: &Volume, snapshot: Option<&Snapshot>) -> bool {
         let free = volume.attachment.is_none()
             && matches!(volume.state, VolumeState::Available | VolumeState::Error);
         let Ok(VolumeTags::Drive {
@@ -228,7 +270,7 @@ impl Spent {
                     && generation == Generation::EMPTY.next()
             }
         };
-        volume.id == self.volume && now.since(self.at) <= LIFE && free && spent
+        volume.id == self.volume && reread.is_young() && free && spent
     }
 }
 
@@ -241,7 +283,6 @@ impl Failed {
         useless.then(|| Self {
             snapshot: snapshot.id.clone(),
             volume: volume.id.clone(),
-            at: seen.proven,
         })
     }
 
@@ -257,14 +298,15 @@ impl Failed {
         &self.volume
     }
 
-    /// Whether it still holds.
+    /// Whether it still holds: read a moment ago, and true of snapshot and volume as they were read by
+    /// id.
     #[must_use]
-    pub fn holds(&self, now: BootTime, snapshot: &Snapshot, volume: &Volume) -> bool {
+    pub fn holds(&self, reread: Reread, snapshot: &Snapshot, volume: &Volume) -> bool {
         let alive = !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
         snapshot.id == self.snapshot
             && snapshot.state == SnapshotState::Error
             && volume.id == self.volume
-            && now.since(self.at) <= LIFE
+            && reread.is_young()
             && alive
     }
 }

@@ -3,6 +3,7 @@
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
 //! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
 
+use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
 
 use super::{
@@ -150,6 +151,25 @@ impl Ec2 {
             .and_then(|answer| answer.snapshots().first())
             .map(|found| convert::snapshot(found).map_err(|d| Error::unreadable(CALL, d)))
             .transpose()
+    }
+
+    /// Snapshots by their ids, in one call; none if EC2 does not know one of them (yet, or any more).
+    pub async fn snapshots_by_id(&self, ids: &[SnapshotId]) -> Result<Vec<Snapshot>, Error> {
+        const CALL: &str = "DescribeSnapshots";
+        let ids = ids.iter().map(ToString::to_string).collect();
+        let answer = known(
+            self.patient
+                .describe_snapshots()
+                .set_snapshot_ids(Some(ids))
+                .send()
+                .await
+                .map_err(|error| Error::of(CALL, &error)),
+        )?;
+        answer
+            .iter()
+            .flat_map(DescribeSnapshotsOutput::snapshots)
+            .map(|found| convert::snapshot(found).map_err(|d| Error::unreadable(CALL, d)))
+            .collect()
     }
 
     /// `GetConsoleOutput`, decoded, the newest there is.

@@ -1,7 +1,8 @@
 //! How long things take: the one table of delays, and what follows from it.
 //!
 //! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
-//! with the times that EC2 and EBS were seen to take. No call sleeps for these: it writes down the
+//! with the times that EC2 and EBS were seen to take. No call sleeps for these (but for how long answers
+//! are on their way): it writes down the
 //! moments at which its effects are due, and reading compares them with the clock. What a real machine
 //! does at such a moment (it boots, it gets a device) its supervisor does, so that it can be used no
 //! earlier than on EC2.
@@ -50,6 +51,8 @@ pub struct Delays {
     pub stale_lists: Duration,
     /// How old the world is that a Describe call by id answers.
     pub stale_reads: Duration,
+    /// How long every answer is on its way, of a call that was carried out at once.
+    pub call: Duration,
     settled: Duration,
 }
 
@@ -71,6 +74,7 @@ impl Delays {
                 between_snapshots: Duration::from_millis(15),
                 stale_lists: Duration::ZERO,
                 stale_reads: Duration::ZERO,
+                call: Duration::ZERO,
                 settled: Duration::from_millis(50),
             },
             Preset::Aws => Self {
@@ -86,6 +90,7 @@ impl Delays {
                 between_snapshots: Duration::from_secs(15),
                 stale_lists: Duration::from_secs(3),
                 stale_reads: Duration::from_secs(1),
+                call: Duration::ZERO,
                 settled: Duration::from_secs(15),
             },
         }

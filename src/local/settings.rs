@@ -6,6 +6,7 @@
 //! delays = "fast"         # or "aws"
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
+//! calls-take-ms = 0       # how long every answer takes
 //! default-vpc = true      # whether launches that name no subnet have one
 //! map-public-ip = true    # whether subnets give their instances a public address
 //! internet-gateway = true # whether the VPC's routes lead to one
@@ -57,6 +58,8 @@ pub struct Settings {
     pub stale_lists_ms: Option<u64>,
     /// How old the world is that reads by id show, in milliseconds; the table's by default.
     pub stale_reads_ms: Option<u64>,
+    /// How long every answer takes, in milliseconds; the table's by default.
+    pub calls_take_ms: Option<u64>,
     /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
     pub default_vpc: Option<bool>,
     /// Whether subnets give public addresses to the instances launched in them
@@ -110,6 +113,7 @@ impl Settings {
             delays: self.delays.or(base.delays),
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
+            calls_take_ms: self.calls_take_ms.or(base.calls_take_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
             map_public_ip: self.map_public_ip.or(base.map_public_ip),
             internet_gateway: self.internet_gateway.or(base.internet_gateway),
@@ -129,6 +133,9 @@ impl Settings {
         }
         if let Some(ms) = self.stale_reads_ms {
             delays.stale_reads = Duration::from_millis(ms);
+        }
+        if let Some(ms) = self.calls_take_ms {
+            delays.call = Duration::from_millis(ms);
         }
         delays
     }

@@ -1,12 +1,13 @@
 //! A snapshot may be deleted: later ones of the same drive have all that it has.
 
-use crate::clock::BootTime;
+use std::cmp::Reverse;
+
 use crate::ec2::{Snapshot, SnapshotId, SnapshotState, VolumeId};
 
 use super::super::name::Generation;
 use super::super::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
 use super::super::tags::{self, SnapshotKind};
-use super::LIFE;
+use super::Reread;
 
 /// How many completed checkpoints of a generation are kept while it lasts.
 const CHECKPOINTS: usize = 2;
@@ -17,7 +18,6 @@ pub struct Superseded {
     snapshot: Facts,
     because: Because,
     by: Vec<SnapshotId>,
-    at: BootTime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl Superseded {
             .map(Facts::seen)
             .find(|by| facts.falls(Because::Final, by));
         if let Some(by) = final_one {
-            return Some(Self::new(seen, facts, Because::Final, vec![by.id]));
+            return Some(Self::new(facts, Because::Final, vec![by.id]));
         }
         let later: Vec<SnapshotId> = seen
             .snapshots
@@ -63,7 +63,7 @@ impl Superseded {
             .filter(|by| facts.falls(Because::Later, by))
             .map(|by| by.id)
             .collect();
-        (later.len() >= CHECKPOINTS).then(|| Self::new(seen, facts, Because::Later, later))
+        (later.len() >= CHECKPOINTS).then(|| Self::new(facts, Because::Later, later))
     }
 
     /// Proves that a final snapshot of a drive that is wholly saved may be deleted, if `keep` newer
@@ -77,23 +77,24 @@ impl Superseded {
                 .iter()
                 .all(|other| other.state == SnapshotState::Completed);
         let facts = Facts::seen(snapshot);
-        let newer: Vec<SnapshotId> = seen
+        let mut newer: Vec<Facts> = seen
             .snapshots
             .iter()
             .map(Facts::seen)
             .filter(|by| facts.falls(Because::Outdated, by))
-            .map(|by| by.id)
             .collect();
-        (at_rest && newer.len() >= keep.max(1))
-            .then(|| Self::new(seen, facts, Because::Outdated, newer))
+        newer.sort_by_key(|by| Reverse(by.generation));
+        newer.truncate(keep.max(1));
+        let is_enough = newer.len() >= keep.max(1);
+        let newer = newer.into_iter().map(|by| by.id).collect();
+        (at_rest && is_enough).then(|| Self::new(facts, Because::Outdated, newer))
     }
 
-    fn new(seen: &Observed, snapshot: Facts, because: Because, by: Vec<SnapshotId>) -> Self {
+    fn new(snapshot: Facts, because: Because, by: Vec<SnapshotId>) -> Self {
         Self {
             snapshot,
             because,
             by,
-            at: seen.proven,
         }
     }
 
@@ -109,17 +110,22 @@ impl Superseded {
         &self.by
     }
 
-    /// Whether it still holds: young enough at `now`, and true of the snapshot and of all that
-    /// supersede it, as just read by id.
+    /// Whether it still holds: read a moment ago, and true of the snapshot and of all that supersede it,
+    /// as they were read by id. (What was given to a fork since is of another drive.)
     #[must_use]
-    pub fn holds(&self, now: BootTime, snapshot: &Snapshot, by: &[Snapshot]) -> bool {
-        let read: Vec<Facts> = by.iter().filter_map(Facts::read).collect();
+    pub fn holds(&self, reread: Reread, snapshot: &Snapshot, by: &[Snapshot]) -> bool {
+        let drive = snapshot.tags.get(tags::DRIVE);
+        let read: Vec<Facts> = by
+            .iter()
+            .filter(|by| by.tags.get(tags::DRIVE) == drive)
+            .filter_map(Facts::read)
+            .collect();
         let all = self.by.iter().all(|id| {
             let found = read.iter().find(|facts| facts.id == *id);
             found.is_some_and(|by| self.snapshot.falls(self.because, by))
         });
         Facts::read(snapshot).as_ref() == Some(&self.snapshot)
-            && now.since(self.at) <= LIFE
+            && reread.is_young()
             && !self.by.is_empty()
             && all
     }

@@ -33,7 +33,7 @@ impl<H: Hosts> Reconciler<H> {
     async fn take_checkpoint(&mut self) -> Result<Checkpoint, RunError> {
         let began = self.clock.boot();
         let seen = self.sweep().await?;
-        // First, for its proofs die young, and a sync may take long.
+        // First, while the look is young: a sync may take long.
         for step in plan::thin(&seen) {
             self.act(&step, &seen).await?;
         }
@@ -100,7 +100,7 @@ impl<H: Hosts> Reconciler<H> {
     /// [`super::Outcome::Saved`].
     pub async fn thin(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
         let mut gone = Vec::new();
-        // Proofs die young: one look for each.
+        // One look for each: a drive that was at rest may be in use by now.
         loop {
             let seen = Box::pin(self.sweep()).await?;
             let Some(step @ Step::Thin(superseded)) =

@@ -1,10 +1,12 @@
-//! The only place that terminates and deletes: a proof in hand, and the thing read again by id.
+//! The only place that terminates and deletes: a proof in hand, and what it rests on read again by id,
+//! all of it at once: what was read first would be old by the time the last answer is here.
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
 use super::super::plan::Step;
-use super::super::proof::{Failed, Quiet, Spent, Superseded};
+use super::super::proof::{Failed, Quiet, Reread, Spent, Superseded};
 use super::{Reconciler, RunError};
+use crate::clock::BootTime;
 use crate::ec2::{InstanceState, VolumeState};
 
 impl<H: Hosts> Reconciler<H> {
@@ -29,13 +31,27 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn terminate(&mut self, quiet: &Quiet, seen: &Observed) -> Result<(), RunError> {
         let id = quiet.instance();
-        if let Some(instance) = self.ec2.instance(id).await? {
+        let asked = self.clock.boot();
+        let host = if quiet.asks_host(asked) {
+            Some(self.host(id)?)
+        } else {
+            None
+        };
+        let hosts = &mut self.hosts;
+        let ask = async {
+            match &host {
+                Some(host) => Some(hosts.contact(host).await),
+                None => None,
+            }
+        };
+        let (read, said) = tokio::join!(self.ec2.instance(id), ask);
+        if let Some(instance) = read? {
             let ended = matches!(
                 instance.state,
                 InstanceState::ShuttingDown | InstanceState::Terminated
             );
             if !ended {
-                if !quiet.holds(self.clock.boot(), &instance) {
+                if !quiet.holds(self.since(asked), &instance, said.as_ref()) {
                     return Err(changed(id));
                 }
                 self.ec2.terminate(id).await?;
@@ -50,14 +66,18 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn delete_volume(&mut self, spent: &Spent, seen: &Observed) -> Result<(), RunError> {
         let id = spent.volume();
-        let snapshot = match spent.snapshot() {
-            Some(snapshot) => self.ec2.snapshot(snapshot).await?,
-            None => None,
+        let asked = self.clock.boot();
+        let ground = async {
+            match spent.snapshot() {
+                Some(snapshot) => self.ec2.snapshot(snapshot).await,
+                None => Ok(None),
+            }
         };
-        if let Some(volume) = self.ec2.volume(id).await? {
+        let (snapshot, volume) = tokio::try_join!(ground, self.ec2.volume(id))?;
+        if let Some(volume) = volume {
             let ended = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             if !ended {
-                if !spent.holds(self.clock.boot(), &volume, snapshot.as_ref()) {
+                if !spent.holds(self.since(asked), &volume, snapshot.as_ref()) {
                     return Err(changed(id));
                 }
                 self.ec2.delete_volume(id).await?;
@@ -72,12 +92,11 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn thin_out(&mut self, superseded: &Superseded) -> Result<(), RunError> {
         let id = superseded.snapshot();
-        if let Some(snapshot) = self.ec2.snapshot(id).await? {
-            let mut by = Vec::new();
-            for other in superseded.by() {
-                by.extend(self.ec2.snapshot(other).await?);
-            }
-            if !superseded.holds(self.clock.boot(), &snapshot, &by) {
+        let asked = self.clock.boot();
+        let by = self.ec2.snapshots_by_id(superseded.by());
+        let (snapshot, by) = tokio::try_join!(self.ec2.snapshot(id), by)?;
+        if let Some(snapshot) = snapshot {
+            if !superseded.holds(self.since(asked), &snapshot, &by) {
                 return Err(changed(id));
             }
             self.ec2.delete_snapshot(id).await?;
@@ -88,17 +107,28 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn delete_snapshot(&mut self, failed: &Failed) -> Result<(), RunError> {
         let id = failed.snapshot();
-        if let Some(snapshot) = self.ec2.snapshot(id).await? {
-            let Some(volume) = self.ec2.volume(failed.volume()).await? else {
+        let asked = self.clock.boot();
+        let volume = self.ec2.volume(failed.volume());
+        let (snapshot, volume) = tokio::try_join!(self.ec2.snapshot(id), volume)?;
+        if let Some(snapshot) = snapshot {
+            let Some(volume) = volume else {
                 return Err(changed(id));
             };
-            if !failed.holds(self.clock.boot(), &snapshot, &volume) {
+            if !failed.holds(self.since(asked), &snapshot, &volume) {
                 return Err(changed(id));
             }
             self.ec2.delete_snapshot(id).await?;
         }
         self.memory.gone.insert(id.to_string());
         Ok(())
+    }
+
+    /// What was asked for at that moment is acted upon now.
+    fn since(&self, asked: BootTime) -> Reread {
+        Reread {
+            asked,
+            now: self.clock.boot(),
+        }
     }
 }
 

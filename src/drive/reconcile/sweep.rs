@@ -50,7 +50,7 @@ impl<H: Hosts> Reconciler<H> {
             instances.push((instance, contact));
         }
 
-        let proven = self.clock.boot();
+        let stored = self.clock.boot();
         let drive = self.drive.as_str();
         let mut volumes = self.ec2.volumes(drive).await?;
         for (id, (made, at)) in self.memory.volumes.clone() {
@@ -96,7 +96,7 @@ impl<H: Hosts> Reconciler<H> {
         let sweep = Sweep {
             began,
             wall,
-            proven,
+            stored,
             instances,
             volumes,
             snapshots,

@@ -43,9 +43,11 @@ impl HttpConnector for InProcess {
         let local = self.local.clone();
         HttpConnectorFuture::new(async move {
             let request = into_http(request)?;
+            let on_its_way = local.delays().call;
             let response = tokio::task::spawn_blocking(move || respond(&local, &request))
                 .await
                 .map_err(|error| ConnectorError::other(error.into(), None))?;
+            tokio::time::sleep(on_its_way).await;
             HttpResponse::try_from(response.map(SdkBody::from))
                 .map_err(|error| ConnectorError::other(error.into(), None))
         })

@@ -162,7 +162,10 @@ impl Desk {
         };
         let local = self.local.clone();
         let request = http::Request::from_parts(parts, body);
-        match tokio::task::spawn_blocking(move || respond(&local, &request)).await {
+        let on_its_way = local.delays().call;
+        let answer = tokio::task::spawn_blocking(move || respond(&local, &request)).await;
+        tokio::time::sleep(on_its_way).await;
+        match answer {
             Ok(response) => response.map(Full::new),
             Err(error) => {
                 tracing::error!(%error, "a call did not end as it should");

@@ -6,6 +6,7 @@ mod delays;
 mod odd;
 mod pair;
 mod record;
+mod slow;
 
 use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};

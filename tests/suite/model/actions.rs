@@ -186,7 +186,7 @@ impl State {
                 self.budget.stale -= u8::from(mix > 0);
                 let client = &mut self.clients[usize::from(slot)];
                 let read = client.reads_by_id(&self.world).swap_remove(mix.into());
-                client.read(read);
+                client.read(read, now);
             }
             Action::Call { slot, fate, zone } => {
                 self.budget.faults -= u8::from(fate != Fate::Done);

@@ -13,8 +13,14 @@ const PATIENCE: usize = 400;
 impl State {
     /// That client wakes, gets that far and stops; others do nothing meanwhile.
     pub(super) fn fall_asleep(&mut self, slot: u8, asleep: Asleep, setup: &Setup, rules: &Rules) {
-        if let Asleep::On(late) = asleep {
-            return self.pass(late);
+        match asleep {
+            Asleep::On(late) => return self.pass(late),
+            Asleep::Dropped => {
+                let hosts = self.world.hosts.iter_mut();
+                let own = hosts.filter(|host| host.client == Some(slot));
+                return own.for_each(|host| host.client = None);
+            }
+            _ => {}
         }
         let index = usize::from(slot);
         self.clients[index].suspended = false;
@@ -48,6 +54,9 @@ impl State {
         match (asleep, &client.at) {
             (Asleep::Before(before), At::Acting { stage, steps, .. }) => {
                 matches!(stage, Stage::Call(_)) && steps.last().is_some_and(before)
+            }
+            (Asleep::Again(before), At::Acting { stage, steps, .. }) => {
+                matches!(stage, Stage::Read) && steps.last().is_some_and(before)
             }
             (Asleep::Reading, At::Snapshots { .. } | At::Instances { .. }) => true,
             (Asleep::Inside, At::Inside { .. }) => !client.has_to_renew(&self.world),

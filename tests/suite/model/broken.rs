@@ -18,6 +18,8 @@ pub(super) enum Broken {
     DeleteBeforeCompleted,
     /// Proofs never die.
     LastingProofs,
+    /// It takes what a host said in a look for its word now.
+    OldWord,
     /// The newest is what was started last.
     NewestByStartTime,
     /// A drive that is in no list once does not exist.
@@ -39,6 +41,14 @@ pub(super) enum Broken {
     /// It tells a host of its new lease before that is recorded.
     HostFirst,
 }
+
+/// A host that nobody has.
+const NOTHING_THERE: HostView = HostView {
+    client: Client::Nobody,
+    guests: 0,
+    closing: false,
+    mounted: Mounted::Nothing,
+};
 
 impl Broken {
     /// The limits that it goes by.
@@ -76,10 +86,8 @@ impl Broken {
                 for (_, contact) in &mut sweep.instances {
                     if *contact == Contact::Unreachable {
                         *contact = Contact::Reached(HostView {
-                            client: Client::Nobody,
-                            guests: 0,
                             closing: true,
-                            mounted: Mounted::Nothing,
+                            ..NOTHING_THERE
                         });
                     }
                 }
@@ -146,11 +154,19 @@ impl Broken {
         }
     }
 
-    /// By which moment it judges how old a proof is.
-    pub(super) fn clock_of_proofs(self, now: BootTime, proven: BootTime) -> BootTime {
+    /// By which moment it judges how old what it read again is.
+    pub(super) fn clock_of_proofs(self, now: BootTime, read: BootTime) -> BootTime {
         match self {
-            Self::LastingProofs => proven,
+            Self::LastingProofs => read,
             _ => now,
+        }
+    }
+
+    /// What it makes of a host's word when it asks again.
+    pub(super) fn word_of_host(self, said: Option<Contact>) -> Option<Contact> {
+        match self {
+            Self::OldWord => said.map(|_| Contact::Reached(NOTHING_THERE)),
+            _ => said,
         }
     }
 }

@@ -65,8 +65,12 @@ pub(super) struct Setup {
 pub(super) enum Asleep {
     /// Right before the call of a step of that sort.
     Before(fn(&Step) -> bool),
+    /// Right before what a step of that sort rests on is read again.
+    Again(fn(&Step) -> bool),
     /// After the first read of its next look.
     Reading,
+    /// Wherever it is already, for so long that its hosts dropped its connections.
+    Dropped,
     /// Wherever it is already, for so many ticks more.
     On(Tick),
     /// While its user works.

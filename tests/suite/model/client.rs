@@ -98,7 +98,7 @@ pub(super) enum At {
     /// Volumes too.
     Volumes {
         began: Tick,
-        proven: Tick,
+        stored: Tick,
         instances: Vec<(Seen<Instance>, Contact)>,
         volumes: Vec<Seen<Volume>>,
         early: Option<Vec<Seen<Snapshot>>>,
@@ -109,6 +109,8 @@ pub(super) enum At {
         steps: Vec<Step>,
         /// What tells this plan from others, without its moments.
         label: u64,
+        /// When what the step rests on was read by id.
+        read: Tick,
         stage: Stage,
     },
     /// The drive is mounted and a user works.
@@ -261,7 +263,7 @@ impl Client {
             } => {
                 self.at = At::Volumes {
                     began,
-                    proven: now,
+                    stored: now,
                     instances,
                     volumes: self.volumes(world, rules).pick(mix),
                     early,
@@ -269,14 +271,14 @@ impl Client {
             }
             At::Volumes {
                 began,
-                proven,
+                stored,
                 instances,
                 volumes,
                 early,
             } => {
                 let snapshots = || self.snapshots(world, rules).pick(mix);
                 let snapshots = early.unwrap_or_else(snapshots);
-                let sweep = self.sweep(began, proven, &instances, &volumes, &snapshots);
+                let sweep = self.sweep(began, stored, &instances, &volumes, &snapshots);
                 self.decide(sweep, world, rules);
             }
             other => self.at = other,
@@ -284,7 +286,7 @@ impl Client {
     }
 
     /// What the host of an instance says: always the truth, if it says anything.
-    fn contact(&self, world: &World, seen: &Seen<Instance>) -> Contact {
+    pub(super) fn contact(&self, world: &World, seen: &Seen<Instance>) -> Contact {
         let record = seen.record.as_ref();
         let running = record.is_some_and(|record| record.state == InstanceState::Running);
         let gone = &self.memory.gone;
@@ -316,7 +318,7 @@ impl Client {
     fn sweep(
         &self,
         began: Tick,
-        proven: Tick,
+        stored: Tick,
         instances: &[(Seen<Instance>, Contact)],
         volumes: &[Seen<Volume>],
         snapshots: &[Seen<Snapshot>],
@@ -353,7 +355,7 @@ impl Client {
         Sweep {
             began: values::moment(began),
             wall: values::wall(began),
-            proven: values::moment(proven),
+            stored: values::moment(stored),
             instances,
             volumes,
             snapshots: snapshots.collect(),
@@ -399,6 +401,7 @@ impl Client {
                     label: digest::label(&steps, &seen),
                     seen: Arc::new(seen),
                     stage: Stage::first(steps.last(), self),
+                    read: now,
                     steps,
                 };
             }

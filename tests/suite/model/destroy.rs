@@ -1,6 +1,7 @@
 //! The last check of what destroys: the proof, against what was just read by id.
 
 use xdrive::drive::plan::Step;
+use xdrive::drive::proof::Reread;
 use xdrive::ec2::InstanceState;
 
 use super::calls::Call;
@@ -17,13 +18,17 @@ impl Client {
         now: u16,
         rules: &Rules,
     ) -> Result<Call, Result<Made, Failure>> {
-        let At::Acting { seen, .. } = &self.at else {
+        let At::Acting {
+            seen, read: asked, ..
+        } = &self.at
+        else {
             return Err(Err(Failure::Changed));
         };
-        let now = values::moment(now);
-        let at = rules
+        let (now, asked) = (values::moment(now), values::moment(*asked));
+        let now = rules
             .broken
-            .map_or(now, |broken| broken.clock_of_proofs(now, seen.proven));
+            .map_or(now, |broken| broken.clock_of_proofs(now, asked));
+        let at = Reread { asked, now };
         let gone = |listed| {
             Err(if listed {
                 Ok(Made::Unneeded)
@@ -32,7 +37,7 @@ impl Client {
             })
         };
         match (step, read) {
-            (Step::Terminate(quiet), Read::Instance(read)) => {
+            (Step::Terminate(quiet), Read::Instance(read, said)) => {
                 let id = number(quiet.instance().as_str());
                 let Some(read) = read else {
                     let known = seen.instance(quiet.instance());
@@ -42,7 +47,11 @@ impl Client {
                 if ended.contains(&read.state) {
                     return Err(Ok(Made::Unneeded));
                 }
-                if !quiet.holds(at, &values::instance(id, read)) {
+                let said = match rules.broken {
+                    Some(broken) => broken.word_of_host(said.clone()),
+                    None => said.clone(),
+                };
+                if !quiet.holds(at, &values::instance(id, read), said.as_ref()) {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(Call::Terminate(id))

@@ -161,19 +161,20 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
         }
         At::Volumes {
             began,
-            proven,
+            stored,
             instances,
             volumes,
             early,
         } => {
             let began = ticks(*began, now);
             hash_records(instances, now, to);
-            (began, ticks(*proven, now), instances, volumes, early).hash(to);
+            (began, ticks(*stored, now), instances, volumes, early).hash(to);
         }
         At::Acting {
             seen,
             steps,
             label,
+            read,
             stage,
         } => {
             for instance in &seen.instances {
@@ -182,13 +183,14 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
                 until.map(|until| due(until, now)).hash(to);
             }
             match stage {
-                Stage::Call(Read::Instance(Some(record))) => due(record.until, now).hash(to),
+                Stage::Call(Read::Instance(Some(record), _)) => due(record.until, now).hash(to),
                 Stage::Answer(Ok(Made::Recorded(at))) | Stage::Call(Read::Recorded(at)) => {
                     due(*at, now).hash(to);
                 }
                 _ => {}
             }
-            (age(seen.proven, now), steps.len(), label, stage).hash(to);
+            let (began, read) = (age(seen.began, now), ticks(*read, now));
+            (began, read, steps.len(), label, stage).hash(to);
         }
         At::Inside { wrote } => wrote.hash(to),
     }

@@ -30,6 +30,8 @@ pub(super) enum Past {
     JustSaved,
     /// The same of a drive's first session: the volume that is left is blank.
     JustMade,
+    /// Saved, and an instance runs whose client was killed before it logged in.
+    Idle,
 }
 
 impl Past {
@@ -47,6 +49,11 @@ impl Past {
                 let instance = world.fresh_id();
                 let volume = used(&mut world, Some(instance));
                 runs(&mut world, instance, 0, Some(volume));
+            }
+            Self::Idle => {
+                saved(&mut world);
+                let instance = world.fresh_id();
+                runs(&mut world, instance, 0, None);
             }
             Self::Crashed => {
                 used(&mut world, None);

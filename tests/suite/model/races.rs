@@ -4,7 +4,7 @@
 use xdrive::drive::plan::Step;
 
 use super::broken::Broken;
-use super::check::{Asleep, Budget, Old, P1, P3_FORK, P3_OLDER, Setup};
+use super::check::{Asleep, Budget, Old, P1, P2, P3_FORK, P3_OLDER, Setup};
 use super::client::Run;
 use super::configurations::{CALM, holds, is_caught};
 use super::events::Fault;
@@ -62,6 +62,56 @@ fn a_proof_that_never_dies_is_caught() {
         ..CALM
     };
     is_caught(Broken::LastingProofs, P1, &setup);
+}
+
+/// A client slept since its look, for so long that another one has come far, and reads again now what its
+/// step rests on; it may be shown what was so before.
+const OLD_LOOK: Setup = Setup {
+    name: "old look",
+    clients: &[&[Run::Stop], &[Run::Connect]],
+    budget: Budget {
+        stale: 1,
+        ..CALM.budget
+    },
+    checks_next_run: false,
+    depth: Some(32),
+    ..CALM
+};
+
+#[test]
+fn what_was_read_again_counts_however_old_the_look_is() {
+    for past in [Past::Crashed, Past::Spares] {
+        holds(&Setup {
+            past,
+            asleep: &[
+                (
+                    0,
+                    Asleep::Again(|step| matches!(step, Step::DeleteVolume(_))),
+                ),
+                (0, Asleep::Dropped),
+                (1, Asleep::Before(|step| matches!(step, Step::Raise { .. }))),
+            ],
+            ..OLD_LOOK
+        });
+    }
+}
+
+#[test]
+fn taking_what_a_host_said_long_ago_for_its_word_is_caught() {
+    let setup = Setup {
+        name: "old word",
+        past: Past::Idle,
+        asleep: &[
+            (0, Asleep::Again(|step| matches!(step, Step::Terminate(_)))),
+            (0, Asleep::Dropped),
+            (
+                1,
+                Asleep::Before(|step| matches!(step, Step::Attach { .. })),
+            ),
+        ],
+        ..OLD_LOOK
+    };
+    is_caught(Broken::OldWord, P2, &setup);
 }
 
 /// The first client sleeps before a step, and wakes at any moment of the second one's session.

@@ -68,7 +68,7 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
         At::Acting { stage, .. } => match stage {
             Stage::Read => {
                 let truth = client.reads_by_id(world).swap_remove(0);
-                client.read(truth);
+                client.read(truth, world.now);
             }
             Stage::Call(_) => client.call(world, rules, Fate::Done, 0),
             Stage::Answer(_) => client.hear(world),

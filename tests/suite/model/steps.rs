@@ -4,9 +4,9 @@
 //! process, in which EC2 lets nobody make a condition of what was read. Everything before and
 //! after is its own action, with whatever happens between.
 
-use xdrive::drive::Mounted;
 use xdrive::drive::observed::{Attempt, SeenInstance};
 use xdrive::drive::plan::{Source, Step};
+use xdrive::drive::{Contact, Mounted};
 use xdrive::ec2::VolumeId;
 
 use super::broken::Broken;
@@ -14,8 +14,9 @@ use super::calls::Call;
 use super::client::{At, Client, Rules};
 use super::effects::{No, Order};
 use super::lease::First;
+use super::lists::Seen;
 use super::values::{self, generation_number, number};
-use super::world::{Due, Instance, Snapshot, Volume, World};
+use super::world::{Due, Instance, Snapshot, Tick, Volume, World};
 
 /// How far a step is.
 #[derive(Debug, Clone, Hash)]
@@ -36,7 +37,8 @@ pub(super) enum Read {
     Recorded(Due),
     /// The lock is taken; the tags are next.
     Locked,
-    Instance(Option<Instance>),
+    /// And what its host said, if it was asked.
+    Instance(Option<Instance>, Option<Contact>),
     Volume(Option<Volume>, Option<Snapshot>),
     /// A snapshot that is to go, and those that stand for it.
     Snapshots(Option<Snapshot>, Vec<(u8, Snapshot)>),
@@ -156,7 +158,18 @@ impl Client {
             Some(Step::Terminate(quiet)) => {
                 let id = number(quiet.instance().as_str());
                 let versions = versions(&world.instances, Some(id));
-                versions.into_iter().map(Read::Instance).collect()
+                let asks = quiet.asks_host(values::moment(world.now));
+                let said = |record: &Instance| {
+                    let seen = Seen {
+                        id,
+                        record: Some(record.clone()),
+                        listed: true,
+                    };
+                    self.contact(world, &seen)
+                };
+                let said = world.instance(id).filter(|_| asks).map(said);
+                let read = |record| Read::Instance(record, said.clone());
+                versions.into_iter().map(read).collect()
             }
             Some(Step::Thin(superseded)) => {
                 let id = number(superseded.snapshot().as_str());
@@ -185,7 +198,10 @@ impl Client {
     }
 
     /// The step at hand has read: it goes on to its call, or is found out of date.
-    pub(super) fn read(&mut self, read: Read) {
+    pub(super) fn read(&mut self, read: Read, now: Tick) {
+        if let At::Acting { read, .. } = &mut self.at {
+            *read = now;
+        }
         let Some(step) = self.step().cloned() else {
             return;
         };

@@ -11,9 +11,9 @@ use xdrive::ec2;
 
 use super::world::{Due, Instance, Snapshot, Tick, Volume};
 
-/// How long a tick is. A proof lives 5 s: it is good in the tick after its look, and not in the
-/// one after that.
-pub(super) const TICK: Duration = Duration::from_secs(3);
+/// How long a tick is. What was read again is good for 10 s: in the tick after it, and not in the one
+/// after that. The word of a host, in a look, is good for 5 s: in the tick of its look.
+pub(super) const TICK: Duration = Duration::from_secs(6);
 
 /// How long what is in a snapshot may be kept back.
 pub(super) const VERDICT: Duration = Duration::from_secs(2 * TICK.as_secs());

@@ -10,6 +10,7 @@ pub(crate) mod wire;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -94,6 +95,8 @@ pub(crate) struct Trouble {
     pub(crate) fault: Option<(Calls, usize, Fault)>,
     /// Interrupts, after so many events each.
     pub(crate) interrupts: Vec<usize>,
+    /// How long every answer takes.
+    pub(crate) slow: Duration,
 }
 
 /// How a run went.
@@ -149,15 +152,7 @@ impl World {
     }
 
     fn open(dir: tempfile::TempDir, stale: Staleness, clock: Clock, hidden: Hidden) -> Self {
-        let open = |stale: Staleness| {
-            let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
-            options.settings = LocalSettings {
-                stale_lists_ms: Some(stale.lists),
-                stale_reads_ms: Some(stale.reads),
-                ..LocalSettings::default()
-            };
-            Local::open(options).unwrap()
-        };
+        let open = |stale| open(dir.path(), &clock, stale, Duration::ZERO);
         let local = open(stale);
         let truth = Ec2::local(&open(FRESH));
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
@@ -179,6 +174,11 @@ impl World {
         }
     }
 
+    /// The folder, with answers that take so long.
+    fn slowed(&self, slow: Duration) -> Local {
+        open(self.dir.path(), &self.clock, self.stale, slow)
+    }
+
     pub(crate) fn hidden(&self) -> MutexGuard<'_, Hidden> {
         self.hidden.lock().unwrap()
     }
@@ -195,7 +195,7 @@ impl World {
             *processes += 1;
             *processes
         };
-        let wire = Wire::new(self, trouble.fault);
+        let wire = Wire::new(self, &self.slowed(trouble.slow), trouble.fault);
         let http = SharedHttpClient::new(wire.clone());
         let ec2 = Ec2::local_through(&self.local, http);
         let events = Rc::new(RefCell::new(Vec::new()));
@@ -394,6 +394,17 @@ impl World {
 
 pub(crate) fn drive() -> DriveName {
     "demo".parse().unwrap()
+}
+
+fn open(dir: &Path, clock: &Clock, stale: Staleness, slow: Duration) -> Local {
+    let mut options = OpenOptions::new(dir, Plane::Paper, clock.clone());
+    options.settings = LocalSettings {
+        stale_lists_ms: Some(stale.lists),
+        stale_reads_ms: Some(stale.reads),
+        calls_take_ms: Some(slow.as_millis().try_into().unwrap()),
+        ..LocalSettings::default()
+    };
+    Local::open(options).unwrap()
 }
 
 /// In memory where that can be: thousands of small writes are made.

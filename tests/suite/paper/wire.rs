@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use tokio::sync::watch;
 use xdrive::ec2::{Ec2, SnapshotState};
+use xdrive::local::Local;
 use xdrive::local::wire::InProcess;
 
 use super::{Hidden, World};
@@ -115,9 +116,9 @@ impl fmt::Debug for Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(world: &World, fault: Option<(Calls, usize, Fault)>) -> Self {
+    pub(crate) fn new(world: &World, local: &Local, fault: Option<(Calls, usize, Fault)>) -> Self {
         Self {
-            inner: SharedHttpConnector::new(InProcess::new(world.local.clone())),
+            inner: SharedHttpConnector::new(InProcess::new(local.clone())),
             fault,
             changes: Arc::default(),
             looks: Arc::default(),

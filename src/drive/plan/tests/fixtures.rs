@@ -70,7 +70,6 @@ pub(super) fn nothing() -> Observed {
         },
         first: at(0),
         began: at(NOW),
-        proven: at(NOW),
         instances: Vec::new(),
         volumes: Vec::new(),
         snapshots: Vec::new(),

@@ -1,0 +1,72 @@
+//! Calls that take long, each of them: a line by satellite, an EC2 that throttles. A session takes
+//! longer then, and ends all the same.
+
+use std::time::Duration;
+
+use xdrive::drive::Event;
+
+use super::{PASTS, is_saved, world};
+use crate::paper::{Ask, FRESH, STALE, Staleness, Told, Trouble};
+
+/// One session in which every answer takes so long, from every past; then a stop.
+async fn ends(slow: Duration, stale: Staleness) {
+    let trouble = Trouble {
+        slow,
+        ..Trouble::default()
+    };
+    for past in PASTS {
+        for ask in [Ask::Session(2), Ask::Stop] {
+            let world = world(past, stale).await;
+            let told = world.run(ask.clone(), trouble.clone()).await;
+            assert!(is_saved(&told), "{slow:?}, {past:?}, {ask:?}: {told:#?}");
+            assert!(in_vain(&told).is_empty(), "{:#?}", in_vain(&told));
+            let problems = world.problems().await;
+            assert!(problems.is_empty(), "{problems:#?}, {told:#?}");
+        }
+    }
+}
+
+/// Why steps failed.
+fn in_vain(told: &Told) -> Vec<String> {
+    let failed = |event: &Event| match event {
+        Event::Failed { error, .. } => Some(error.clone()),
+        _ => None,
+    };
+    told.events.iter().filter_map(failed).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_where_every_call_takes_a_second_and_a_half() {
+    ends(Duration::from_millis(1500), FRESH).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_where_every_call_takes_three_seconds() {
+    ends(Duration::from_secs(3), FRESH).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_where_calls_are_slow_and_lists_are_old() {
+    ends(Duration::from_secs(3), STALE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn superseded_checkpoints_go_where_calls_are_slow() {
+    let world = world(super::Past::Saved, FRESH).await;
+    let ask = Ask::Checkpoints {
+        note: 2,
+        times: 4,
+        killed: false,
+    };
+    let trouble = Trouble {
+        slow: Duration::from_secs(3),
+        ..Trouble::default()
+    };
+    let told = world.run(ask, trouble).await;
+    assert!(is_saved(&told), "{told:#?}");
+    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let left = snapshots
+        .iter()
+        .filter(|snapshot| snapshot.tags["xdrive:kind"] == "checkpoint");
+    assert_eq!(left.count(), 0, "{told:#?}");
+}
