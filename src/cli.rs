@@ -39,12 +39,13 @@ Exit codes:
    69  something needed is not here: a program, an image, a drive asked for
        by name, an instance that can be used, a GPU's driver
    75  not now: the drive is in use, there is no capacity, the save is
-       unfinished (also when the command's own code was 0), or EC2 took
-       the instance back and the session did not go on (saved)
+       unfinished (also when the command's own code was 0), EC2 took the
+       instance back and the session did not go on (saved), or a registry
+       takes no more pulls for now
    76  stuck: nothing was destroyed, a person has to choose
    77  not allowed: --local needs root, another caller's drive --shared; a
        right or credentials are missing, AWS refuses credentials or an
-       encryption key
+       encryption key, a registry wants a login
    78  a configuration, key or state file cannot be used as it is
   129  ended by a closed terminal, and 143 by SIGTERM; saved
   130  ended by Ctrl-C, not the command's own; undone or saved

@@ -28,6 +28,7 @@ mod market;
 mod nothing;
 mod patience;
 mod preview;
+mod pull;
 mod request;
 mod resume;
 pub mod tidy;

@@ -132,6 +132,13 @@ impl Report {
 }
 
 impl Step {
+    /// What the spinner says from now on ("pulling IMAGE: 5 of 14 layers").
+    pub fn now(&self, doing: impl Into<String>) {
+        if let Some((said, _)) = lock(&self.board).running.get_mut(&self.id) {
+            *said = doing.into();
+        }
+    }
+
     /// Ends the step with its line, in words of what is true now ("container started").
     pub fn done(self, line: &str) {
         let took = self.since.elapsed();

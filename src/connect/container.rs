@@ -20,7 +20,7 @@ use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
 use crate::host::{Line, Ssh};
 use crate::report::{Report, Step};
 
-use super::gpu;
+use super::{gpu, pull};
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;
@@ -326,7 +326,7 @@ impl Notebook {
     }
 }
 
-/// What the container is to be made from; brings it to the host if it is a file.
+/// What the container is to be made from; brings it to the host, from this computer or from a registry.
 async fn image(
     host: &Host,
     mounted: &Mounted,
@@ -340,7 +340,10 @@ async fn image(
         (None, None) => Wish::parse(default),
     };
     let path = match wish {
-        Wish::Reference(reference) => return Ok(Image::Reference(reference)),
+        Wish::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
+            return Ok(Image::Kept);
+        }
+        Wish::Reference(reference) => return pull::pull(host, &reference, report).await,
         Wish::Archive(path) => path,
     };
     let source = source_of(&path)?;

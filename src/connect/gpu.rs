@@ -46,7 +46,7 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     // Whoever may not ask about types is told so where one is chosen; here only a warning hangs on it.
     let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
     match types.as_deref() {
-        Ok([kind]) if kind.gpus > 0 => Err(failure(anyhow!(
+        Ok([kind]) if kind.needs_driver() => Err(failure(anyhow!(
             "{} is a {name}, which has an NVIDIA GPU, and its system sees none on its bus",
             instance.id
         ))),

@@ -40,6 +40,9 @@ pub enum HostError {
     /// The volume did not appear on the host in time.
     #[error("{0}")]
     NoDevice(String),
+    /// An image could not be pulled; dockerd's words.
+    #[error("{0}")]
+    NotPulled(String),
     /// There is a GPU, and no container can be given it.
     #[error("{0}")]
     NoGpu(String),
@@ -106,6 +109,7 @@ const NO_DEVICE: u32 = 84;
 /// The drive is still mounted, synced, and the machine is powering off.
 pub(super) const STILL_MOUNTED: u32 = 85;
 const NO_GPU: u32 = 86;
+const NOT_PULLED: u32 = 87;
 
 /// How many of a script's last lines an error repeats: enough for docker's own message.
 const LAST_WORDS: usize = 5;
@@ -146,6 +150,7 @@ impl Facts {
             NO_IMAGE => HostError::Image(words),
             NO_DEVICE => HostError::NoDevice(words),
             NO_GPU => HostError::NoGpu(words),
+            NOT_PULLED => HostError::NotPulled(words),
             status => HostError::Failed {
                 script: self.script,
                 status,
@@ -272,6 +277,7 @@ mod tests {
         assert!(matches!(error(83, ""), HostError::Image(words) if words == "one\ntwo"));
         assert!(matches!(error(84, ""), HostError::NoDevice(_)));
         assert!(matches!(error(86, ""), HostError::NoGpu(_)));
+        assert!(matches!(error(87, ""), HostError::NotPulled(_)));
         assert!(matches!(error(1, ""), HostError::Failed { status: 1, .. }));
         assert!(Facts::read("x", &output(85, "", ""), &[STILL_MOUNTED]).is_ok());
     }

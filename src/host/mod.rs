@@ -17,6 +17,7 @@ pub mod line;
 mod modes;
 mod peer;
 mod proxy;
+pub mod pull;
 pub mod quote;
 pub mod scripts;
 pub mod shell;

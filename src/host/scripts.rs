@@ -18,6 +18,7 @@ use tokio::io::AsyncRead;
 
 use super::container::{Came, CommandId, Container, Signal};
 use super::facts::{Facts, HostError, STILL_MOUNTED};
+use super::pull::Pulled;
 use super::quote::quote;
 use super::ssh::Ssh;
 use super::terminal::Terminal;
@@ -26,7 +27,7 @@ pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 11] = [
+const SCRIPTS: [(&str, &str); 12] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -34,6 +35,7 @@ const SCRIPTS: [(&str, &str); 11] = [
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
     ("container", include_str!("../../shell/host/container")),
+    ("pull", include_str!("../../shell/host/pull")),
     (
         "jupyter_config.py",
         include_str!("../../shell/host/jupyter_config.py"),
@@ -129,7 +131,7 @@ pub enum Gpus {
 pub enum Image {
     /// Whatever the drive's container was made from; an error if it has none yet.
     Kept,
-    /// A registry reference; pulled unless it is there.
+    /// A registry reference, which [`Host::pull`] brought.
     Reference(String),
     /// An archive that [`Host::load_image`] brought.
     Loaded(LoadedImage),
@@ -279,6 +281,33 @@ impl Host {
             id: facts.require("image")?,
             source: source.to_owned(),
         })
+    }
+
+    /// Brings the image `reference` from its registry to the drive, and calls `hear` with how far that
+    /// is, some times a second. None if it was there. [`HostError::NotPulled`] if it cannot be had.
+    pub async fn pull(
+        &self,
+        reference: &str,
+        hear: &mut (dyn FnMut(Pulled) + Send),
+    ) -> Result<Option<Pulled>, HostError> {
+        const SCRIPT: &str = "container pull";
+        let command = call(SCRIPT, &[("XDRIVE_IMAGE", reference)]);
+        let mut last = Pulled::default();
+        let mut facts = |fact: &str| {
+            if let Some(pulled) = fact
+                .strip_prefix("pull=")
+                .and_then(|said| said.parse().ok())
+            {
+                last = pulled;
+                hear(pulled);
+            }
+        };
+        let output = self
+            .ssh
+            .heard(SCRIPT, &command, &b""[..], &mut facts)
+            .await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        Ok(facts.yes("pulled").then_some(last))
     }
 
     /// Waits until the driver of the machine's GPUs answers, so long at most (whole seconds); the

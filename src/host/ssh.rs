@@ -242,8 +242,19 @@ impl Ssh {
         command: &str,
         stdin: impl AsyncRead + Unpin + Send,
     ) -> Result<Output, SshError> {
+        self.heard(name, command, stdin, &mut |_| {}).await
+    }
+
+    /// As [`Ssh::told`], and calls `hear` with each fact as it is said.
+    pub(super) async fn heard(
+        &self,
+        name: &'static str,
+        command: &str,
+        stdin: impl AsyncRead + Unpin + Send,
+        hear: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<Output, SshError> {
         tracing::debug!(target: "xdrive::host", script = name, "sending");
-        let output = self.follow(name, command, stdin).await;
+        let output = self.follow(name, command, stdin, hear).await;
         let status = output.as_ref().ok().map(|output| output.status);
         tracing::debug!(target: "xdrive::host", script = name, status, "ended");
         output
@@ -254,6 +265,7 @@ impl Ssh {
         name: &'static str,
         command: &str,
         mut stdin: impl AsyncRead + Unpin + Send,
+        hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Output, SshError> {
         let mut unread = 0;
         let Session {
@@ -290,7 +302,7 @@ impl Ssh {
                 message = messages.wait() => match message {
                     Some(ChannelMsg::Data { data }) => {
                         output.stdout.extend_from_slice(&data);
-                        unread = tell_facts(name, &output.stdout, unread);
+                        unread = tell_facts(name, &output.stdout, unread, hear);
                     }
                     Some(ChannelMsg::ExtendedData { data, .. }) => {
                         output.stderr.extend_from_slice(&data);
@@ -391,7 +403,12 @@ impl Ssh {
 }
 
 /// Tells of the facts in the whole lines of `said` from `unread` on; how much was read.
-fn tell_facts(script: &str, said: &[u8], unread: usize) -> usize {
+fn tell_facts(
+    script: &str,
+    said: &[u8],
+    unread: usize,
+    hear: &mut (dyn FnMut(&str) + Send),
+) -> usize {
     let Some(last) = said[unread..].iter().rposition(|byte| *byte == b'\n') else {
         return unread;
     };
@@ -400,6 +417,7 @@ fn tell_facts(script: &str, said: &[u8], unread: usize) -> usize {
         if let Some(fact) = line.strip_prefix(b"xdrive: ") {
             let fact = String::from_utf8_lossy(fact);
             tracing::trace!(target: "xdrive::host", script, %fact, "said");
+            hear(&fact);
         }
     }
     read

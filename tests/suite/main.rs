@@ -17,6 +17,7 @@ mod model;
 mod moto;
 mod paper;
 mod plane;
+mod registry;
 mod sdk;
 mod serve;
 mod serving;

@@ -242,7 +242,7 @@ impl Machine {
     }
 
     /// The instance's process 1: the child of its supervisor's child.
-    fn init(&self) -> String {
+    pub(super) fn init(&self) -> String {
         let child = |pid: &str| {
             run(Command::new("sh").args(["-c", &format!("cat /proc/{pid}/task/*/children")]))
                 .split_whitespace()

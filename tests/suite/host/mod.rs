@@ -10,5 +10,6 @@ mod jupyter;
 mod lease;
 mod machine;
 mod notice;
+mod pulls;
 mod reboot;
 mod volumes;

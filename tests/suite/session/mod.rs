@@ -19,6 +19,7 @@ mod network;
 mod notice;
 mod paper;
 mod people;
+mod pulls;
 mod refusals;
 mod rehearsal;
 mod site;

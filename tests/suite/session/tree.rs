@@ -60,7 +60,7 @@ fn second() -> String {
 }
 
 /// The process 1 of the only instance that runs.
-fn init(site: &Site) -> String {
+pub(super) fn init(site: &Site) -> String {
     let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
     let running = instances.find_map(|instance| {
         let record = fs::read(instance.unwrap().path().join("init.json")).ok()?;

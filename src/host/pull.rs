@@ -1,0 +1,221 @@
+//! Pulls as data: how far one is, and why a registry gave nothing.
+//!
+//! dockerd answers in words, its own and its registry's; they differ by version and by registry, and
+//! are all there is. What they mean is found out here and nowhere else. Words that are not known are
+//! shown as they are.
+
+use std::str::FromStr;
+
+/// How far a pull is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pulled {
+    /// Layers that are in place.
+    pub done: u32,
+    /// All layers that are known of.
+    pub layers: u32,
+    /// Bytes that came, compressed.
+    pub bytes: u64,
+    /// Bytes that are to come in all, once that is known.
+    pub total: Option<u64>,
+}
+
+impl FromStr for Pulled {
+    type Err = ();
+
+    fn from_str(said: &str) -> Result<Self, ()> {
+        let mut numbers = said
+            .split(' ')
+            .map(|word| word.parse::<u64>().map_err(drop));
+        let mut next = || numbers.next().ok_or(())?;
+        let mut count = || next().and_then(|number| u32::try_from(number).map_err(drop));
+        let (done, layers) = (count()?, count()?);
+        Ok(Self {
+            done,
+            layers,
+            bytes: next()?,
+            total: Some(next()?).filter(|total| *total > 0),
+        })
+    }
+}
+
+/// Why an image could not be pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The registry wants a login, or refuses the one it got.
+    Login,
+    /// It has no such image, or none that it shows without a login.
+    NoImage,
+    /// It has the image, and not under this tag or digest.
+    NoTag,
+    /// The image has no programs for this machine's architecture.
+    Architecture,
+    /// It has had too many pulls from this address.
+    TooMany,
+    /// Nothing answers under the registry's name, or not as a registry does.
+    Unreachable,
+    /// The image is larger than what is left on the drive.
+    Full,
+    /// Anything else.
+    Other,
+}
+
+impl Refused {
+    /// What dockerd's words mean. (Docker 20.10 to 29, against Docker Hub, quay.io, ghcr.io, Amazon ECR
+    /// and the registry of Docker's own distribution.)
+    #[must_use]
+    pub fn of(words: &str) -> Self {
+        let words = words.to_lowercase();
+        let says = |any: &[&str]| any.iter().any(|part| words.contains(part));
+        if says(&["no space left on device", "not enough space"]) {
+            Self::Full
+        } else if says(&["toomanyrequests", "too many requests", "rate limit"]) {
+            Self::TooMany
+        } else if says(&[
+            "no matching manifest for",
+            "does not match the specified platform",
+        ]) {
+            Self::Architecture
+        } else if says(&[
+            "may require 'docker login'",
+            "name unknown",
+            "repository does not exist",
+        ]) {
+            Self::NoImage
+        } else if says(&[
+            "manifest unknown",
+            "not found: manifest",
+            "no such manifest",
+        ]) {
+            Self::NoTag
+        } else if says(&[
+            "no basic auth credentials",
+            "unauthorized",
+            "authentication required",
+            "denied",
+            "401",
+            "403 forbidden",
+        ]) {
+            Self::Login
+        } else if says(&["dial tcp", "lookup ", "timeout", "deadline exceeded"])
+            || says(&[
+                "connection re",
+                "no route to host",
+                "unreachable",
+                "tls",
+                "x509",
+            ])
+            || says(&["server gave http response", "eof"])
+        {
+            Self::Unreachable
+        } else if says(&["not found"]) {
+            Self::NoImage
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The registry that a reference leads to: its first part, if that looks like a host's name
+/// (distribution's grammar of references), else Docker Hub.
+#[must_use]
+pub fn registry(reference: &str) -> &str {
+    match reference.split_once('/') {
+        Some((host, _)) if host == "localhost" || host.contains(['.', ':']) => host,
+        _ => "docker.io",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_pull_is_is_read_as_it_was_said() {
+        let pulled = |total| Pulled {
+            done: 5,
+            layers: 14,
+            bytes: 210,
+            total,
+        };
+        assert_eq!("5 14 210 840".parse(), Ok(pulled(Some(840))));
+        assert_eq!("5 14 210 0".parse(), Ok(pulled(None)));
+        for nonsense in ["", "5 14", "5 14 x 0", "-1 14 0 0"] {
+            assert_eq!(nonsense.parse::<Pulled>(), Err(()), "{nonsense:?}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_every_registry_mean_something() {
+        for (words, meaning) in [
+            (
+                "Get \"https://127.0.0.1:5000/v2/a/manifests/b\": no basic auth credentials",
+                Refused::Login,
+            ),
+            (
+                "unauthorized: access to the requested resource is not authorized",
+                Refused::Login,
+            ),
+            ("error from registry: denied\ndenied", Refused::Login),
+            (
+                "Head \"https://ghcr.io/v2/a/b/manifests/latest\": denied: denied",
+                Refused::Login,
+            ),
+            (
+                "pull access denied for a/b, repository does not exist or may require 'docker \
+                 login': denied: requested access to the resource is denied",
+                Refused::NoImage,
+            ),
+            (
+                "manifest for quay.io/a/b:c not found: manifest unknown: manifest unknown",
+                Refused::NoTag,
+            ),
+            (
+                "repository 1.dkr.ecr.eu-west-1.amazonaws.com/a not found: name unknown: The \
+                 repository does not exist",
+                Refused::NoImage,
+            ),
+            (
+                "no matching manifest for linux/arm64/v8 in the manifest list entries",
+                Refused::Architecture,
+            ),
+            (
+                "toomanyrequests: You have reached your pull rate limit",
+                Refused::TooMany,
+            ),
+            (
+                "Get \"https://a.invalid/v2/\": dial tcp: lookup a.invalid on 127.0.0.1:53: read \
+                 udp: connection refused",
+                Refused::Unreachable,
+            ),
+            (
+                "Get \"https://10.0.0.1/v2/\": net/http: request canceled while waiting for \
+                 connection (Client.Timeout exceeded while awaiting headers)",
+                Refused::Unreachable,
+            ),
+            (
+                "Get \"https://10.0.0.1:5000/v2/\": http: server gave HTTP response to HTTPS client",
+                Refused::Unreachable,
+            ),
+            (
+                "write /v1/docker/tmp/GetImageBlob1: no space left on device",
+                Refused::Full,
+            ),
+            ("something else happened", Refused::Other),
+        ] {
+            assert_eq!(Refused::of(words), meaning, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_reference_names_its_registry() {
+        for (reference, expected) in [
+            ("jupyter/minimal-notebook", "docker.io"),
+            ("python:3", "docker.io"),
+            ("quay.io/jupyter/minimal-notebook:x", "quay.io"),
+            ("localhost/a", "localhost"),
+            ("127.0.0.1:5000/a@sha256:0", "127.0.0.1:5000"),
+        ] {
+            assert_eq!(registry(reference), expected, "{reference}");
+        }
+    }
+}

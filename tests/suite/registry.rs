@@ -1,0 +1,127 @@
+//! A registry that an instance reaches: Debian's docker-registry, in the instance's own network. Docker
+//! asks for no TLS at loopback addresses (Docker documentation, *Test an insecure registry*).
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Where it answers whoever asks.
+pub(crate) const OPEN: &str = "127.0.0.1:5000";
+/// Where the same one wants to know who asks.
+pub(crate) const PRIVATE: &str = "127.0.0.1:5001";
+/// Where the open one is far away: [`RATE`] bytes a second.
+pub(crate) const SLOW: &str = "127.0.0.1:5002";
+/// Whom the private one knows, and the password.
+pub(crate) const USER: (&str, &str) = ("ada", "secret");
+
+/// The password as bcrypt has it, of which alone the registry takes.
+const HASH: &str = "$2b$04$027bMn8F0GR4YC6yv5wqw.Ybq7HylhGYV5XiJAxaiBHDNcmdgrH7m";
+
+const RATE: u32 = 6_000_000;
+
+/// A relay that lets so many bytes a second through.
+const RELAY: &str = r#"
+import socket, sys, threading, time
+(here, there, rate), CHUNK = sys.argv[1:], 1 << 15
+def address(text):
+    host, _, port = text.partition(":")
+    return host, int(port)
+def carry(source, sink, pause):
+    try:
+        while data := source.recv(CHUNK):
+            sink.sendall(data)
+            time.sleep(len(data) * pause)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+listener = socket.create_server(address(here))
+print("listening on", here, file=sys.stderr, flush=True)
+while True:
+    client, _ = listener.accept()
+    server = socket.create_connection(address(there))
+    for source, sink, pause in (client, server, 0), (server, client, 1 / int(rate)):
+        threading.Thread(target=carry, args=(source, sink, pause), daemon=True).start()
+"#;
+
+/// The registry; it ends when this is dropped, which must be before its instance does.
+pub(crate) struct Registry {
+    programs: Vec<Child>,
+    _folder: TempDir,
+}
+
+impl Registry {
+    /// Starts it in the network of the instance whose process 1 is `init`.
+    pub(crate) fn start(init: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (user, _) = USER;
+        fs::write(path("users"), format!("{user}:{HASH}\n")).unwrap();
+        let auth = format!(
+            "auth: {{htpasswd: {{realm: test, path: {}}}}}\n",
+            path("users")
+        );
+        let network = format!("--net=/proc/{init}/ns/net");
+        let mut programs = Vec::new();
+        for (address, auth) in [(OPEN, ""), (PRIVATE, &*auth)] {
+            let settings = format!(
+                "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
+                 http: {{addr: \"{address}\"}}\n{auth}",
+                path("store")
+            );
+            let file = path(address);
+            fs::write(&file, settings).unwrap();
+            programs.push(listening(&[&network, "docker-registry", "serve", &file]));
+        }
+        let rate = RATE.to_string();
+        programs.push(listening(&[
+            &network, "python3", "-c", RELAY, SLOW, OPEN, &rate,
+        ]));
+        Self {
+            programs,
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        for program in &mut self.programs {
+            // Gone already is as good.
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
+}
+
+/// Starts a program and waits until it says that it listens.
+fn listening(words: &[&str]) -> Child {
+    let mut child = Command::new("nsenter")
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("listening on") {
+        let length = stderr.read_line(&mut said).unwrap();
+        assert_ne!(length, 0, "{words:?} ended: {said}");
+    }
+    // It goes on to say things, to nobody.
+    std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
+    child
+}
+
+/// What a root shell of the instance runs to have an image of three layers of its own, and one that is
+/// there, at [`OPEN`] as `NAME`, and nothing of it left on the drive.
+pub(crate) fn publish(base: &str, name: &str) -> String {
+    format!(
+        "set -e; image={base}; for n in 1 2 3; do docker create --name layer $image sh >/dev/null; \
+         head -c 4000000 /dev/urandom >/tmp/layer; docker cp /tmp/layer layer:/layer$n; \
+         docker commit layer {OPEN}/{name} >/dev/null; docker rm layer >/dev/null; \
+         image={OPEN}/{name}; done; docker push -q {OPEN}/{name} >/dev/null; \
+         docker rmi {OPEN}/{name} >/dev/null; docker image prune -f >/dev/null; rm /tmp/layer"
+    )
+}

@@ -1,0 +1,71 @@
+//! Sessions of images from a registry, a real one in the instance's network.
+
+use super::site::{SESSION, Site};
+use super::terminal::ends;
+use super::tree::{init, inside};
+use crate::registry::{PRIVATE, Registry, SLOW, publish};
+
+/// A drive whose session was left running, with a registry beside it that has `three:v1`.
+fn with_a_registry() -> (Site, Registry) {
+    let site = Site::new();
+    let image = site.image();
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+    pty.see_within(SESSION, "# ");
+    pty.type_in("\r~d");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    let registry = Registry::start(&init(&site));
+    inside(&site, &publish("xdrive/image:latest", "three:v1"));
+    (site, registry)
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
+fn a_terminal_shows_how_far_a_pull_is() {
+    let (site, registry) = with_a_registry();
+    let reference = format!("{SLOW}/three:v1");
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &reference]);
+    pty.see_within(SESSION, "of 4 layers, ");
+    pty.see_within(SESSION, &format!("pulled {reference}: 4 layers, 12 MB"));
+    pty.see_within(SESSION, "# ");
+    // The registry is in the instance's network, and must not keep it.
+    drop(registry);
+    pty.type_in("exit\r");
+    ends(pty, &site, 0, 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
+fn a_registry_that_wants_a_login_is_named_and_the_drive_saved() {
+    let (site, registry) = with_a_registry();
+    let reference = format!("{PRIVATE}/three:v1");
+    let running = site.start(&["connect", "demo", "--image", &reference, "--", "true"]);
+    let ended = running.end();
+    drop(registry);
+    ended
+        .is(77)
+        .says(&format!("{PRIVATE} refused {reference}: it needs a login"))
+        .says("no basic auth credentials")
+        .says("hint: xdrive logs in to no registry")
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_registry_that_is_not_there_is_named_and_the_drive_saved() {
+    let site = Site::new();
+    let arguments = [
+        "connect",
+        "demo",
+        "--image",
+        "registry.invalid/a:b",
+        "--",
+        "true",
+    ];
+    site.run(&arguments)
+        .is(69)
+        .says("the instance does not reach the registry registry.invalid")
+        .says("hint: is its name right")
+        .says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+}
