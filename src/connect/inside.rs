@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::Ending;
 use super::container::Inside;
 use super::way::{Way, lost};
-use crate::host::container::{CommandId, Signal as ContainerSignal};
+use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
 use crate::host::shell::{Answers, Word};
 use crate::host::{Exit as ShellExit, Line, Shell};
 use crate::signals::{Signal, Signals};
@@ -25,7 +25,15 @@ pub(super) async fn in_a_shell(
 ) -> anyhow::Result<Ending> {
     let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
     let command = inside.container.shell(&term);
-    let name = way.drive.lock().await.hosts().terminal().to_owned();
+    let name = {
+        let mut drive = way.drive.lock().await;
+        let hosts = drive.hosts();
+        match inside.container.came {
+            Came::Running => hosts.terminal().to_owned(),
+            // What was left behind ended with the container that it was in.
+            Came::Started | Came::Created | Came::Recreated(_) => hosts.session().to_owned(),
+        }
+    };
     let terminal = inside.host.terminal(&name, &command);
     let mut shell = Shell::terminal(line, terminal, answers).await?;
     loop {
