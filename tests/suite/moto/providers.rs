@@ -52,7 +52,7 @@ impl StandIn {
                 // Whoever went away wants no answer.
                 let _ = write!(
                     stream,
-                    "HTTP/1.1 {status} Status\r\nx-amz-ec2-metadata-token-ttl-seconds: 600\r\n\
+                    "HTTP/1.1 {status} Status\r\nx-aws-ec2-metadata-token-ttl-seconds: 600\r\n\
                      content-length: {}\r\nconnection: close\r\n\r\n{answer}",
                     answer.len()
                 );
