@@ -5,6 +5,7 @@
 
 mod launch;
 mod reach;
+mod selftest;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::host::escape;
 pub use reach::Reach;
 
 pub use launch::Launch;
+pub use selftest::Selftest;
 
 /// What `--help` and the manual page end with: parts with a title each, in lines that fit a terminal
 /// of 80 columns with the manual page's margin. The exit codes are the README's.
@@ -126,6 +128,9 @@ pub enum Command {
     Gc(Gc),
     /// Look whether all that xdrive needs is here: credentials, rights, network, clock, key.
     Doctor,
+    /// Ask the account what only it can prove: launch hosts, look at them, leave nothing.
+    #[command(after_long_help = selftest::END)]
+    Selftest(Box<Selftest>),
     /// Write the IAM policy that allows what xdrive does, and no more, to standard output.
     Policy {
         /// Also allow to give this role to instances (`--instance-profile`).

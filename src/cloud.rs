@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::config::Paths;
@@ -51,9 +52,25 @@ pub enum Which {
     Account(Account),
 }
 
+/// What kind of EC2 it is, as far as it matters to what can be asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// AWS.
+    Aws,
+    /// Whatever answers at an endpoint that was named.
+    Endpoint,
+    /// The one in a folder, with machines and disks.
+    Folder,
+    /// The one in a folder, with states only.
+    Paper,
+}
+
 /// An EC2 to work on.
 #[derive(Debug, Clone)]
 pub struct Cloud {
+    /// What kind it is.
+    pub place: Place,
     /// The calls.
     pub ec2: Ec2,
     /// How xdrive is called for it: what a hint's commands begin with.
@@ -79,9 +96,11 @@ impl Cloud {
                 let folder = open_local(paths)?;
                 let limits = Limits::local(folder.delays().settle());
                 let machine = paths.local_cache.join("machine");
+                let is_real = is_real(paths)?;
                 Ok(Self {
+                    place: if is_real { Place::Folder } else { Place::Paper },
                     command,
-                    machine: is_real(paths)?.then_some(machine),
+                    machine: is_real.then_some(machine),
                     ..Self::of(Ec2::local(&folder), limits, folder.clock(), paths)
                 })
             }
@@ -105,6 +124,11 @@ impl Cloud {
     pub fn of(ec2: Ec2, limits: Limits, clock: &Clock, paths: &Paths) -> Self {
         let image = paths.local_cache.join("jupyter.tar");
         Self {
+            place: if ec2.is_aws() {
+                Place::Aws
+            } else {
+                Place::Endpoint
+            },
             ec2,
             command: "xdrive".to_owned(),
             machine: None,

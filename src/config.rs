@@ -309,6 +309,8 @@ pub struct Options {
     pub instance_profile: Option<String>,
     /// How hosts are reached.
     pub reach: Reach,
+    /// Whether a new drive is made to be thrown away: nobody can ask for that, only `selftest` does.
+    pub scratch: bool,
 }
 
 impl Options {
@@ -339,6 +341,7 @@ impl Options {
             subnet: flags.subnet.or(config.subnet),
             instance_profile: flags.instance_profile.or(config.instance_profile),
             reach,
+            scratch: flags.scratch,
         }
     }
 }

@@ -15,8 +15,10 @@ mod check;
 mod console;
 mod container;
 mod cost;
+mod discard;
 pub(crate) mod door;
 mod ending;
+mod examine;
 mod gpu;
 mod hosts;
 mod inside;
@@ -59,6 +61,8 @@ use crate::host::{Line, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
 
+pub use discard::discard;
+pub use examine::Examination;
 pub(crate) use market::refused;
 pub(crate) use preview::gib;
 pub use request::Request;
@@ -262,7 +266,8 @@ impl Session {
                 options.image.as_deref(),
                 options.wish.as_ref(),
                 options.size,
-            ),
+            )
+            .scratch(options.scratch),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
                 subnet: options.subnet.clone(),
@@ -431,6 +436,7 @@ impl Session {
         request: &Request,
         cloud: &Cloud,
     ) -> Ending {
+        self.examine(instance, request).await;
         let command = &request.command;
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", self.command, self.drive);

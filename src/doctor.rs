@@ -195,6 +195,18 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Found {
     }
 }
 
+/// Which calls the caller may not make, with EC2's words; by trying them.
+pub(crate) async fn denied(ec2: &Ec2, owner: &str) -> Vec<String> {
+    let props = props(ec2, owner).await;
+    let mut denied = Vec::new();
+    for Call { name, .. } in CALLS.iter().filter(|call| call.right != Right::Free) {
+        if let Rehearsal::Denied(why) = ec2.rehearse(name, &props).await {
+            denied.push(format!("{name}: {why}"));
+        }
+    }
+    denied
+}
+
 /// Every right that xdrive needs, by trying it.
 async fn rights(ec2: &Ec2, owner: &str, command: &str, findings: &mut Findings) {
     let props = props(ec2, owner).await;

@@ -9,6 +9,7 @@
 //!                   ├─ gc            every drive that nobody uses: finished, or listed
 //!                   ├─ doctor        whether all is here that a session needs
 //!                   ├─ policy        the rights that this takes
+//!                   ├─ selftest      what only the account can prove, by sessions of its own
 //!                   └─ local         the EC2 in a folder, for other tools
 //!
 //! connect ─ drive ─┬─ reconcile     sweep ▸ plan (pure) ▸ act ▸ sweep …
@@ -38,7 +39,8 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: `run → connect → drive → {ec2, host}`, and `tests/suite/house.rs` guards it.
+//! Imports run one way: `run → selftest → connect → drive → {ec2, host}`, and `tests/suite/house.rs`
+//! guards it.
 //!
 //! | module | what it owns |
 //! | --- | --- |
@@ -47,7 +49,7 @@
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
 //! | [`connect`] | one session, top to bottom; the only `select!` on endings |
-//! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`] | the commands of these names |
+//! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`], [`selftest`] | the commands of these names |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
 //! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
@@ -73,5 +75,6 @@ pub mod policy;
 pub mod prices;
 pub mod report;
 pub mod run;
+pub mod selftest;
 pub mod signals;
 pub mod terminal;

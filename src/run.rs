@@ -14,7 +14,7 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::local::{plane, wire};
-use crate::{doctor, gc, list, policy, prices, report};
+use crate::{doctor, gc, list, policy, prices, report, selftest};
 
 /// Runs one command; the answer is the exit code.
 pub fn run(cli: Cli) -> Result<u8, Failure> {
@@ -72,6 +72,14 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Doctor => {
             let paths = Paths::find(cli.local_dir)?;
             runtime()?.block_on(doctor::examine(&which, &paths))
+        }
+        Command::Selftest(typed) => {
+            let paths = Paths::find(cli.local_dir)?;
+            let order = selftest_order(*typed, &paths)?;
+            runtime()?.block_on(async {
+                let cloud = Cloud::open(&which, &paths).await?;
+                selftest::selftest(&order, &cloud, &paths, &key(&paths)?).await
+            })
         }
         Command::Policy {
             role,
@@ -279,6 +287,25 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
         shared: typed.shared,
         dry_run: typed.dry_run,
         command: typed.command,
+        examination: None,
+    })
+}
+
+/// What `xdrive selftest` was asked for, and the configuration behind it.
+fn selftest_order(typed: cli::Selftest, paths: &Paths) -> Result<selftest::Order, Failure> {
+    let flags = Options {
+        image: typed.image,
+        subnet: typed.subnet,
+        reach: typed.reach.into(),
+        ..Options::default()
+    };
+    Ok(selftest::Order {
+        budget: typed.budget,
+        gpu: typed.gpu,
+        hosts: typed.hosts,
+        session_manager: typed.session_manager,
+        json: typed.json,
+        options: Options::choose(flags, Config::read(paths)?),
     })
 }
 

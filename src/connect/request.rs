@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::container;
+use super::{Examination, container};
 use crate::config::Options;
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
@@ -25,6 +25,8 @@ pub struct Request {
     pub dry_run: bool,
     /// The command to run, word by word; an interactive shell if it is empty.
     pub command: Vec<String>,
+    /// A look at the host before that.
+    pub examination: Option<Examination>,
 }
 
 impl Request {

@@ -58,9 +58,20 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
+/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be deleted
+/// with nothing in their place. No drive of anybody's has it.
+pub const SCRATCH: &str = "xdrive:scratch";
+
 /// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
 /// then those that come of it.
-const SETTINGS: [&str; 5] = ["xdrive:image", "xdrive:type", "xdrive:size", ARCH, AMI];
+const SETTINGS: [&str; 6] = [
+    "xdrive:image",
+    "xdrive:type",
+    "xdrive:size",
+    ARCH,
+    AMI,
+    SCRATCH,
+];
 
 /// The drive's own settings (`image`, `type`, `size`), as its volumes and snapshots carry them, so
 /// that another laptop needs no flags; and its architecture. Keys are the tags' own.
@@ -162,6 +173,15 @@ impl Settings {
                 .filter_map(|(key, value)| Some((key.to_owned(), value?)))
                 .collect(),
         )
+    }
+
+    /// These, of a drive that is made to be thrown away if it `is` one.
+    #[must_use]
+    pub fn scratch(mut self, is: bool) -> Self {
+        if is {
+            self.0.insert(SCRATCH.to_owned(), "yes".to_owned());
+        }
+        self
     }
 
     /// These, and those of `kept` where these say nothing.
@@ -358,6 +378,12 @@ pub fn renamed(drive: &DriveName) -> Tags {
 #[must_use]
 pub fn session(tags: &Tags) -> SessionId {
     SessionId(tags.get(SESSION).cloned().unwrap_or_default())
+}
+
+/// Whether its drive was made to be thrown away.
+#[must_use]
+pub fn is_scratch(tags: &Tags) -> bool {
+    tags.contains_key(SCRATCH)
 }
 
 /// The owner; empty if it says nothing.

@@ -40,6 +40,7 @@ const BLIND: &[(&str, &[&str])] = &[
             "cli", "config", "connect", "local", "report", "run", "terminal", "signals",
         ],
     ),
+    ("connect/", &["cli", "run", "selftest"]),
     (
         "local/",
         &[

@@ -29,6 +29,8 @@ enum Because {
     Later,
     /// A final snapshot, and completed final ones of higher generations, as many as are to be kept.
     Outdated,
+    /// Its drive was made to be thrown away, as the snapshot itself says.
+    Scratch,
 }
 
 /// What matters of a snapshot, as it is seen and as it is read again.
@@ -70,12 +72,7 @@ impl Superseded {
     /// ones are there.
     #[must_use]
     pub fn prove_outdated(seen: &Observed, snapshot: &SeenSnapshot, keep: usize) -> Option<Self> {
-        let at_rest = !seen.volumes.iter().any(SeenVolume::exists)
-            && seen.unreadable.is_empty()
-            && seen
-                .snapshots
-                .iter()
-                .all(|other| other.state == SnapshotState::Completed);
+        let at_rest = at_rest(seen);
         let facts = Facts::seen(snapshot);
         let mut newer: Vec<Facts> = seen
             .snapshots
@@ -88,6 +85,14 @@ impl Superseded {
         let is_enough = newer.len() >= keep.max(1);
         let newer = newer.into_iter().map(|by| by.id).collect();
         (at_rest && is_enough).then(|| Self::new(facts, Because::Outdated, newer))
+    }
+
+    /// Proves that a snapshot may be deleted whose drive is wholly saved, and was made to be thrown
+    /// away: that shows, and counts, when it is read again.
+    #[must_use]
+    pub fn prove_scratch(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
+        let facts = Facts::seen(snapshot);
+        at_rest(seen).then(|| Self::new(facts, Because::Scratch, Vec::new()))
     }
 
     fn new(snapshot: Facts, because: Because, by: Vec<SnapshotId>) -> Self {
@@ -126,8 +131,10 @@ impl Superseded {
         });
         Facts::read(snapshot).as_ref() == Some(&self.snapshot)
             && reread.is_young()
-            && !self.by.is_empty()
-            && all
+            && match self.because {
+                Because::Scratch => tags::is_scratch(&snapshot.tags),
+                _ => !self.by.is_empty() && all,
+            }
     }
 }
 
@@ -172,11 +179,21 @@ impl Facts {
                 Because::Later => {
                     !is_final(self) && !is_final(by) && same_line && by.number > self.number
                 }
+                // Nothing else has to have what it has.
+                Because::Scratch => false,
                 Because::Outdated => {
                     is_final(self) && is_final(by) && by.generation > self.generation
                 }
             }
     }
+}
+
+/// Whether the drive is wholly saved: no volume, nothing pending or failed, nothing unread.
+fn at_rest(seen: &Observed) -> bool {
+    let mut snapshots = seen.snapshots.iter();
+    !seen.volumes.iter().any(SeenVolume::exists)
+        && seen.unreadable.is_empty()
+        && snapshots.all(|snapshot| snapshot.state == SnapshotState::Completed)
 }
 
 /// Whether a final snapshot stands for its volume: it was looked into, or the volume is gone, which

@@ -6,7 +6,11 @@ use super::super::event::Event;
 use super::super::hosts::{HostError, Hosts};
 use super::super::observed::{DEVICE, Observed};
 use super::super::plan::{self, Goal, Next, Skipped, Step};
+use super::super::proof::Superseded;
 use super::{Reconciler, RunError};
+
+/// How often it is looked whether a drive that is thrown away is at rest, once lists can be believed.
+const LOOKS: u32 = 60;
 
 /// What came of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +116,31 @@ impl<H: Hosts> Reconciler<H> {
             if self.memory.gone.contains(superseded.snapshot().as_str()) {
                 gone.push(superseded.snapshot().clone());
             }
+        }
+    }
+
+    /// Deletes all snapshots of a wholly saved drive that was made to be thrown away, those that lists
+    /// show only later included. To be called after a run that ended in [`super::Outcome::Saved`], or
+    /// with nothing made.
+    pub async fn discard(&mut self) -> Result<(), RunError> {
+        let mut looks = 0;
+        loop {
+            let seen = Box::pin(self.sweep()).await?;
+            let mut snapshots = seen.snapshots.iter();
+            let proof = snapshots
+                .find(|snapshot| !seen.me.spared.contains(&snapshot.id))
+                .map(|snapshot| Superseded::prove_scratch(&seen, snapshot));
+            if let Some(Some(proof)) = proof {
+                Box::pin(self.act(&Step::Thin(proof), &seen)).await?;
+                continue;
+            }
+            // Lists show what is over for a while, and what is new only after one.
+            let is_settled = seen.began.since(seen.first) >= self.limits.settle;
+            looks += u32::from(is_settled);
+            if is_settled && (proof.is_none() || looks > LOOKS) {
+                return Ok(());
+            }
+            tokio::time::sleep(self.limits.poll).await;
         }
     }
 }

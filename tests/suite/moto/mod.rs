@@ -15,4 +15,5 @@ mod ipv6;
 mod life;
 mod providers;
 mod roles;
+mod selftest;
 mod server;

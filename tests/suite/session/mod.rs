@@ -22,6 +22,7 @@ mod people;
 mod pulls;
 mod refusals;
 mod rehearsal;
+mod selftest;
 mod site;
 mod terminal;
 mod tree;

@@ -7,8 +7,9 @@ use crate::drive::Limits;
 use crate::drive::hosts::{Client, Mounted};
 use crate::drive::observed::{Attempt, Observed, SeenSnapshot, Verdict};
 use crate::drive::plan::Step;
-use crate::drive::tags::SnapshotKind;
-use crate::ec2::SnapshotState;
+use crate::drive::proof::{Reread, Superseded};
+use crate::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
+use crate::ec2::{Snapshot, SnapshotState};
 
 /// The `number`th checkpoint of volume 1's generation.
 fn point(number: u8, generation: u64) -> SeenSnapshot {
@@ -183,4 +184,52 @@ fn old_snapshots_go_only_where_the_drive_is_wholly_saved() {
     seen.volumes.clear();
     seen.unreadable = vec![("snap-9".into(), "its tag is missing".into())];
     assert_eq!(gone(&seen, 2), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_thrown_away() {
+    let one = snapshot(1, 1, 1);
+    let mut seen = Observed {
+        snapshots: vec![one.clone()],
+        ..nothing()
+    };
+    let proof = Superseded::prove_scratch(&seen, &one).unwrap();
+    let read = |scratch: bool| {
+        let who = Identity {
+            session: mine(),
+            owner: "me".to_owned(),
+        };
+        let own = SnapshotTags {
+            generation: one.generation,
+            kind: one.kind,
+            op: one.op.clone(),
+            uuid: None,
+            number: 0,
+        };
+        let settings = Settings::default().scratch(scratch);
+        Snapshot {
+            id: one.id.clone(),
+            state: one.state,
+            volume: one.volume.clone(),
+            size: one.size,
+            started: "2026-11-22T10:00:00Z".parse().unwrap(),
+            message: String::new(),
+            tags: tags::snapshot(&"demo".parse().unwrap(), &who, &own, &settings),
+        }
+    };
+    let after = |seconds| Reread {
+        asked: at(NOW),
+        now: at(NOW + seconds),
+    };
+    assert!(proof.holds(after(1), &read(true), &[]));
+    assert!(!proof.holds(after(1), &read(false), &[]));
+    assert!(!proof.holds(after(300), &read(true), &[]));
+    let pending = Snapshot {
+        state: SnapshotState::Pending,
+        ..read(true)
+    };
+    assert!(!proof.holds(after(1), &pending, &[]));
+    // Nothing goes while there is a volume.
+    seen.volumes = vec![volume(1, 1, 1)];
+    assert!(Superseded::prove_scratch(&seen, &one).is_none());
 }

@@ -1,0 +1,57 @@
+//! A drive that was made to be thrown away goes as a whole: finished as any run would finish it,
+//! then its snapshots too.
+//!
+//! Nothing here decides what may be destroyed. Its instance and volume end by the same proofs as
+//! every other's; and a snapshot goes only if it carries the mark that no drive of anybody's has.
+
+use crate::cloud::Cloud;
+use crate::config::{Options, Reach};
+use crate::drive::plan::Goal;
+use crate::drive::{DriveName, Outcome};
+use crate::ec2::{InstanceState, VolumeState};
+use crate::failure::Failure;
+use crate::host::UserKey;
+
+use super::Session;
+use super::ending::of_run;
+
+/// Ends and deletes all there is of `drive`; the answer is what is still billed of it, by ids.
+pub async fn discard(
+    drive: DriveName,
+    cloud: &Cloud,
+    key: UserKey,
+    reach: Reach,
+) -> Result<Vec<String>, Failure> {
+    let options = Options {
+        reach,
+        scratch: true,
+        ..Options::default()
+    };
+    let mut session = Session::begin(drive.clone(), &options, cloud, key).await?;
+    let (outcome, _) = session.run(Goal::Saved { even_if_used: true }).await;
+    // What could not be finished shows by what is left of it, too.
+    if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })
+        && let Err(failure) = session.told(outcome)
+    {
+        session.report.say(&failure.to_string());
+    }
+    session.reconciler.discard().await.map_err(of_run)?;
+    left(&drive, cloud).await
+}
+
+/// What EC2 lists of it, but for what is gone or going.
+async fn left(drive: &DriveName, cloud: &Cloud) -> Result<Vec<String>, Failure> {
+    let name = drive.as_str();
+    let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
+    let gone = [VolumeState::Deleting, VolumeState::Deleted];
+    let instances = cloud.ec2.instances(name).await?.into_iter();
+    let instances = instances.filter(|it| !over.contains(&it.state));
+    let volumes = cloud.ec2.volumes(name).await?.into_iter();
+    let volumes = volumes.filter(|it| !gone.contains(&it.state));
+    let snapshots = cloud.ec2.snapshots(name).await?.into_iter();
+    Ok(instances
+        .map(|it| it.id.to_string())
+        .chain(volumes.map(|it| it.id.to_string()))
+        .chain(snapshots.map(|it| it.id.to_string()))
+        .collect())
+}

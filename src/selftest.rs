@@ -1,0 +1,180 @@
+//! `xdrive selftest`: what only the account itself can prove, a line for each thing.
+//!
+//! ```text
+//! the account ▸ for each host that is asked for: connect ▸ look at it from inside ▸ save ▸ discard
+//! ```
+//!
+//! Nothing here does anything in a way of its own: a host is had by a session as every other's, of a
+//! drive that is made for it, and what is left of the drive goes by the proofs that every drive's
+//! things go by. A line ends in `ok`, in `failed` with why and what helps, or in `not asked` with
+//! why. Nothing is begun whose worst case costs more than is left of the budget; and whatever
+//! happens, it is looked at the end whether anything is left.
+
+mod account;
+mod budget;
+mod facts;
+mod former;
+mod host;
+mod line;
+
+use std::path::PathBuf;
+
+use crate::cloud::{Cloud, Place};
+use crate::config::{Options, Paths};
+use crate::drive::{DriveName, SessionId};
+use crate::ec2::Price;
+use crate::failure::{Exit, Failure};
+use crate::host::UserKey;
+use crate::report::Report;
+use crate::signals::{Signal, Signals};
+
+use budget::Budget;
+use line::{Line, Lines};
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Order {
+    /// The most that may be spent.
+    pub budget: Price,
+    /// Whether a type with a GPU is launched too.
+    pub gpu: bool,
+    /// Whether hosts are launched where nobody knows whether there are any.
+    pub hosts: bool,
+    /// The instance profile with which Session Manager is asked.
+    pub session_manager: Option<String>,
+    /// Where the report goes.
+    pub json: Option<PathBuf>,
+    /// What hosts are made from, and how they are reached.
+    pub options: Options,
+}
+
+/// All that a part of it works with.
+struct Run<'a> {
+    order: &'a Order,
+    cloud: &'a Cloud,
+    paths: &'a Paths,
+    key: &'a UserKey,
+    /// What the drives' names begin with.
+    name: String,
+    budget: Budget,
+    lines: Lines,
+    report: Report,
+    signals: Signals,
+    /// What could not be cleared away.
+    left: Vec<String>,
+    interrupted: bool,
+}
+
+/// Asks everything that can be asked, and prints it; the answer is the exit code: 0 if nothing
+/// failed and nothing is left.
+pub async fn selftest(
+    order: &Order,
+    cloud: &Cloud,
+    paths: &Paths,
+    key: &UserKey,
+) -> Result<u8, Failure> {
+    cloud.check_machine()?;
+    let random = SessionId::random().map_err(|error| Failure::new(Exit::Failed, error))?;
+    let name = format!("selftest-{}", &random.0[..8]);
+    let began = cloud.clock.now();
+    let json = order.json.clone();
+    let json = json.unwrap_or_else(|| PathBuf::from(format!("xdrive-{name}.json")));
+    let mut run = Run {
+        order,
+        cloud,
+        paths,
+        key,
+        name,
+        budget: Budget::new(order.budget),
+        lines: Lines::default(),
+        report: Report::stderr(),
+        // Until the end: between two sessions nobody else listens.
+        signals: Signals::install().map_err(anyhow::Error::from)?,
+        left: Vec::new(),
+        interrupted: false,
+    };
+    let owner = account::ask(&mut run).await;
+    if let Some(owner) = &owner {
+        former::clear(&mut run, owner).await;
+        host::ask(&mut run).await;
+    }
+    let spent = run.budget.spent();
+    run.report.say(&format!(
+        "spent about ${spent:.4} of {}; {}",
+        order.budget,
+        match run.left.as_slice() {
+            [] => "nothing is left that is billed".to_owned(),
+            left => format!("left, and billed: {}", left.join(", ")),
+        }
+    ));
+    let document = line::Document {
+        version: 1,
+        xdrive: env!("CARGO_PKG_VERSION"),
+        drives: run.name.clone(),
+        owner,
+        region: cloud.ec2.region().to_owned(),
+        place: cloud.place,
+        began: began.to_string(),
+        ended: cloud.clock.now().to_string(),
+        budget_dollars: order.budget.dollars(),
+        spent_dollars: spent,
+        lines: run.lines.all(),
+        left: &run.left,
+    };
+    document.write(&json)?;
+    run.report.say(&format!("the report is {}", json.display()));
+    Ok(run.code())
+}
+
+impl Run<'_> {
+    /// Prints a line, and keeps it for the report.
+    fn add(&mut self, line: Line) -> Result<(), Failure> {
+        self.lines.add(line)
+    }
+
+    /// A drive of this run.
+    fn drive(&self, of: &str) -> Result<DriveName, Failure> {
+        let name = format!("{}-{of}", self.name).parse();
+        name.map_err(|error| Failure::new(Exit::Failed, anyhow::Error::new(error)))
+    }
+
+    /// Whether somebody has asked for the end by now.
+    async fn is_interrupted(&mut self) -> bool {
+        loop {
+            tokio::select! {
+                biased;
+                signal = self.signals.next() => {
+                    let ends = matches!(
+                        signal,
+                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup
+                    );
+                    self.interrupted |= ends;
+                }
+                () = std::future::ready(()) => return self.interrupted,
+            }
+        }
+    }
+
+    fn code(&self) -> u8 {
+        if !self.left.is_empty() {
+            Exit::TryAgain.code()
+        } else if self.interrupted {
+            Exit::Interrupted.code()
+        } else {
+            self.lines.worst().map_or(0, Exit::code)
+        }
+    }
+
+    /// Whether the hosts of this place can be asked, or why not.
+    fn has_hosts(&self) -> Result<(), &'static str> {
+        match self.cloud.place {
+            Place::Aws | Place::Folder => Ok(()),
+            Place::Endpoint if self.order.hosts => Ok(()),
+            Place::Endpoint => Err(
+                "what answers at an endpoint of its own need not have hosts: --hosts asks all the \
+                 same",
+            ),
+            Place::Paper => Err("this EC2 has states only, and no hosts"),
+        }
+    }
+}

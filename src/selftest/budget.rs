@@ -1,0 +1,76 @@
+//! What may be spent: nothing is begun whose worst case costs more than is left.
+//!
+//! An instance is worth at most what was bid for it, which EC2 keeps to, for as long as it could live
+//! if this computer vanished: half an hour before it is first logged in to, the lease after that, and
+//! a margin (`shell/host/boot`, `watch`).
+
+use std::time::Duration;
+
+use crate::ec2::Price;
+
+/// How long an instance may live at most.
+const LONGEST: Duration = Duration::from_mins(55);
+
+/// What an instance takes besides, in US dollars: an address and two disks for an hour, and a
+/// snapshot until it is deleted.
+const BESIDE: f64 = 0.012;
+
+/// A budget, in US dollars.
+#[derive(Debug)]
+pub(super) struct Budget {
+    total: f64,
+    spent: f64,
+}
+
+impl Budget {
+    pub(super) fn new(total: Price) -> Self {
+        Self {
+            total: total.dollars(),
+            spent: 0.0,
+        }
+    }
+
+    /// What has been spent, as far as that can be estimated.
+    pub(super) fn spent(&self) -> f64 {
+        self.spent
+    }
+
+    /// What a host may cost for which `an_hour` is bid.
+    pub(super) fn worst(an_hour: f64) -> f64 {
+        an_hour * LONGEST.as_secs_f64() / 3600.0 + BESIDE
+    }
+
+    /// Why such a host is not begun, if it is not.
+    pub(super) fn refuses(&self, an_hour: f64) -> Option<String> {
+        let (worst, left) = (Self::worst(an_hour), self.total - self.spent);
+        (worst > left).then(|| {
+            format!("it may cost ${worst:.3}, and ${left:.3} are left of the budget: --budget")
+        })
+    }
+
+    /// A host at `an_hour` lived for so long: what that is estimated to have cost. Seconds are
+    /// billed, a minute at least.
+    pub(super) fn spend(&mut self, an_hour: f64, lived: Duration) -> f64 {
+        let seconds = lived.max(Duration::from_mins(1)).as_secs_f64();
+        let share = (seconds / LONGEST.as_secs_f64()).min(1.0);
+        let cost = an_hour * seconds / 3600.0 + BESIDE * share;
+        self.spent += cost;
+        cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_begun_that_could_cost_more_than_is_left() {
+        let mut budget = Budget::new("0.10".parse().unwrap());
+        assert_eq!(budget.refuses(0.05), None);
+        assert!(budget.refuses(0.2).unwrap().contains("$0.100 are left"));
+        let cost = budget.spend(0.05, Duration::from_mins(55));
+        assert!(cost <= Budget::worst(0.05), "{cost}");
+        assert!(budget.refuses(0.05).is_some());
+        assert!(budget.refuses(0.01).is_none());
+    }
+}

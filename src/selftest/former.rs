@@ -1,0 +1,50 @@
+//! What an earlier run left that was killed: its drives are thrown away first.
+
+use std::collections::BTreeSet;
+
+use super::Run;
+use super::account::add;
+use super::line::Line;
+use crate::connect;
+use crate::drive::{DriveName, tags};
+use crate::ec2::Ownership;
+
+/// Throws them away; those that a running instance is still kept for are another run's of now.
+pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
+    let (instances, volumes, snapshots) = match run.cloud.ec2.everything().await {
+        Ok(all) => all,
+        Err(error) => return add(run, Line::of_failure("earlier runs", &error.into())),
+    };
+    let now = run.cloud.clock.now();
+    let kept: BTreeSet<&String> = instances
+        .iter()
+        .filter(|instance| tags::until(&instance.tags).is_some_and(|until| until > now))
+        .filter_map(|instance| instance.tags.get(tags::DRIVE))
+        .collect();
+    let volumes = volumes.iter().map(|volume| &volume.tags);
+    let snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
+    let names: BTreeSet<&String> = volumes
+        .chain(snapshots)
+        .filter(|of| tags::is_scratch(of))
+        .filter(|of| Ownership::of(tags::owner(of), owner) == Ownership::Own)
+        .filter_map(|of| of.get(tags::DRIVE))
+        .filter(|name| !kept.contains(name))
+        .collect();
+    for name in names {
+        let Ok(drive) = name.parse::<DriveName>() else {
+            continue;
+        };
+        let reach = run.order.options.reach.clone();
+        let left = connect::discard(drive, run.cloud, run.key.clone(), reach).await;
+        let line = match left {
+            Ok(left) if left.is_empty() => Line::ok("earlier runs", format!("{name} is gone")),
+            Ok(left) => {
+                let why = format!("of {name} there is still {}", left.join(", "));
+                run.left.extend(left);
+                Line::failed("earlier runs", why, None)
+            }
+            Err(failure) => Line::of_failure("earlier runs", &failure),
+        };
+        add(run, line);
+    }
+}

@@ -1,0 +1,370 @@
+//! What hosts say: each by a session of its own, with a drive that is thrown away.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use super::Run;
+use super::account::add;
+
+use super::facts::{Facts, SCRIPT};
+use super::line::Line;
+use crate::cloud::{self, NATIVE, Place};
+use crate::config::Options;
+use crate::config::launch::Fallback;
+use crate::connect::{self, Examination, Request};
+use crate::drive::DriveName;
+use crate::drive::pools::Wish;
+use crate::ec2::{Arch, InstanceState, Market, Price};
+use crate::failure::{Exit, Failure};
+
+/// The size of the drives, in GiB.
+const SIZE: u32 = 16;
+
+/// How long a host lives without a sign of life from here.
+const LEASE: Duration = Duration::from_mins(15);
+
+/// How much more than now's lowest price is bid: that of the next zone, or of a minute later.
+const BID: f64 = 1.5;
+
+/// How long before its end the instance is told that is taken back (AWS: two minutes).
+const NOTICE: Duration = Duration::from_secs(30);
+
+/// What a session is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// The usual host.
+    Usual,
+    Arm64,
+    Gpu,
+    SessionManager,
+    Interruption,
+}
+
+/// The lines of the usual host, where there is none.
+const USUAL: [&str; 9] = [
+    "machine image",
+    "sshd",
+    "docker data-root",
+    "drive",
+    "unwritten data",
+    "metadata",
+    "IPv6",
+    "encryption",
+    "save",
+];
+
+impl What {
+    const ALL: [Self; 5] = [
+        Self::Usual,
+        Self::Arm64,
+        Self::Gpu,
+        Self::SessionManager,
+        Self::Interruption,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Usual => USUAL[0],
+            Self::Arm64 => "arm64",
+            Self::Gpu => "GPU",
+            Self::SessionManager => "Session Manager",
+            Self::Interruption => "interruption",
+        }
+    }
+
+    /// What its drive's name ends in.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Usual => "usual",
+            Self::Arm64 => "arm64",
+            Self::Gpu => "gpu",
+            Self::SessionManager => "ssm",
+            Self::Interruption => "taken",
+        }
+    }
+
+    /// What is launched for it.
+    fn types(self) -> &'static [&'static str] {
+        match self {
+            Self::Arm64 => &["t4g.medium", "m7g.large"],
+            Self::Gpu => &["g4dn.xlarge", "g5.xlarge"],
+            _ if NATIVE == Arch::Arm64 => &["t4g.medium", "m7g.large"],
+            _ => &["t3.medium", "m5.large"],
+        }
+    }
+
+    /// Why it is not asked here, if it is not.
+    fn refused(self, run: &Run<'_>) -> Option<&'static str> {
+        let place = run.cloud.place;
+        let is_folder = place == Place::Folder;
+        match (run.has_hosts(), self) {
+            (Err(why), _) => Some(why),
+            (Ok(()), Self::Arm64) if is_folder && NATIVE == Arch::X86_64 => {
+                Some("this computer is x86_64, and so are its instances")
+            }
+            (Ok(()), Self::Gpu) if is_folder => Some("the local EC2 has no GPUs"),
+            (Ok(()), Self::Gpu) if !run.order.gpu => Some("--gpu asks it, at a GPU's price"),
+            (Ok(()), Self::SessionManager) if is_folder => {
+                Some("the local EC2 has no Session Manager")
+            }
+            (Ok(()), Self::SessionManager) if run.order.session_manager.is_none() => Some(
+                "--session-manager PROFILE asks it, with an instance profile that has \
+                 AmazonSSMManagedInstanceCore",
+            ),
+            (Ok(()), Self::Interruption) if !is_folder => Some(
+                "xdrive does not call Fault Injection Service: during a session with `xdrive \
+                 connect`, an experiment with aws:ec2:send-spot-instance-interruptions asks it",
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Asks them all, one after the other.
+pub(super) async fn ask(run: &mut Run<'_>) {
+    for what in What::ALL {
+        let refused = what.refused(run).map(str::to_owned);
+        let refused = match refused {
+            None if run.is_interrupted().await => {
+                Some("interrupted before it was begun".to_owned())
+            }
+            refused => refused,
+        };
+        match refused {
+            Some(why) => not_asked(run, what, &why),
+            None => ask_one(run, what).await,
+        }
+    }
+}
+
+fn not_asked(run: &mut Run<'_>, what: What, why: &str) {
+    match what {
+        What::Usual => {
+            for name in USUAL {
+                add(run, Line::not_asked(name, why));
+            }
+        }
+        _ => add(run, Line::not_asked(what.name(), why)),
+    }
+}
+
+async fn ask_one(run: &mut Run<'_>, what: What) {
+    let prepared = match prepare(run, what).await {
+        Ok(prepared) => prepared,
+        Err(failure) => return fail(run, what, &failure, None),
+    };
+    let (drive, request, price) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return not_asked(run, what, &why),
+    };
+    let examination = Examination::new(SCRIPT);
+    let request = Request {
+        examination: Some(examination.clone()),
+        ..request
+    };
+    let began = run.cloud.clock.boot();
+    let session = connect::connect(request, run.cloud.clone(), run.key.clone());
+    let ended = if what == What::Interruption {
+        let mut session = pin!(session);
+        let failed = tokio::select! {
+            biased;
+            ended = &mut session => Ok(ended),
+            failure = interrupt(run, &drive, &examination) => Err(failure),
+        };
+        match failed {
+            Ok(ended) => ended,
+            // It goes on to its end, as every session does.
+            Err(failure) => session.await.and(Err(failure)),
+        }
+    } else {
+        session.await
+    };
+    // Whatever came of it, nothing stays.
+    let reach = run.order.options.reach.clone();
+    let discarded = connect::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
+    let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
+    let is_interrupted = run.is_interrupted().await;
+    match (&ended, examination.answer()) {
+        (Ok(_) | Err(_), None) if is_interrupted => {
+            not_asked(run, what, "interrupted before its host was ready");
+        }
+        (Err(failure), None) => fail(run, what, failure, Some(cost)),
+        (Ok(code), None) => {
+            let failure = Failure::from(anyhow::anyhow!("the session ended with {code} too early"));
+            fail(run, what, &failure, Some(cost));
+        }
+        (_, Some(Err(why))) => {
+            let failure = Failure::from(anyhow::anyhow!("the host could not be looked at: {why}"));
+            fail(run, what, &failure, Some(cost));
+        }
+        (_, Some(Ok(text))) => {
+            if let Some(facts) = Facts::read(&text) {
+                judge(run, what, &facts, &ended, cost);
+            } else {
+                let failure = Failure::from(anyhow::anyhow!("the look at the host was cut short"));
+                fail(run, what, &failure, Some(cost));
+            }
+        }
+    }
+    let command = format!("{} gc {drive}", run.cloud.command);
+    match discarded {
+        Ok(left) if left.is_empty() => {}
+        Ok(left) => {
+            let why = left.join(", ");
+            add(run, Line::failed("cleared away", why, Some(&command)));
+            run.left.extend(left);
+        }
+        Err(failure) => {
+            let line = Line::of_failure("cleared away", &failure.hint(command));
+            add(run, line);
+            run.left.push(format!("whatever there is of {drive}"));
+        }
+    }
+}
+
+/// The drive, what is asked of its session, and what an hour of its instance is taken to cost; or
+/// why it is not begun.
+async fn prepare(
+    run: &Run<'_>,
+    what: What,
+) -> Result<Result<(DriveName, Request, f64), String>, Failure> {
+    let types: Vec<String> = what.types().iter().map(ToString::to_string).collect();
+    let prices = run.cloud.ec2.spot_prices(&types).await?;
+    let Some(lowest) = prices.iter().map(|price| price.price).min() else {
+        let types = types.join(" and ");
+        return Ok(Err(format!("no spot price is known of {types} here")));
+    };
+    let bid = lowest.dollars() * BID;
+    if let Some(why) = run.budget.refuses(bid) {
+        return Ok(Err(why));
+    }
+    let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
+    let mut options = Options {
+        wish: Some(Wish::types(&types).map_err(anyhow::Error::new)?),
+        arch: None,
+        market: Some(Market::Spot),
+        fallback: Some(Fallback::None),
+        max_price: Some(price),
+        size: Some(SIZE),
+        keep: Some(LEASE),
+        checkpoint: None,
+        resume: false,
+        scratch: true,
+        ..run.order.options.clone()
+    };
+    if what == What::SessionManager {
+        const THROUGH: &str = "aws ssm start-session --target %i --document-name \
+                               AWS-StartSSHSession --parameters portNumber=%p";
+        options
+            .instance_profile
+            .clone_from(&run.order.session_manager);
+        options.reach.proxy = Some(
+            THROUGH
+                .parse()
+                .map_err(|error| anyhow::anyhow!("{error}"))?,
+        );
+    }
+    let command = match what {
+        What::Interruption => "sleep 120",
+        _ => "true",
+    };
+    let drive = run.drive(what.suffix())?;
+    let request = Request {
+        drive: drive.clone(),
+        options,
+        from: None,
+        no_join: true,
+        shared: false,
+        dry_run: false,
+        command: ["sh", "-c", command].map(str::to_owned).to_vec(),
+        examination: None,
+    };
+    request.check(&run.cloud.command)?;
+    Ok(Ok((drive, request, bid)))
+}
+
+/// Takes the instance of `drive` back once its host was looked at; answers only if that fails.
+async fn interrupt(run: &Run<'_>, drive: &DriveName, examination: &Examination) -> Failure {
+    while examination.answer().is_none() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let taken = async {
+        let folder = cloud::open_local(run.paths)?;
+        let instances = run.cloud.ec2.instances(drive.as_str()).await?;
+        let mut running = instances.iter();
+        let running = running.find(|instance| instance.state == InstanceState::Running);
+        let running = running.ok_or_else(|| anyhow::anyhow!("{drive} has no instance"))?;
+        let at = folder.interrupt(running.id.as_str(), NOTICE);
+        at.map_err(|error| Failure::new(Exit::Failed, error))
+    };
+    match taken.await {
+        Ok(_) => std::future::pending().await,
+        Err(failure) => failure,
+    }
+}
+
+fn judge(run: &mut Run<'_>, what: What, facts: &Facts, ended: &Result<u8, Failure>, cost: f64) {
+    match what {
+        What::Usual => {
+            let mut lines = facts.judge(run.cloud.place).into_iter();
+            if let Some(first) = lines.next() {
+                add(run, first.cost(cost));
+            }
+            for line in lines {
+                add(run, line);
+            }
+            add(run, encryption(run.cloud.place, ended));
+            add(run, saved("save", ended));
+        }
+        What::Gpu => add(run, facts.gpus().cost(cost)),
+        What::Arm64 | What::SessionManager => add(run, facts.machine(what.name()).cost(cost)),
+        What::Interruption => {
+            let line = match ended {
+                // Taken away and saved: see the README's exit codes.
+                Ok(75) => Line::ok(what.name(), "a notice, and the drive was saved in time"),
+                Err(failure) if failure.exit == Exit::TryAgain => {
+                    Line::ok(what.name(), "a notice, and the drive was saved in time")
+                }
+                Ok(code) => Line::failed(what.name(), format!("ended with {code}"), None),
+                Err(failure) => Line::of_failure(what.name(), failure),
+            };
+            add(run, line.cost(cost));
+        }
+    }
+}
+
+fn saved(name: &'static str, ended: &Result<u8, Failure>) -> Line {
+    match ended {
+        Ok(0) => Line::ok(
+            name,
+            "closed, snapshot completed and looked into, all else gone",
+        ),
+        Ok(code) => Line::failed(name, format!("the session ended with {code}"), None),
+        Err(failure) => Line::of_failure(name, failure),
+    }
+}
+
+/// Every drive's volume is encrypted from the first one on: where it could be made, attached and
+/// saved, the key could be used.
+fn encryption(place: Place, ended: &Result<u8, Failure>) -> Line {
+    const NAME: &str = "encryption";
+    match (place, ended) {
+        (Place::Folder | Place::Paper, _) => Line::not_asked(NAME, "the local EC2 has no KMS"),
+        (_, Ok(0)) => Line::ok(NAME, "the default key encrypted a volume and its snapshot"),
+        (_, ended) => saved(NAME, ended),
+    }
+}
+
+/// The first line tells why; the others that nobody could ask.
+fn fail(run: &mut Run<'_>, what: What, failure: &Failure, cost: Option<f64>) {
+    let mut line = Line::of_failure(what.name(), failure);
+    if let Some(cost) = cost {
+        line = line.cost(cost);
+    }
+    add(run, line);
+    if what == What::Usual {
+        for name in &USUAL[1..] {
+            add(run, Line::not_asked(name, "no host was ready"));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What came of each thing: a line for people, and a document for programs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::anyhow;
+use serde::Serialize;
+
+use crate::cloud::Place;
+use crate::failure::{Exit, Failure};
+use crate::report;
+
+/// What came of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "result")]
+pub(super) enum Came {
+    /// It is as it has to be; how it is.
+    Ok {
+        /// In words.
+        found: String,
+    },
+    /// It is not.
+    Failed {
+        /// Why.
+        why: String,
+        /// What helps.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// Nobody asked.
+    NotAsked {
+        /// Why.
+        why: String,
+    },
+}
+
+/// One thing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Line {
+    name: &'static str,
+    #[serde(flatten)]
+    came: Came,
+    /// What asking it is estimated to have cost, for the first line of each host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dollars: Option<f64>,
+    #[serde(skip)]
+    exit: Exit,
+}
+
+impl Line {
+    pub(super) fn new(name: &'static str, came: Came) -> Self {
+        Self {
+            name,
+            came,
+            dollars: None,
+            exit: Exit::Failed,
+        }
+    }
+
+    pub(super) fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        let found = found.into();
+        Self::new(name, Came::Ok { found })
+    }
+
+    pub(super) fn failed(name: &'static str, why: impl Into<String>, hint: Option<&str>) -> Self {
+        let (why, hint) = (why.into(), hint.map(str::to_owned));
+        Self::new(name, Came::Failed { why, hint })
+    }
+
+    pub(super) fn not_asked(name: &'static str, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::new(name, Came::NotAsked { why })
+    }
+
+    pub(super) fn of_failure(name: &'static str, failure: &Failure) -> Self {
+        let causes: Vec<String> = failure.error.chain().map(ToString::to_string).collect();
+        Self {
+            exit: failure.exit,
+            ..Self::failed(name, causes.join(": "), failure.hint.as_deref())
+        }
+    }
+
+    /// What it cost.
+    pub(super) fn cost(self, dollars: f64) -> Self {
+        Self {
+            dollars: Some(dollars),
+            ..self
+        }
+    }
+
+    fn text(&self) -> String {
+        let (mark, words, hint) = match &self.came {
+            Came::Ok { found } => ("ok", found, None),
+            Came::Failed { why, hint } => ("failed", why, hint.as_ref()),
+            Came::NotAsked { why } => ("not asked", why, None),
+        };
+        let words = words.replace('\n', " ");
+        let mut text = format!("{mark:9}  {:18}  {words}\n", self.name);
+        if let Some(hint) = hint {
+            let hint = hint.replace('\n', " ");
+            let _ = writeln!(text, "{:9}  {:18}  hint: {hint}", "", "");
+        }
+        text
+    }
+}
+
+/// All lines so far.
+#[derive(Debug, Default)]
+pub(super) struct Lines(Vec<Line>);
+
+impl Lines {
+    /// Prints it, and keeps it.
+    pub(super) fn add(&mut self, line: Line) -> Result<(), Failure> {
+        let text = line.text();
+        self.0.push(line);
+        report::data(&text).map_err(|error| anyhow!("cannot write a line: {error}").into())
+    }
+
+    pub(super) fn all(&self) -> &[Line] {
+        &self.0
+    }
+
+    /// The exit code of the first that failed.
+    pub(super) fn worst(&self) -> Option<Exit> {
+        let failed = |line: &&Line| matches!(line.came, Came::Failed { .. });
+        self.0.iter().find(failed).map(|line| line.exit)
+    }
+}
+
+/// The report; `xdrive selftest --help` describes it.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    pub(super) version: u32,
+    pub(super) xdrive: &'static str,
+    pub(super) drives: String,
+    pub(super) owner: Option<String>,
+    pub(super) region: String,
+    pub(super) place: Place,
+    pub(super) began: String,
+    pub(super) ended: String,
+    pub(super) budget_dollars: f64,
+    pub(super) spent_dollars: f64,
+    pub(super) lines: &'a [Line],
+    pub(super) left: &'a [String],
+}
+
+impl Document<'_> {
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).map_err(anyhow::Error::from)? + "\n";
+        std::fs::write(path, text).map_err(|error| {
+            let path = path.display();
+            Failure::from(anyhow!("cannot write the report to {path}: {error}"))
+        })
+    }
+}

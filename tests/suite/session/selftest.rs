@@ -1,0 +1,181 @@
+//! `xdrive selftest`: what it says of the EC2 in a folder, and that it leaves nothing there.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use xdrive::ec2::{InstanceState, VolumeState};
+use xdrive::local::Fault;
+
+use super::paper::{in_the_cloud, paper, plant, with_snapshot};
+use super::site::{Ended, Site};
+
+/// With the small image and a report of its own.
+fn words<'a>(image: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let all: [&[&str]; 2] = [
+        &["selftest", "--json", "report.json", "--image", image],
+        more,
+    ];
+    all.concat()
+}
+
+fn selftest(site: &Site, more: &[&str]) -> Ended {
+    site.run(&words(&site.image(), more))
+}
+
+fn report(site: &Site) -> Value {
+    serde_json::from_str(&fs::read_to_string(site.path("report.json")).unwrap()).unwrap()
+}
+
+/// What came of the thing of that name.
+fn result(report: &Value, name: &str) -> String {
+    let lines = report["lines"].as_array().unwrap();
+    let mut named = lines.iter().filter(|line| line["name"] == name);
+    let line = named
+        .next()
+        .unwrap_or_else(|| panic!("no {name}: {report:#}"));
+    assert!(named.next().is_none(), "{name} twice: {report:#}");
+    line["result"].as_str().unwrap().to_owned()
+}
+
+/// Nothing of any drive is there.
+fn is_bare(site: &Site) {
+    let left = in_the_cloud(site, async |ec2| {
+        let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
+        let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
+        let gone = [VolumeState::Deleting, VolumeState::Deleted];
+        let instances = instances.iter().filter(|it| !over.contains(&it.state));
+        let volumes = volumes.iter().filter(|it| !gone.contains(&it.state));
+        instances
+            .map(|it| it.id.to_string())
+            .chain(volumes.map(|it| it.id.to_string()))
+            .chain(snapshots.iter().map(|it| it.id.to_string()))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn it_passes_on_the_local_ec2_and_leaves_nothing() {
+    let site = Site::new();
+    let ended = selftest(&site, &[]);
+    ended.is(0).prints("ok         machine image");
+    ended
+        .says("nothing is left that is billed")
+        .says("the report is report.json");
+    let report = report(&site);
+    for name in [
+        "account",
+        "rights",
+        "machine image",
+        "sshd",
+        "docker data-root",
+        "drive",
+        "save",
+    ] {
+        assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
+    }
+    assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
+    for name in ["IAM simulation", "encryption", "Session Manager", "GPU"] {
+        assert_eq!(result(&report, name), "not-asked", "{report:#}");
+    }
+    let spent = report["spent_dollars"].as_f64().unwrap();
+    assert!(spent > 0.0 && spent < 0.5, "{report:#}");
+    assert_eq!(report["left"], Value::Array(Vec::new()));
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_interrupt_in_the_middle_leaves_nothing() {
+    let site = Site::new();
+    let image = site.image();
+    let mut running = site.start(&words(&image, &[]));
+    running.says("mounted, generation 1");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    ended.is(130).says("nothing is left that is billed");
+    let report = report(&site);
+    assert_eq!(result(&report, "interruption"), "not-asked", "{report:#}");
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_fails_is_cleared_away_all_the_same() {
+    let site = Site::new();
+    // The instance is up by then, or about to be.
+    let message = "You have exceeded your maximum gp3 storage limit of 0 TiB in this region.";
+    let mut fault = Fault::new("CreateVolume", 400, "VolumeLimitExceeded", message);
+    fault.times = 1000;
+    plant(&site, fault);
+    let ended = selftest(&site, &[]);
+    ended
+        .prints("failed     machine image")
+        .prints("VolumeLimitExceeded");
+    assert_ne!(ended.code(), 0, "{ended:?}");
+    ended.says("nothing is left that is billed");
+    let report = report(&site);
+    assert_eq!(result(&report, "sshd"), "not-asked", "{report:#}");
+    is_bare(&site);
+}
+
+#[test]
+fn what_a_killed_run_left_is_thrown_away_by_the_next_and_nothing_of_anybody_elses() {
+    let site = paper();
+    let mine = [
+        ("xdrive:drive", "selftest-0-usual"),
+        ("xdrive:scratch", "yes"),
+    ];
+    with_snapshot(&site, &mine);
+    let hers = [("xdrive:drive", "selftest-1"), ("xdrive:generation", "2")];
+    let kept = with_snapshot(&site, &hers);
+    selftest(&site, &[])
+        .is(0)
+        .prints("selftest-0-usual is gone");
+    let left = in_the_cloud(&site, async |ec2| {
+        let (_, _, snapshots) = ec2.everything().await.unwrap();
+        snapshots.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    });
+    assert_eq!(left, [kept]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn nothing_is_begun_that_could_cost_more_than_the_budget() {
+    let site = Site::new();
+    // Real machines, but none is ever launched.
+    let ended = selftest(&site, &["--budget", "0.001"]);
+    ended
+        .is(0)
+        .prints("not asked  machine image")
+        .prints("of the budget: --budget");
+    let report = report(&site);
+    assert_eq!(report["spent_dollars"], 0.0, "{report:#}");
+    assert_eq!(result(&report, "sshd"), "not-asked");
+    is_bare(&site);
+}
+
+#[test]
+fn an_ec2_of_states_only_is_asked_what_it_can_answer() {
+    let site = paper();
+    let ended = selftest(&site, &[]);
+    ended
+        .is(0)
+        .prints("ok         rights")
+        .prints("and no hosts");
+    let report = report(&site);
+    assert_eq!(report["place"], "paper");
+    assert_eq!(result(&report, "machine image"), "not-asked");
+
+    let mut fault = Fault::new("CreateVolume", 403, "UnauthorizedOperation", "no");
+    fault.times = 9;
+    plant(&site, fault);
+    // Of a dry run a fault says nothing here: the calls that look are refused.
+    let mut fault = Fault::new("DescribeVpcs", 403, "UnauthorizedOperation", "You are not.");
+    fault.times = 9;
+    plant(&site, fault);
+    let ended = selftest(&site, &[]);
+    ended.is(77).prints("failed     network").prints("hint: ");
+}
