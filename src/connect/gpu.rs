@@ -25,9 +25,7 @@ pub(super) async fn ready(
         Gpus::Ready => Ok(()),
         Gpus::None => check_type(instance, cloud).await,
         Gpus::Waiting => {
-            let step = report.step(
-                "wait for the NVIDIA driver, which the machine's image may build at its first boot",
-            );
+            let step = report.step("wait for the NVIDIA driver, which a first boot may build");
             let names = host.gpus(cloud.limits.driver).await;
             let names = names.map_err(container::failure)?;
             step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));

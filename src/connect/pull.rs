@@ -15,8 +15,9 @@ const LOGIN: &str = "xdrive logs in to no registry: `docker pull` and `docker sa
 
 /// Has `host` pull the image `reference`, unless it is on the drive.
 pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Result<Image, Failure> {
-    let step = report.step(format!("pull {reference}"));
-    let mut hear = |pulled| step.now(format!("pull {reference}: {}", progress(pulled)));
+    let short = short(reference);
+    let step = report.step(format!("pull {short}"));
+    let mut hear = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
     let pulled = host.pull(reference, &mut hear).await;
     match pulled.map_err(|error| failure(error, reference))? {
         Some(pulled) => step.done(&format!(
@@ -28,6 +29,12 @@ pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Resul
         None => drop(step),
     }
     Ok(Image::Reference(reference.to_owned()))
+}
+
+/// The image's own name and tag: with its numbers behind it, it is to fit a terminal's line.
+fn short(reference: &str) -> &str {
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    name.split('@').next().unwrap_or(name)
 }
 
 /// How far it is: `5 of 14 layers, 210 of 840 MB`.
@@ -126,6 +133,8 @@ mod tests {
         assert_eq!(progress(pulled), "5 of 14 layers, 210 of 840 MB");
         pulled.total = None;
         assert_eq!(progress(pulled), "5 of 14 layers, 210 MB so far");
+        assert_eq!(short("quay.io/jupyter/notebook:x@sha256:0"), "notebook:x");
+        assert_eq!(short("python"), "python");
     }
 
     #[test]

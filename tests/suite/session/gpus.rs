@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use super::site::{Ended, Site};
+use super::site::{Ended, SESSION, Site};
+use super::terminal::ends;
 use super::tree::inside;
 
 /// A site whose types with a GPU have this stand-in.
@@ -74,4 +75,23 @@ fn a_type_with_a_gpu_whose_stand_in_is_not_on_the_bus_is_refused() {
         .says("is a g4dn.xlarge, which has an NVIDIA GPU, and its system sees none on its bus")
         .says("demo is saved: snap-");
     site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_terminal_shows_that_a_stand_ins_driver_is_waited_for_and_ctrl_c_ends_that() {
+    let site = site("driver = \"never\"");
+    let image = site.image();
+    let arguments = [
+        "connect",
+        "demo",
+        "--image",
+        &image,
+        "--type",
+        "g4dn.xlarge",
+    ];
+    let mut pty = site.in_terminal(&arguments);
+    pty.see_within(SESSION, "wait for the NVIDIA driver");
+    pty.type_in("\x03");
+    ends(pty, &site, 130, 1);
 }

@@ -24,6 +24,7 @@ fn a_terminal_shows_how_far_a_pull_is() {
     let (site, registry) = with_a_registry();
     let reference = format!("{SLOW}/three:v1");
     let mut pty = site.in_terminal(&["connect", "demo", "--image", &reference]);
+    pty.see_within(SESSION, "pull three:v1: ");
     pty.see_within(SESSION, "of 4 layers, ");
     pty.see_within(SESSION, &format!("pulled {reference}: 4 layers, 12 MB"));
     pty.see_within(SESSION, "# ");
