@@ -4,7 +4,8 @@
 # which it differs are those of the images that AWS publishes for ECS:
 #
 #   default user      ec2-user, whom cloud-init makes at the first boot; root is kept out
-#   sshd              sshd.service, root for forced commands only; nothing of System V's init
+#   sshd              sshd.service, root for forced commands only, no folder of settings that it reads;
+#                     nothing of System V's init
 #   packages          dnf; no apt, no dpkg
 #   shell             /bin/sh is bash; sudo looks for programs in other folders
 #   Docker            starts at boot, has settings already, and an agent that starts it again

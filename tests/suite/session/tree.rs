@@ -21,6 +21,7 @@ getent passwd ec2-user admin | cut -d : -f 1
 ls /usr/lib/systemd/system/ssh.service /usr/lib/systemd/system/sshd.service 2> /dev/null
 for p in apt-get dpkg dnf; do command -v $p; done
 sed -n 's/^PermitRootLogin //p' /etc/ssh/sshd_config
+sed -n 's/^Include //p' /etc/ssh/sshd_config
 grep -o 'secure_path=.*' /etc/sudoers
 sed -n 's/.*orphan_file/mkfs: orphan_file/p' /etc/mke2fs.conf
 ";
@@ -32,6 +33,7 @@ ec2-user
 /usr/lib/systemd/system/sshd.service
 /usr/bin/dnf
 forced-commands-only
+/etc/ssh/sshd_config.d/00-xdrive.conf
 secure_path=\"/sbin:/bin:/usr/sbin:/usr/bin\"
 mkfs: orphan_file
 ";
@@ -43,6 +45,7 @@ admin
 /usr/lib/systemd/system/ssh.service
 /usr/bin/apt-get
 /usr/bin/dpkg
+/etc/ssh/sshd_config.d/*.conf
 secure_path=\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"
 ";
 
