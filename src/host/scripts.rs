@@ -27,10 +27,14 @@ pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 12] = [
+const SCRIPTS: [(&str, &str); 13] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
+    (
+        "engine_settings.py",
+        include_str!("../../shell/host/engine_settings.py"),
+    ),
     ("gpu", include_str!("../../shell/host/gpu")),
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
@@ -164,6 +168,9 @@ pub struct Closed {
     pub committed: Committed,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
+    /// The volume that was unmounted; none if none was mounted since the host's system started: what
+    /// was mounted before a restart may be left as by a power cut.
+    pub whole: Option<String>,
     /// Whether, still mounted, it was synced and is read-only.
     pub frozen: bool,
     /// The steps and their times, in order.
@@ -428,6 +435,7 @@ impl Host {
                 "no" => false,
                 _ => return Err(facts.garbled("unmounted")),
             },
+            whole: facts.get("whole").map(str::to_owned),
             frozen: facts.yes("frozen"),
             timings: facts.timings(),
         })

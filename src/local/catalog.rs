@@ -85,6 +85,23 @@ pub(super) fn check_region(region: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses what is no IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR blocks*: from
+/// /16 to /28).
+pub(super) fn check_cidr(cidr: &str) -> anyhow::Result<()> {
+    let is_range = || {
+        let (address, length) = cidr.split_once('/')?;
+        let address: std::net::Ipv4Addr = address.parse().ok()?;
+        let length: u32 = length.parse().ok()?;
+        let rest = u32::MAX.checked_shr(length)?;
+        Some((16..=28).contains(&length) && address.to_bits() & rest == 0)
+    };
+    anyhow::ensure!(
+        is_range() == Some(true),
+        "{cidr:?} is no address range of a VPC, such as 172.17.0.0/16"
+    );
+    Ok(())
+}
+
 /// The zones of `region`.
 pub(super) fn zones(region: &str) -> Vec<Zone> {
     let mut parts = region.split('-');

@@ -93,6 +93,8 @@ struct Inner {
     internet_gateway: bool,
     root_device: String,
     instance_profiles: Vec<String>,
+    /// The VPC's address ranges, the first one first.
+    vpc_cidrs: Vec<String>,
     caller: String,
     gpu: Gpu,
     credentials: Credentials,
@@ -158,6 +160,9 @@ impl Local {
                 .root_device
                 .unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned()),
             instance_profiles: settings.instance_profiles.unwrap_or_default(),
+            vpc_cidrs: std::iter::once(catalog::VPC_CIDR.to_owned())
+                .chain(settings.secondary_cidrs.into_iter().flatten())
+                .collect(),
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
@@ -201,6 +206,11 @@ impl Local {
     /// Whether its subnets give public addresses.
     fn maps_public_ip(&self) -> bool {
         self.0.map_public_ip
+    }
+
+    /// The address ranges of its VPC.
+    fn vpc_cidrs(&self) -> &[String] {
+        &self.0.vpc_cidrs
     }
 
     /// The name of its images' root device.

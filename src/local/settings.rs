@@ -12,6 +12,7 @@
 //! internet-gateway = true # whether the VPC's routes lead to one
 //! root-device = "/dev/xvda" # the name that images give to their root disk
 //! instance-profiles = []  # the names of those that IAM would have
+//! secondary-cidrs = []    # the VPC's address ranges besides its first
 //! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
@@ -73,6 +74,9 @@ pub struct Settings {
     /// The names of the instance profiles that launches may give to instances; none by default.
     /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
     pub instance_profiles: Option<Vec<String>>,
+    /// The IPv4 address ranges that the VPC has besides its first (VPC user guide, *VPC CIDR blocks*);
+    /// none by default. Its subnets are in the first; peers in the others are for a test to make.
+    pub secondary_cidrs: Option<Vec<String>>,
     /// The caller's ARN, as STS tells it; a user's by default.
     pub caller: Option<String>,
     /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at once
@@ -98,6 +102,9 @@ impl Settings {
         if let Some(region) = &settings.region {
             catalog::check_region(region)?;
         }
+        for cidr in settings.secondary_cidrs.iter().flatten() {
+            catalog::check_cidr(cidr)?;
+        }
         if let Some(caller) = &settings.caller {
             catalog::check_caller(caller)?;
         }
@@ -119,6 +126,7 @@ impl Settings {
             internet_gateway: self.internet_gateway.or(base.internet_gateway),
             root_device: self.root_device.or(base.root_device),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
+            secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),
             caller: self.caller.or(base.caller),
             gpu: self.gpu.or(base.gpu),
         }
@@ -154,6 +162,29 @@ mod tests {
             error.contains("settings.toml") && error.contains("delay"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_address_range_that_is_none_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.toml");
+        std::fs::write(
+            &file,
+            "secondary-cidrs = [\"172.17.0.0/16\", \"10.0.0.0/28\"]",
+        )
+        .unwrap();
+        Settings::read(dir.path()).unwrap();
+        for wrong in [
+            "172.17.0.0",
+            "172.17.0.1/16",
+            "172.17.0.0/8",
+            "a/16",
+            "::/16",
+        ] {
+            std::fs::write(&file, format!("secondary-cidrs = [\"{wrong}\"]")).unwrap();
+            let error = format!("{:#}", Settings::read(dir.path()).unwrap_err());
+            assert!(error.contains(wrong), "{error}");
+        }
     }
 
     #[test]

@@ -88,6 +88,7 @@ fn launch_one(
         user_data: order.user_data.clone(),
         tokens_required: order.tokens_required,
         account: catalog::ACCOUNT.to_owned(),
+        vpc_cidrs: change.local.vpc_cidrs().to_vec(),
         gpu: order.kind.nvidia().map(|_| change.local.gpu()),
         boots: change.boot_time(running),
     };

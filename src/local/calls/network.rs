@@ -192,6 +192,7 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
         request,
         &[
             "cidr",
+            "cidr-block-association.cidr-block",
             "is-default",
             "isDefault",
             "owner-id",
@@ -203,16 +204,25 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
     let page = Page::new(request, "DescribeVpcs", 5, !ids.is_empty())?;
     let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
         "cidr" => Field::one(catalog::VPC_CIDR),
+        "cidr-block-association.cidr-block" => Field::many(&reading.inner.vpc_cidrs),
         "is-default" | "isDefault" => Field::one(reading.inner.default_vpc),
         "owner-id" => Field::one(catalog::ACCOUNT),
         "state" => Field::one("available"),
         "vpc-id" => Field::one(catalog::VPC),
         _ => Field::Unknown,
     })?;
+    let associations = (1..).zip(&reading.inner.vpc_cidrs).map(|(number, cidr)| {
+        vec![
+            Xml::text("associationId", format!("vpc-cidr-assoc-{number:017x}")),
+            Xml::text("cidrBlock", cidr),
+            Xml::node("cidrBlockState", [Xml::text("state", "associated")]),
+        ]
+    });
     let item = vec![
         Xml::text("vpcId", catalog::VPC),
         Xml::text("state", "available"),
         Xml::text("cidrBlock", catalog::VPC_CIDR),
+        Xml::list("cidrBlockAssociationSet", associations),
         Xml::text("instanceTenancy", "default"),
         Xml::text("isDefault", reading.inner.default_vpc),
         Xml::text("ownerId", catalog::ACCOUNT),

@@ -233,6 +233,8 @@ pub(super) fn describe(
         .zone
         .trim_end_matches(|c: char| c.is_ascii_lowercase());
     let interface = format!("network/interfaces/macs/{}", network.mac);
+    let ranges = machine.vpc_cidrs.join("\n");
+    let first = machine.vpc_cidrs.first().map_or("", String::as_str);
     let values = [
         ("ami-id", machine.image.as_str()),
         ("ami-launch-index", "0"),
@@ -251,6 +253,8 @@ pub(super) fn describe(
         (&format!("{interface}/local-ipv4s"), &address),
         (&format!("{interface}/mac"), &network.mac),
         (&format!("{interface}/owner-id"), &machine.account),
+        (&format!("{interface}/vpc-ipv4-cidr-block"), first),
+        (&format!("{interface}/vpc-ipv4-cidr-blocks"), &ranges),
     ];
     let put = |path: PathBuf, value: &str| -> anyhow::Result<()> {
         if let Some(folder) = path.parent() {
@@ -336,6 +340,7 @@ mod tests {
             user_data: Vec::new(),
             tokens_required: true,
             account: "000000000000".to_owned(),
+            vpc_cidrs: vec!["172.31.0.0/16".to_owned()],
             gpu: None,
             boots: Clock::system().boot(),
         };

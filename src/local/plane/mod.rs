@@ -71,6 +71,8 @@ pub struct Machine {
     /// What stands in for its GPU, if its type has one.
     #[serde(default)]
     pub gpu: Option<Gpu>,
+    /// The address ranges of its VPC, for the metadata service.
+    pub vpc_cidrs: Vec<String>,
     /// When it boots; at once if that is over by the time that all else is ready.
     pub boots: BootTime,
 }

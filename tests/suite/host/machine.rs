@@ -169,6 +169,20 @@ impl Machine {
             "cat /run/xdrive/booted-at 2> /dev/null || date +%s%N | tee /run/xdrive/booted-at";
         let before = self.sh(boot).await;
         self.ssh.run("systemctl reboot", b"").await.ok();
+        self.comes_back(boot, &before).await;
+    }
+
+    /// Is reset: cut off in the middle of whatever it does, and started again.
+    pub(super) async fn reset(&mut self) {
+        let boot =
+            "cat /run/xdrive/booted-at 2> /dev/null || date +%s%N | tee /run/xdrive/booted-at";
+        let before = self.sh(boot).await;
+        self.plane.reboot(&self.instance, Duration::ZERO).unwrap();
+        self.comes_back(boot, &before).await;
+    }
+
+    /// Logs in once `boot` prints something else than `before`.
+    async fn comes_back(&mut self, boot: &str, before: &str) {
         let end = Instant::now() + BOOT;
         loop {
             assert!(Instant::now() < end, "it does not come back");
@@ -391,6 +405,7 @@ pub(super) fn launch(plane: &Plane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (St
         user_data,
         tokens_required: true,
         account: "123456789012".into(),
+        vpc_cidrs: vec!["172.31.0.0/16".into()],
         gpu,
         boots: Clock::system().boot(),
     };

@@ -9,6 +9,7 @@ mod gpus;
 mod jupyter;
 mod lease;
 mod machine;
+mod network;
 mod notice;
 mod pulls;
 mod reboot;

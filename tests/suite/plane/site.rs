@@ -93,6 +93,7 @@ impl Site {
             user_data: user_data.into_bytes(),
             tokens_required: true,
             account: "000000000000".to_owned(),
+            vpc_cidrs: vec!["172.31.0.0/16".to_owned()],
             gpu: None,
             boots: Clock::system().boot(),
         }

@@ -20,6 +20,7 @@ mod notice;
 mod paper;
 mod people;
 mod pulls;
+mod ranges;
 mod refusals;
 mod rehearsal;
 mod selftest;
