@@ -342,11 +342,15 @@ impl SshHosts {
             // A host whose record cannot be read is not understood: as good as no answer.
             Some(Err(_)) => return Contact::Unreachable,
         };
+        let Ok(unmounted) = contact.whole.map(|volume| volume.parse()).transpose() else {
+            return Contact::Unreachable;
+        };
         Contact::Reached(HostView {
             client,
             guests: u32::try_from(guests).unwrap_or(u32::MAX),
             closing: contact.closing.is_some(),
             mounted,
+            unmounted,
         })
     }
 }
@@ -471,7 +475,8 @@ impl Hosts for SshHosts {
             .await
             .map_err(translated)?;
         let how = match (closed.unmounted, closed.frozen) {
-            (true, _) => Ok(Closed::Unmounted),
+            (true, _) if closed.whole.is_some() => Ok(Closed::Unmounted),
+            (true, _) => Ok(Closed::NotMounted),
             (false, true) => Ok(Closed::Frozen),
             (false, false) => Err(HostError::Failed(
                 "the drive could be neither unmounted nor made read-only; the host powers off"

@@ -67,6 +67,9 @@ pub struct HostView {
     pub closing: bool,
     /// What is mounted.
     pub mounted: Mounted,
+    /// The volume that it unmounted when it closed. None if nothing was mounted since its system
+    /// started: what was mounted before a restart may be left as by a power cut.
+    pub unmounted: Option<VolumeId>,
 }
 
 /// What came of asking a host.
@@ -103,8 +106,11 @@ pub struct MountOrder {
 /// How a close ended. Either way the host may be terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Closed {
-    /// The drive is unmounted, or never was mounted.
+    /// The drive is unmounted.
     Unmounted,
+    /// Nothing has been mounted since its system started. If something was before, it may be left as
+    /// by a power cut.
+    NotMounted,
     /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
     /// powering off.
     Frozen,

@@ -98,7 +98,7 @@ impl Memory {
             raised: None,
             closed: None,
             closes: BTreeMap::new(),
-            mounted: None,
+            unmounted: None,
             reported: None,
             verdicts: BTreeMap::new(),
             spared: BTreeSet::new(),

@@ -63,8 +63,9 @@ pub struct Me {
     pub closed: Option<(VolumeId, Generation)>,
     /// Hosts that answered a close, and how.
     pub closes: BTreeMap<InstanceId, Closed>,
-    /// The volume that this process saw mounted, and at what generation.
-    pub mounted: Option<(VolumeId, Generation)>,
+    /// The volume that a host unmounted, or froze, when this process closed it there, and its
+    /// generation then: nothing of it is missing on the disk.
+    pub unmounted: Option<(VolumeId, Generation)>,
     /// The file system that a host reported on the volume it mounted.
     pub reported: Option<(VolumeId, Uuid)>,
     /// What was found in snapshots that are to stand for their volumes.
@@ -279,6 +280,16 @@ impl Observed {
             Some(Client::Other { .. }) => false,
             Some(Client::Nobody) | None => instance.session == self.me.session,
         }
+    }
+
+    /// Whether the instance says that it unmounted this volume, or froze it: nothing of what was written
+    /// there is missing on the disk.
+    #[must_use]
+    pub fn is_whole(&self, instance: &SeenInstance, volume: &SeenVolume) -> bool {
+        instance.view().is_some_and(|view| {
+            let frozen = matches!(&view.mounted, Mounted::Frozen(frozen) if *frozen == volume.id);
+            frozen || view.unmounted.as_ref() == Some(&volume.id)
+        })
     }
 
     /// Whether the host is closed: nothing of the drive is written there any more, for good.

@@ -19,6 +19,8 @@ pub struct Contact {
     pub closing: Option<String>,
     /// Whether its drive was unmounted for good.
     pub unmounted: bool,
+    /// The volume that was unmounted then; none if none was mounted since its system started.
+    pub whole: Option<String>,
     /// Whether the drive, still mounted, was synced and given up, and the machine is powering off.
     pub frozen: bool,
     /// What is mounted.
@@ -61,6 +63,7 @@ impl Contact {
             booted: facts.yes("booted"),
             closing: owned("closing"),
             unmounted: facts.yes("unmounted"),
+            whole: owned("whole"),
             frozen: facts.yes("frozen"),
             volume,
             attached: owned("attached"),

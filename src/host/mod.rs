@@ -6,6 +6,7 @@
 
 pub mod boot;
 mod channel;
+mod closed;
 mod contact;
 pub mod container;
 pub mod escape;

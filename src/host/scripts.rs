@@ -23,6 +23,7 @@ use super::quote::quote;
 use super::ssh::Ssh;
 use super::terminal::Terminal;
 
+pub use super::closed::{Closed, Committed};
 pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
@@ -159,35 +160,6 @@ pub struct ContainerOrder {
     pub image: Image,
     /// Environment of everything in it. Values with newlines cannot be passed to docker.
     pub environment: Vec<(String, String)>,
-}
-
-/// What closing did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closed {
-    /// What became of the container's own layer.
-    pub committed: Committed,
-    /// Whether the drive is unmounted. If not, the machine is powering off.
-    pub unmounted: bool,
-    /// The volume that was unmounted; none if none was mounted since the host's system started: what
-    /// was mounted before a restart may be left as by a power cut.
-    pub whole: Option<String>,
-    /// Whether, still mounted, it was synced and is read-only.
-    pub frozen: bool,
-    /// The steps and their times, in order.
-    pub timings: Vec<(String, Duration)>,
-}
-
-/// What became of the container's own layer at closing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Committed {
-    /// It is an image now.
-    Yes,
-    /// Nothing in it is newer than the last commit.
-    Unchanged,
-    /// It could not be done in time. Nothing is lost: the layer itself is on the drive.
-    Failed,
-    /// There was no container, or the drive was closed before.
-    Nothing,
 }
 
 impl Host {
@@ -422,23 +394,7 @@ impl Host {
         let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
         let output = self.ssh.told(SCRIPT, &command, &b""[..]).await?;
         let facts = Facts::read(SCRIPT, &output, &[STILL_MOUNTED])?;
-        Ok(Closed {
-            committed: match facts.require::<String>("committed")?.as_str() {
-                "yes" => Committed::Yes,
-                "unchanged" => Committed::Unchanged,
-                "failed" => Committed::Failed,
-                "nothing" => Committed::Nothing,
-                _ => return Err(facts.garbled("committed")),
-            },
-            unmounted: match facts.require::<String>("unmounted")?.as_str() {
-                "yes" => true,
-                "no" => false,
-                _ => return Err(facts.garbled("unmounted")),
-            },
-            whole: facts.get("whole").map(str::to_owned),
-            frozen: facts.yes("frozen"),
-            timings: facts.timings(),
-        })
+        Closed::read(&facts)
     }
 
     /// The terminal `name` on this host, in which `command` runs: see [`super::Shell`].

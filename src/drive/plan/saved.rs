@@ -214,6 +214,7 @@ impl<'a> Ending<'a> {
             };
         }
         let is_closed = holder.is_some_and(|host| seen.is_closed(host));
+        let is_whole = holder.is_some_and(|host| seen.is_whole(host, volume));
         if line::is_stillborn(seen, volume) {
             // It is deleted once its instance has let go of it.
             if let Some(next) = odd::release(self.view, volume) {
@@ -222,7 +223,7 @@ impl<'a> Ending<'a> {
             return;
         }
         if is_closed || volume.is_free() {
-            return self.snapshot(volume, is_closed);
+            return self.snapshot(volume, is_closed, is_whole);
         }
         if let Some(next) = odd::release(self.view, volume) {
             self.take(next);
@@ -263,8 +264,9 @@ impl<'a> Ending<'a> {
         self.take(next);
     }
 
-    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is.
-    fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool) {
+    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is. Its host says
+    /// that it is closed, and that the volume is whole.
+    fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool, is_whole: bool) {
         let seen = self.view.seen;
         if self.parks && line::is_being_saved(seen, volume) {
             return;
@@ -316,11 +318,11 @@ impl<'a> Ending<'a> {
         if !is_known && !self.is_abandoned(volume) {
             return self.wait_for_abandonment(volume);
         }
-        let was_mounted = seen.me.mounted == known;
-        // A host that has closed may have restarted before that, in the middle of its work: only
-        // what was raised and never attached is certainly as it was.
+        // A host that has closed may have restarted before that, in the middle of its work: only what
+        // was unmounted since, or was raised and never attached, is certainly whole.
+        let was_unmounted = is_whole || seen.me.unmounted == known;
         let was_clean = || seen.me.raised == known && line::was_clean(seen, volume);
-        let kind = if is_known && (was_mounted || was_clean()) {
+        let kind = if is_known && (was_unmounted || was_clean()) {
             SnapshotKind::Clean
         } else {
             SnapshotKind::Crashed

@@ -7,7 +7,7 @@ use crate::ec2::{
 };
 
 use super::super::event::Event;
-use super::super::hosts::{HostError, Hosts, MountOrder, Mounted, RECORD_LIFE};
+use super::super::hosts::{Closed, HostError, Hosts, MountOrder, RECORD_LIFE};
 use super::super::name::{Generation, random_id};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
@@ -62,15 +62,11 @@ impl<H: Hosts> Reconciler<H> {
             }
             Step::Close { instance, volume } => {
                 let host = self.host(instance)?;
-                let view = seen.instance(instance).and_then(|instance| instance.view());
-                if view.is_some_and(|view| view.mounted != Mounted::Nothing) {
-                    self.memory.me.mounted.clone_from(volume);
-                } else if view.is_some_and(|view| !view.closing) {
-                    // Its system restarted: nobody can say that it was unmounted before.
-                    self.memory.me.mounted = None;
-                }
                 let closed = self.hosts.close(&host).await?;
                 self.memory.me.closes.insert(instance.clone(), closed);
+                if closed != Closed::NotMounted {
+                    self.memory.me.unmounted.clone_from(volume);
+                }
                 self.memory.me.closed.clone_from(volume);
             }
             Step::Detach {
@@ -213,9 +209,7 @@ impl<H: Hosts> Reconciler<H> {
         .await?;
         let refusal = match self.hosts.mount(&host, order).await {
             Ok(uuid) => {
-                let me = &mut self.memory.me;
-                me.mounted = Some((order.volume.clone(), order.generation));
-                me.reported = Some((order.volume.clone(), uuid));
+                self.memory.me.reported = Some((order.volume.clone(), uuid));
                 None
             }
             Err(HostError::Garbled(_)) => Some(Refusal::Garbled),

@@ -62,6 +62,8 @@ struct Due {
     end: Option<Instant>,
     /// The reboot by force.
     reset: Option<Instant>,
+    /// It was forced: what ends now is to come up again.
+    is_reset: bool,
     /// The power cut.
     cut: Option<Instant>,
 }
@@ -92,11 +94,11 @@ impl Life<'_> {
             tokio::select! {
                 status = ended(&mut guest) => {
                     let status = status.context("waiting for the instance")?;
-                    let is_forced = due.reset.is_some_and(|reset| reset <= Instant::now());
-                    if due.ask.is_some() || !(is_forced || guest::asks_for_reboot(status)) {
+                    if due.ask.is_some() || !(due.is_reset || guest::asks_for_reboot(status)) {
                         return Ok(Some(status));
                     }
                     due.reset = None;
+                    due.is_reset = false;
                     // systemd expects to find none of its cgroups.
                     self.cgroups.kill()?;
                     self.cgroups.remove()?;
@@ -132,7 +134,16 @@ impl Life<'_> {
                     self.cgroups.kill()?;
                     due.end = None;
                 }
-                () = at(due.reset) => self.cgroups.kill()?,
+                () = at(due.reset) => {
+                    due.reset = None;
+                    due.is_reset = true;
+                    if let Some(guest) = &guest
+                        && let Err(error) = power::stop_disks(self.dir, self.folder, guest.init)
+                    {
+                        tracing::error!(instance = self.folder.name(), %error, "not quite a reset");
+                    }
+                    self.cgroups.kill()?;
+                }
                 () = at(due.cut) => {
                     due.cut = None;
                     let Some(guest) = &guest else {

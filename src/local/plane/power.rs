@@ -37,6 +37,11 @@ pub(super) fn check() -> Result<(), PlaneError> {
 /// whatever they do now, it reaches nothing.
 pub(super) fn cut(dir: &Path, folder: &Folder, init: Process) -> Result<(), PlaneError> {
     network::down(folder.name())?;
+    stop_disks(dir, folder, init)
+}
+
+/// Cuts the instance off from its volumes alone, as a reboot by force does.
+pub(super) fn stop_disks(dir: &Path, folder: &Folder, init: Process) -> Result<(), PlaneError> {
     let disks = numbers(dir, folder)?;
     let path = format!("/proc/{}/mountinfo", init.pid);
     let mounts = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use xdrive::host::boot::Watch;
 use xdrive::host::facts::HostError;
-use xdrive::host::scripts::Role;
+use xdrive::host::scripts::{Host, Image, Role};
 
-use super::machine::{Disk, Machine, hold};
+use super::machine::{Disk, Machine, hold, soon};
 
 fn watch() -> Watch {
     Watch {
@@ -30,7 +30,54 @@ async fn a_host_that_closed_does_not_open_after_a_reboot() {
         Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
         other => panic!("{other:?}"),
     }
-    assert!(machine.host.close("again").await.unwrap().unmounted);
+    // It unmounted that before, and cannot say so any more: nothing was mounted since.
+    assert_eq!(contact.whole, None);
+    let closed = machine.host.close("again").await.unwrap();
+    assert!(closed.unmounted);
+    assert_eq!(closed.whole, None);
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_that_is_reset_while_it_closes_says_that_it_unmounted_nothing() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot_with(Duration::from_mins(30), watch()).await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    machine
+        .sh("docker exec -d xdrive-demo sh -c 'trap \"\" TERM HUP; echo > /work/on; while :; do sleep 1; done'; \
+             until [ -e /v1/work/on ]; do sleep 0.02; done")
+        .await;
+    let caller = Host::contact(machine.login().await).await.unwrap().0;
+    let close = tokio::spawn(async move { caller.close("test").await });
+    soon(async { while machine.host.look().await.unwrap().closing.is_none() {} }).await;
+    assert!(!machine.host.look().await.unwrap().unmounted);
+    machine.reset().await;
+    close.abort();
+    // The watch closes it again, without anything to unmount.
+    soon(async { while !machine.host.look().await.unwrap().unmounted {} }).await;
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.closing.as_deref(), Some("test"));
+    assert_eq!((contact.whole, contact.volume), (None, None));
+    let closed = machine.host.close("again").await.unwrap();
+    assert_eq!((closed.unmounted, closed.whole), (true, None));
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_that_closed_says_which_volume_it_unmounted() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    for _ in 0..2 {
+        let closed = machine.host.close("test").await.unwrap();
+        assert_eq!(closed.whole.as_deref(), Some(disk.volume.as_str()));
+    }
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.whole.as_deref(), Some(disk.volume.as_str()));
 }
 
 #[tokio::test]

@@ -48,6 +48,7 @@ const NOTHING_THERE: HostView = HostView {
     guests: 0,
     closing: false,
     mounted: Mounted::Nothing,
+    unmounted: None,
 };
 
 impl Broken {

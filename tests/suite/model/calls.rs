@@ -226,22 +226,16 @@ impl Client {
                 },
                 _,
             ) => self.moved(volume, AttachmentState::Detaching, instance, world.now),
-            (Step::Mount { order, .. }, _) => {
-                let me = &mut self.know().me;
-                me.mounted = Some((order.volume.clone(), order.generation));
-                me.refused = None;
-            }
+            (Step::Mount { .. }, _) => self.know().me.refused = None,
             (Step::Verify { snapshot, .. }, Made::Content(content)) => {
                 self.judge_content(snapshot, content, now);
             }
-            (Step::Close { instance, volume }, Made::Closed(frozen)) => {
-                let closed = if frozen {
-                    Closed::Frozen
-                } else {
-                    Closed::Unmounted
-                };
+            (Step::Close { instance, volume }, Made::Closed(closed)) => {
                 let me = &mut self.know().me;
                 me.closes.insert(instance.clone(), closed);
+                if closed != Closed::NotMounted {
+                    me.unmounted.clone_from(volume);
+                }
                 me.closed.clone_from(volume);
             }
             (Step::KeepOnTermination { instance, .. }, _) => {

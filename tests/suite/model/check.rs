@@ -247,9 +247,6 @@ impl Model for Checked {
                     let rests = |client: &Client| client.rests_on() == Some(*id);
                     state.clients.iter().any(rests)
                 }
-                // Between its look and its call a client cannot know that nothing was unmounted:
-                // the look into the snapshot finds it out, and the drive is stuck, not lost.
-                Event::Reboot(_) => !state.clients.iter().all(Client::is_between),
                 _ => false,
             };
             let events = events.into_iter().filter(|event| !helpless(event));

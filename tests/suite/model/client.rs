@@ -191,14 +191,6 @@ impl Client {
         }
     }
 
-    /// Whether it neither looks nor does anything about what it saw.
-    pub(super) fn is_between(&self) -> bool {
-        matches!(
-            self.at,
-            At::Off | At::Rest { .. } | At::Inside { .. } | At::Over(_)
-        )
-    }
-
     /// In how many ways the next read of this client can turn out.
     pub(super) fn reads(&self, world: &World, rules: &Rules) -> u16 {
         match &self.at {
@@ -312,6 +304,7 @@ impl Client {
                 Mount::Writable(id) => Mounted::Volume(values::volume_id(id)),
                 Mount::Frozen(id) => Mounted::Frozen(values::volume_id(id)),
             },
+            unmounted: host.unmounted.map(values::volume_id),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What a call does when it arrives, and where the promises about terminating and mounting are
 //! checked: against what is really mounted and really on the disks.
 
+use xdrive::drive::Closed;
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
@@ -262,8 +263,7 @@ impl World {
         Ok(())
     }
 
-    /// Answers whether it froze instead of unmounting.
-    pub(super) fn close(&mut self, instance: u8, freeze: bool) -> Result<bool, No> {
+    pub(super) fn close(&mut self, instance: u8, freeze: bool) -> Result<Closed, No> {
         let host = self.reach(instance)?;
         host.closing = true;
         if freeze && let Mount::Writable(volume) = host.mounted {
@@ -272,10 +272,13 @@ impl World {
             self.bytes_mut(volume).dirty = false;
         }
         if let Some(Mount::Frozen(_)) = self.host(instance).map(|host| host.mounted) {
-            return Ok(true);
+            return Ok(Closed::Frozen);
         }
         self.unmount(instance);
-        Ok(false)
+        Ok(match self.reach(instance)?.unmounted {
+            Some(_) => Closed::Unmounted,
+            None => Closed::NotMounted,
+        })
     }
 
     /// The host unmounts what it has, as it should.
@@ -284,6 +287,7 @@ impl World {
             return;
         };
         if let Mount::Writable(volume) = std::mem::replace(&mut host.mounted, Mount::Nothing) {
+            host.unmounted = Some(volume);
             self.bytes_mut(volume).dirty = false;
         }
     }

@@ -144,6 +144,7 @@ impl World {
                 if let Some(host) = self.host_mut(id) {
                     host.client = None;
                     host.mounted = Mount::Nothing;
+                    host.unmounted = None;
                     host.ends = Due(host.ends.0.max(now + 1).min(boot.0));
                 }
             }
@@ -227,6 +228,7 @@ impl World {
                         client: None,
                         closing: false,
                         mounted: Mount::Nothing,
+                        unmounted: None,
                         off_in: None,
                         ends,
                     });

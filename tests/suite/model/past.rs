@@ -146,6 +146,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
         client: None,
         closing: false,
         mounted: volume.map_or(Mount::Nothing, Mount::Writable),
+        unmounted: None,
         off_in: None,
         ends: Due::NEVER,
     });

@@ -4,9 +4,9 @@
 //! process, in which EC2 lets nobody make a condition of what was read. Everything before and
 //! after is its own action, with whatever happens between.
 
-use xdrive::drive::observed::{Attempt, SeenInstance};
+use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::{Source, Step};
-use xdrive::drive::{Contact, Mounted};
+use xdrive::drive::{Closed, Contact};
 use xdrive::ec2::VolumeId;
 
 use super::broken::Broken;
@@ -51,7 +51,7 @@ pub(super) enum Made {
     Instance(u8, Instance),
     Volume(u8, Volume),
     Snapshot(u8, Snapshot),
-    Closed(bool),
+    Closed(Closed),
     /// What is in a snapshot: nothing to be said, or whether it is the drive.
     Content(Option<bool>),
     /// The end of the lease is recorded: at that moment.
@@ -407,18 +407,7 @@ impl Client {
             ),
             Step::MarkFormatted { volume, .. } => Call::MarkFormatted(number(volume.as_str())),
             Step::KeepOnTermination { instance, .. } => Call::Keep(number(instance.as_str())),
-            Step::Close { instance, volume } => {
-                let At::Acting { seen, .. } = &self.at else {
-                    return Err(Err(Failure::Changed));
-                };
-                let view = seen.instance(instance).and_then(SeenInstance::view);
-                if view.is_some_and(|view| view.mounted != Mounted::Nothing) {
-                    self.know().me.mounted.clone_from(volume);
-                } else if view.is_some_and(|view| !view.closing) {
-                    self.know().me.mounted = None;
-                }
-                Call::Close(number(instance.as_str()))
-            }
+            Step::Close { instance, .. } => Call::Close(number(instance.as_str())),
             Step::Snapshot {
                 volume,
                 generation,

@@ -113,6 +113,8 @@ pub(super) struct Host {
     pub(super) client: Option<u8>,
     pub(super) closing: bool,
     pub(super) mounted: Mount,
+    /// What it unmounted since its system started.
+    pub(super) unmounted: Option<u8>,
     /// After so many ticks it switches itself off.
     pub(super) off_in: Option<u8>,
     /// The end of its lease, by its own clock.

@@ -142,6 +142,10 @@ impl Hosts for PaperHosts {
             guests: 0,
             closing: state.closed_by.is_some(),
             mounted,
+            unmounted: state
+                .unmounted
+                .as_ref()
+                .map(|volume| volume.parse().unwrap()),
         })
     }
 
@@ -255,8 +259,12 @@ impl Hosts for PaperHosts {
         if let Some(volume) = state.mounted.take() {
             let uuid = hidden.contents.get(&volume).unwrap().uuid;
             self.put(&volume, Sheet::clean(uuid));
+            state.unmounted = Some(volume);
         }
-        Ok(Closed::Unmounted)
+        Ok(match state.unmounted {
+            Some(_) => Closed::Unmounted,
+            None => Closed::NotMounted,
+        })
     }
 
     fn release(&mut self, host: &Instance) {

@@ -46,6 +46,7 @@ pub(crate) struct HostState {
     /// The process that closed it, for good.
     pub(crate) closed_by: Option<u32>,
     pub(crate) mounted: Option<String>,
+    pub(crate) unmounted: Option<String>,
 }
 
 /// What no API shows: contents, hosts, and what was broken.

@@ -51,12 +51,20 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
         Err(PlaneError::Busy)
     ));
 
-    // From outside, and by force: nothing inside listens any more.
-    host.run("systemctl mask reboot.target systemd-reboot.service");
+    // From outside, and by force: nothing inside listens any more. What was not synced is lost, as at a
+    // power cut.
+    host.run("echo lost > /mnt/lost; systemctl mask reboot.target systemd-reboot.service");
     site.plane
         .reboot(&host.id, Duration::from_millis(500))
         .unwrap();
     until_boot(&site, &host, 3);
+    let disk = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
+    host.run(&format!(
+        "dumpe2fs -h {disk} 2> /dev/null | grep -q needs_recovery"
+    ));
+    host.run(&format!(
+        "mount {disk} /mnt && cat /mnt/file && ! test -e /mnt/lost && umount /mnt"
+    ));
     site.plane.detach(&volume, &host.id).unwrap();
 
     // A shutdown is still one.

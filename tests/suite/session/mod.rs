@@ -23,6 +23,7 @@ mod pulls;
 mod ranges;
 mod refusals;
 mod rehearsal;
+mod restart;
 mod selftest;
 mod site;
 mod terminal;

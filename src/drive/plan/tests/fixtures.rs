@@ -57,7 +57,7 @@ pub(super) fn nothing() -> Observed {
             raised: None,
             closed: None,
             closes: std::collections::BTreeMap::new(),
-            mounted: None,
+            unmounted: None,
             reported: None,
             spared: std::collections::BTreeSet::new(),
             verdicts: (0..16)
@@ -116,6 +116,18 @@ pub(super) fn answers(client: Client, closing: bool, mounted: Mounted) -> Contac
         guests: 0,
         closing,
         mounted,
+        unmounted: None,
+    })
+}
+
+/// A host that is closed and unmounted this volume.
+pub(super) fn unmounted(client: Client, volume: u8) -> Contact {
+    Contact::Reached(HostView {
+        client,
+        guests: 0,
+        closing: true,
+        mounted: Mounted::Nothing,
+        unmounted: Some(vol(volume)),
     })
 }
 

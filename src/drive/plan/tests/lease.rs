@@ -62,6 +62,7 @@ fn the_drive_is_not_closed_under_those_who_joined() {
             guests: 1,
             closing: false,
             mounted: Mounted::Volume(vol(1)),
+            unmounted: None,
         }),
         ..host(1)
     };

@@ -60,6 +60,7 @@ fn a_host_that_is_taken_away_is_closed_whoever_else_is_there() {
         guests: 2,
         closing: false,
         mounted: Mounted::Volume(vol(1)),
+        unmounted: None,
     });
     assert_eq!(words(&parked(&seen)), "close the drive on i-1");
     assert_eq!(words(&saved(&seen)), "busy: i-1");

@@ -1,7 +1,7 @@
 //! The way out, and the way back.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Mounted};
+use crate::drive::hosts::{Client, Closed, Mounted};
 use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::{Done, Goal, Next, Step};
@@ -24,7 +24,7 @@ fn mounted() -> Observed {
 fn closed() -> Observed {
     let mut seen = mounted();
     seen.instances[0].contact = answers(Client::Me, true, Mounted::Nothing);
-    seen.me.mounted = Some((vol(1), Generation(5)));
+    seen.me.unmounted = Some((vol(1), Generation(5)));
     seen
 }
 
@@ -366,6 +366,36 @@ fn a_host_that_may_have_restarted_before_it_closed_leaves_no_clean_drive() {
         other => panic!("{other}"),
     };
     assert_eq!(kind, SnapshotKind::Crashed);
+}
+
+#[test]
+fn only_what_a_host_unmounted_since_it_started_is_a_clean_drive() {
+    let mut seen = mounted();
+    let kind = |seen: &Observed| {
+        assert_eq!(words(&saved(seen)), "snapshot vol-1");
+        kind_of(&saved(seen))
+    };
+    // It closed by itself, and says what it unmounted: whoever looks.
+    for client in [Client::Me, Client::Nobody] {
+        seen.instances[0].contact = unmounted(client, 1);
+        assert_eq!(kind(&seen), Some(SnapshotKind::Clean));
+    }
+    seen.instances[0].contact = unmounted(Client::Nobody, 2);
+    assert_eq!(kind(&seen), Some(SnapshotKind::Crashed));
+    // It restarted in the middle of its close: nothing is mounted, and nothing was unmounted.
+    seen.instances[0].contact = answers(Client::Nobody, true, Mounted::Nothing);
+    assert_eq!(kind(&seen), Some(SnapshotKind::Crashed));
+    seen.me.closes.insert(id(1), Closed::NotMounted);
+    seen.me.closed = Some((vol(1), Generation(5)));
+    assert_eq!(kind(&seen), Some(SnapshotKind::Crashed));
+    // It could not unmount, and made it read-only.
+    seen.me.closes.clear();
+    seen.instances[0].contact = answers(Client::Nobody, true, Mounted::Frozen(vol(1)));
+    assert_eq!(kind(&seen), Some(SnapshotKind::Clean));
+    // What was unmounted at another generation says nothing about this one.
+    seen.instances[0].contact = answers(Client::Nobody, true, Mounted::Nothing);
+    seen.me.unmounted = Some((vol(1), Generation(4)));
+    assert_eq!(kind(&seen), Some(SnapshotKind::Crashed));
 }
 
 #[test]

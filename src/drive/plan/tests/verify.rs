@@ -167,6 +167,6 @@ fn a_save_is_clean_only_where_the_drive_is_known_to_have_been_unmounted() {
     seen.me.raised = None;
     seen.me.closed = Some((vol(1), Generation(6)));
     assert_eq!(kind(&seen), SnapshotKind::Crashed);
-    seen.me.mounted = Some((vol(1), Generation(6)));
+    seen.me.unmounted = Some((vol(1), Generation(6)));
     assert_eq!(kind(&seen), SnapshotKind::Clean);
 }

@@ -1,0 +1,73 @@
+//! Hosts that restart, by force, in the middle of their own close.
+
+use std::time::Duration;
+
+use xdrive::local::plane::{Plane, RealPlane};
+
+use super::site::{Running, SESSION, Site};
+use super::tree::inside;
+use crate::harness::{cache, eventually_within};
+
+/// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote what is
+/// synced.
+fn stubborn(site: &Site) -> Running {
+    let image = site.image();
+    let script = "trap '' TERM HUP; echo synced > /work/note; echo layer > /note; echo there; \
+                  while :; do sleep 0.1; echo more >> /work/more; done";
+    let mut running = site.start(&[
+        "connect", "demo", "--image", &image, "--", "sh", "-c", script,
+    ]);
+    running.prints("there\n");
+    inside(site, "sync -f /v1");
+    running
+}
+
+/// Resets the only instance as soon as its close has begun, while the drive is mounted.
+fn reset_in_the_middle(site: &Site, instance: &str) {
+    let closing = "if [ -e /run/xdrive/closing ]; then mountpoint -q /v1 && echo closing; fi";
+    eventually_within(
+        SESSION,
+        || "a close".to_owned(),
+        || inside(site, closing) == "closing\n",
+    );
+    let plane = Plane::Real(RealPlane {
+        dir: site.dir(),
+        program: env!("CARGO_BIN_EXE_xdrive").into(),
+        cache: cache().join("local"),
+    });
+    plane.reboot(instance, Duration::ZERO).unwrap();
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_host_that_restarts_while_a_notice_closes_it_is_saved_with_all_that_was_synced() {
+    let site = Site::new();
+    let running = stubborn(&site);
+    let instance = site.interrupt("demo", 120);
+    reset_in_the_middle(&site, &instance);
+    let ended = running.end();
+    ended.is(75).says("demo is saved: snap-");
+    site.is_saved("demo", 1);
+    let things = site.drive("demo")["things"].to_string();
+    assert!(things.contains("crashed"), "{things}");
+    let after = site.run(&["connect", "demo", "--", "cat", "/work/note", "/note"]);
+    assert_eq!(after.is(0).stdout, "synced\nlayer\n");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_host_that_restarts_while_a_session_closes_it_is_saved_with_all_that_was_synced() {
+    let site = Site::new();
+    let running = stubborn(&site);
+    let instance = site.instance("demo");
+    running.signal(rustix::process::Signal::TERM);
+    reset_in_the_middle(&site, &instance);
+    let ended = running.end();
+    ended.is(143).says("demo is saved");
+    site.is_saved("demo", 1);
+    let things = site.drive("demo")["things"].to_string();
+    assert!(things.contains("crashed"), "{things}");
+    let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
+    assert_eq!(after.is(0).stdout, "synced\n");
+}
