@@ -4,6 +4,8 @@
 //! Nothing here decides what may be destroyed. Its instance and volume end by the same proofs as
 //! every other's; and a snapshot goes only if it carries the mark that no drive of anybody's has.
 
+use std::time::Duration;
+
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
 use crate::drive::plan::Goal;
@@ -14,6 +16,10 @@ use crate::host::UserKey;
 
 use super::Session;
 use super::ending::of_run;
+
+/// How long a root disk may outlive its terminated instance: EC2 deletes it once that has shut down,
+/// which takes a minute or two.
+const GOES: Duration = Duration::from_mins(5);
 
 /// Ends and deletes all there is of `drive`; the answer is what is still billed of it, by ids.
 pub async fn discard(
@@ -36,7 +42,14 @@ pub async fn discard(
         session.report.say(&failure.to_string());
     }
     session.reconciler.discard().await.map_err(of_run)?;
-    left(&drive, cloud).await
+    let began = cloud.clock.boot();
+    loop {
+        let left = left(&drive, cloud).await?;
+        if left.is_empty() || cloud.clock.boot().since(began) > GOES {
+            return Ok(left);
+        }
+        tokio::time::sleep(cloud.limits.poll).await;
+    }
 }
 
 /// What EC2 lists of it, but for what is gone or going.
