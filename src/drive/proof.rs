@@ -8,9 +8,13 @@
 //! is so until its record says otherwise, what is in a completed snapshot stays in it. One thing is
 //! neither: that an answering host holds nothing and is nobody else's. Whoever takes it mounts no
 //! sooner than [`super::Limits::settle`] after that, so that the host's word counts for [`WORD`]; after
-//! that it is asked again. Nothing else in xdrive can delete a volume or a snapshot or
-//! terminate an instance: those calls take a proof.
+//! that it is asked again.
+//!
+//! What comes of a proof that is confirmed is a [`MayTerminate`], [`MayDelete`] or [`MayPrune`], good for
+//! one call. Nothing else in xdrive can delete a volume or a snapshot or terminate an instance: those
+//! calls take one of these, which are made here alone.
 
+mod may;
 mod superseded;
 
 use std::time::Duration;
@@ -27,6 +31,7 @@ use super::name::Generation;
 use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
 
+pub use may::{MayDelete, MayPrune, MayTerminate};
 pub use superseded::Superseded;
 
 /// How long what was read by id may be acted upon, from when that was asked. A read takes as long as a
@@ -143,10 +148,15 @@ impl Quiet {
         self.word.is_some_and(|word| asked.since(word) > WORD)
     }
 
-    /// Whether it still holds: read a moment ago, and true of the instance as it was read by id, and of
-    /// what its host said then, if it had to be asked.
+    /// Confirms it, if it still holds: read a moment ago, and true of the instance as it was read by id,
+    /// and of what its host said then, if it had to be asked.
     #[must_use]
-    pub fn holds(&self, reread: Reread, instance: &Instance, host: Option<&Contact>) -> bool {
+    pub fn confirm(
+        &self,
+        reread: Reread,
+        instance: &Instance,
+        host: Option<&Contact>,
+    ) -> Option<MayTerminate> {
         let is_nobodys = match host {
             Some(Contact::Reached(view)) => {
                 !matches!(view.client, Client::Other { .. }) && view.mounted == Mounted::Nothing
@@ -166,7 +176,8 @@ impl Quiet {
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
         };
-        instance.id == self.instance && reread.is_young() && is_nobodys && quiet
+        let holds = instance.id == self.instance && reread.is_young() && is_nobodys && quiet;
+        holds.then(|| MayTerminate::of(&self.instance))
     }
 }
 
@@ -223,10 +234,15 @@ impl Spent {
         }
     }
 
-    /// Whether it still holds: read a moment ago, and true of volume and snapshot as they were read by
-    /// id.
+    /// Confirms it, if it still holds: read a moment ago, and true of volume and snapshot as they were
+    /// read by id.
     #[must_use]
-    pub fn holds(&self, reread: Reread, volume: &Volume, snapshot: Option<&Snapshot>) -> bool {
+    pub fn confirm(
+        &self,
+        reread: Reread,
+        volume: &Volume,
+        snapshot: Option<&Snapshot>,
+    ) -> Option<MayDelete> {
         let free = volume.attachment.is_none()
             && matches!(volume.state, VolumeState::Available | VolumeState::Error);
         let Ok(VolumeTags::Drive {
@@ -237,7 +253,7 @@ impl Spent {
             ..
         }) = tags::read_volume(&volume.tags)
         else {
-            return false;
+            return None;
         };
         let spent = match &self.because {
             SpentBecause::Unused(started, origin) => {
@@ -270,7 +286,8 @@ impl Spent {
                     && generation == Generation::EMPTY.next()
             }
         };
-        volume.id == self.volume && reread.is_young() && free && spent
+        let holds = volume.id == self.volume && reread.is_young() && free && spent;
+        holds.then(|| MayDelete::of(&self.volume))
     }
 }
 
@@ -298,16 +315,22 @@ impl Failed {
         &self.volume
     }
 
-    /// Whether it still holds: read a moment ago, and true of snapshot and volume as they were read by
-    /// id.
+    /// Confirms it, if it still holds: read a moment ago, and true of snapshot and volume as they were
+    /// read by id.
     #[must_use]
-    pub fn holds(&self, reread: Reread, snapshot: &Snapshot, volume: &Volume) -> bool {
+    pub fn confirm(
+        &self,
+        reread: Reread,
+        snapshot: &Snapshot,
+        volume: &Volume,
+    ) -> Option<MayPrune> {
         let alive = !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
-        snapshot.id == self.snapshot
+        let holds = snapshot.id == self.snapshot
             && snapshot.state == SnapshotState::Error
             && volume.id == self.volume
             && reread.is_young()
-            && alive
+            && alive;
+        holds.then(|| MayPrune::of(&self.snapshot))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The calls that change the cloud.
 //!
 //! What creates without a token that EC2 honours, and what destroys, is attempted exactly once:
-//! after a lost answer the caller looks before it acts again. Tags travel in the create call, so
+//! after a lost answer the caller looks before it acts again. What destroys takes a proof
+//! ([`super::proof`]), not an id. Tags travel in the create call, so
 //! that a thing is never without an owner, not even between two calls.
 
 use std::time::Duration;
@@ -19,8 +20,9 @@ use aws_sdk_ec2::types::{
 use super::client::unless_throttled;
 use super::error::NO_GROUP;
 use super::{
-    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, Price, Snapshot,
-    SnapshotId, SubnetId, Tags, Volume, VolumeId, Zone, convert,
+    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, MayDelete, MayPrune,
+    MayTerminate, Permit as _, Price, Snapshot, SnapshotId, SubnetId, Tags, Volume, VolumeId, Zone,
+    convert,
 };
 
 /// The call that launches.
@@ -279,11 +281,11 @@ impl Ec2 {
     }
 
     /// `TerminateInstances`: one attempt; not found is success.
-    pub async fn terminate(&self, instance: &InstanceId) -> Result<(), Error> {
+    pub async fn terminate(&self, proof: MayTerminate) -> Result<(), Error> {
         let answer = self
             .once
             .terminate_instances()
-            .instance_ids(instance.as_str())
+            .instance_ids(proof.used_for())
             .send()
             .await;
         let answer = answer.map_err(|error| Error::of("TerminateInstances", &error));
@@ -291,11 +293,11 @@ impl Ec2 {
     }
 
     /// `DeleteVolume`: one attempt; not found is success.
-    pub async fn delete_volume(&self, volume: &VolumeId) -> Result<(), Error> {
+    pub async fn delete_volume(&self, proof: MayDelete) -> Result<(), Error> {
         let answer = self
             .once
             .delete_volume()
-            .volume_id(volume.as_str())
+            .volume_id(proof.used_for())
             .send()
             .await;
         let answer = answer.map_err(|error| Error::of("DeleteVolume", &error));
@@ -303,11 +305,11 @@ impl Ec2 {
     }
 
     /// `DeleteSnapshot`: one attempt; not found is success.
-    pub async fn delete_snapshot(&self, snapshot: &SnapshotId) -> Result<(), Error> {
+    pub async fn delete_snapshot(&self, proof: MayPrune) -> Result<(), Error> {
         let answer = self
             .once
             .delete_snapshot()
-            .snapshot_id(snapshot.as_str())
+            .snapshot_id(proof.used_for())
             .send()
             .await;
         let answer = answer.map_err(|error| Error::of("DeleteSnapshot", &error));

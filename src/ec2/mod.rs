@@ -3,7 +3,8 @@
 //! Ids, states and times are parsed here, once. Errors become [`Error`] with a [`Kind`] that the
 //! caller can act on and with AWS's own code and message: the SDK's `Display` says only "service
 //! error". No call retries what destroys or creates without a token; "not found" on a deletion is
-//! success.
+//! success. What destroys takes a proof ([`MayTerminate`], [`MayDelete`], [`MayPrune`]), which nobody here
+//! can make.
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 
@@ -24,6 +25,7 @@ mod network;
 mod owner;
 mod partition;
 mod prices;
+mod proof;
 mod rehearsal;
 mod source;
 mod spot;
@@ -52,6 +54,7 @@ pub use network::{Routes, Subnet};
 pub use owner::{Ownership, role};
 pub use partition::{KeyArn, Partition};
 pub use prices::{NoPrice, Price, SpotPrice};
+pub use proof::{MayDelete, MayPrune, MayTerminate, Permit, Prove, Rules};
 pub use rehearsal::{Props, Rehearsal};
 pub use source::{By, Source};
 pub use spot::{SPOT_ROLE, SpotStatus};

@@ -21,6 +21,8 @@
     reason = "what is shared with the test suite fails where it stands"
 )]
 
+#[path = "../suite/evidence.rs"]
+mod evidence;
 mod folder;
 mod parts;
 mod path;

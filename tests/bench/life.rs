@@ -13,6 +13,8 @@
 //! about time. Everything is made in a directory of its own and removed again, also after a
 //! failure, Ctrl-C or SIGTERM.
 
+#[path = "../suite/evidence.rs"]
+mod evidence;
 mod parts;
 mod program;
 mod site;

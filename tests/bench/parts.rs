@@ -28,6 +28,7 @@ use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
 use super::site::{Site, now};
+use crate::evidence::{may_delete, may_prune, may_terminate};
 
 /// How soon what is waited for is looked at again.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -187,7 +188,7 @@ impl Parts {
         let snapshots = std::mem::take(&mut *self.lock());
         let ec2 = open(&self.dir, &self.plane)?;
         for snapshot in snapshots {
-            ec2.delete_snapshot(&snapshot).await?;
+            ec2.delete_snapshot(may_prune(&snapshot)).await?;
         }
         Ok(())
     }
@@ -263,7 +264,7 @@ impl Parts {
     ) -> anyhow::Result<()> {
         let snapshot = ec2.create_snapshot(&volume.id, &named(drive)).await?.id;
         steps.end("snapshot");
-        ec2.terminate(&instance.id).await?;
+        ec2.terminate(may_terminate(&instance.id)).await?;
         steps.end("terminate");
         loop {
             let copied = ec2.snapshot(&snapshot).await?.context("no snapshot")?;
@@ -274,7 +275,7 @@ impl Parts {
             sleep(AGAIN).await;
         }
         steps.end("shutdown");
-        ec2.delete_volume(&volume.id).await?;
+        ec2.delete_volume(may_delete(&volume.id)).await?;
         steps.end("delete");
         self.lock().push(snapshot);
         Ok(())
@@ -289,7 +290,7 @@ pub(crate) async fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     let ec2 = open(dir, &plane(site, dir))?;
     let (instances, ..) = ec2.everything().await?;
     for instance in instances {
-        ec2.terminate(&instance.id).await?;
+        ec2.terminate(may_terminate(&instance.id)).await?;
         while let Some(seen) = ec2.instance(&instance.id).await? {
             if seen.state == InstanceState::Terminated {
                 break;
@@ -299,10 +300,10 @@ pub(crate) async fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     }
     let (_, volumes, snapshots) = ec2.everything().await?;
     for volume in volumes {
-        ec2.delete_volume(&volume.id).await?;
+        ec2.delete_volume(may_delete(&volume.id)).await?;
     }
     for snapshot in snapshots {
-        ec2.delete_snapshot(&snapshot.id).await?;
+        ec2.delete_snapshot(may_prune(&snapshot.id)).await?;
     }
     Ok(())
 }

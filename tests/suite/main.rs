@@ -7,6 +7,7 @@
 
 mod between;
 mod boto;
+mod evidence;
 mod folder;
 mod harness;
 mod host;

@@ -39,6 +39,9 @@ mod points;
 mod running;
 mod site;
 
+#[expect(dead_code, reason = "the test suite uses the rest of it")]
+#[path = "../suite/evidence.rs"]
+mod evidence;
 #[path = "../suite/harness/image.rs"]
 mod image;
 #[path = "../suite/harness/leaks.rs"]

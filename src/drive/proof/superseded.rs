@@ -7,7 +7,7 @@ use crate::ec2::{Snapshot, SnapshotId, SnapshotState, VolumeId};
 use super::super::name::Generation;
 use super::super::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
 use super::super::tags::{self, SnapshotKind};
-use super::Reread;
+use super::{MayPrune, Reread};
 
 /// How many completed checkpoints of a generation are kept while it lasts.
 const CHECKPOINTS: usize = 2;
@@ -115,10 +115,15 @@ impl Superseded {
         &self.by
     }
 
-    /// Whether it still holds: read a moment ago, and true of the snapshot and of all that supersede it,
+    /// Confirms it, if it still holds: read a moment ago, and true of the snapshot and of all that supersede it,
     /// as they were read by id. (What was given to a fork since is of another drive.)
     #[must_use]
-    pub fn holds(&self, reread: Reread, snapshot: &Snapshot, by: &[Snapshot]) -> bool {
+    pub fn confirm(
+        &self,
+        reread: Reread,
+        snapshot: &Snapshot,
+        by: &[Snapshot],
+    ) -> Option<MayPrune> {
         let drive = snapshot.tags.get(tags::DRIVE);
         let read: Vec<Facts> = by
             .iter()
@@ -129,12 +134,13 @@ impl Superseded {
             let found = read.iter().find(|facts| facts.id == *id);
             found.is_some_and(|by| self.snapshot.falls(self.because, by))
         });
-        Facts::read(snapshot).as_ref() == Some(&self.snapshot)
+        let holds = Facts::read(snapshot).as_ref() == Some(&self.snapshot)
             && reread.is_young()
             && match self.because {
                 Because::Scratch => tags::is_scratch(&snapshot.tags),
                 _ => !self.by.is_empty() && all,
-            }
+            };
+        holds.then(|| MayPrune::of(&self.snapshot.id))
     }
 }
 

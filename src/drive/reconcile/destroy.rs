@@ -51,10 +51,9 @@ impl<H: Hosts> Reconciler<H> {
                 InstanceState::ShuttingDown | InstanceState::Terminated
             );
             if !ended {
-                if !quiet.holds(self.since(asked), &instance, said.as_ref()) {
-                    return Err(changed(id));
-                }
-                self.ec2.terminate(id).await?;
+                let proof = quiet.confirm(self.since(asked), &instance, said.as_ref());
+                let proof = proof.ok_or_else(|| changed(id))?;
+                self.ec2.terminate(proof).await?;
             }
             self.hosts.release(&instance);
         } else if !seen.instance(id).is_some_and(|instance| instance.listed) {
@@ -77,10 +76,9 @@ impl<H: Hosts> Reconciler<H> {
         if let Some(volume) = volume {
             let ended = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             if !ended {
-                if !spent.holds(self.since(asked), &volume, snapshot.as_ref()) {
-                    return Err(changed(id));
-                }
-                self.ec2.delete_volume(id).await?;
+                let proof = spent.confirm(self.since(asked), &volume, snapshot.as_ref());
+                let proof = proof.ok_or_else(|| changed(id))?;
+                self.ec2.delete_volume(proof).await?;
             }
         } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
             // A new id is not to be seen at once: it is not gone for that.
@@ -96,10 +94,9 @@ impl<H: Hosts> Reconciler<H> {
         let by = self.ec2.snapshots_by_id(superseded.by());
         let (snapshot, by) = tokio::try_join!(self.ec2.snapshot(id), by)?;
         if let Some(snapshot) = snapshot {
-            if !superseded.holds(self.since(asked), &snapshot, &by) {
-                return Err(changed(id));
-            }
-            self.ec2.delete_snapshot(id).await?;
+            let proof = superseded.confirm(self.since(asked), &snapshot, &by);
+            let proof = proof.ok_or_else(|| changed(id))?;
+            self.ec2.delete_snapshot(proof).await?;
         }
         self.memory.gone.insert(id.to_string());
         Ok(())
@@ -114,10 +111,9 @@ impl<H: Hosts> Reconciler<H> {
             let Some(volume) = volume else {
                 return Err(changed(id));
             };
-            if !failed.holds(self.since(asked), &snapshot, &volume) {
-                return Err(changed(id));
-            }
-            self.ec2.delete_snapshot(id).await?;
+            let proof = failed.confirm(self.since(asked), &snapshot, &volume);
+            let proof = proof.ok_or_else(|| changed(id))?;
+            self.ec2.delete_snapshot(proof).await?;
         }
         self.memory.gone.insert(id.to_string());
         Ok(())

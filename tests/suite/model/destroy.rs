@@ -51,7 +51,8 @@ impl Client {
                     Some(broken) => broken.word_of_host(said.clone()),
                     None => said.clone(),
                 };
-                if !quiet.holds(at, &values::instance(id, read), said.as_ref()) {
+                let read = values::instance(id, read);
+                if quiet.confirm(at, &read, said.as_ref()).is_none() {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(Call::Terminate(id))
@@ -68,7 +69,8 @@ impl Client {
                 if let (Some(broken), Some(snapshot)) = (rules.broken, &mut snapshot) {
                     broken.distort_read(snapshot);
                 }
-                if !spent.holds(at, &values::volume(id, volume), snapshot.as_ref()) {
+                let volume = values::volume(id, volume);
+                if spent.confirm(at, &volume, snapshot.as_ref()).is_none() {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(Call::DeleteVolume(id))
@@ -81,7 +83,9 @@ impl Client {
                 let of = number(failed.volume().as_str());
                 let holds = volume.as_ref().is_some_and(|volume| {
                     let snapshot = values::snapshot(id, snapshot);
-                    failed.holds(at, &snapshot, &values::volume(of, volume))
+                    failed
+                        .confirm(at, &snapshot, &values::volume(of, volume))
+                        .is_some()
                 });
                 if !holds {
                     return Err(Err(Failure::Changed));
@@ -95,7 +99,8 @@ impl Client {
                 };
                 let by = by.iter().map(|(id, record)| values::snapshot(*id, record));
                 let by: Vec<_> = by.collect();
-                if !superseded.holds(at, &values::snapshot(id, victim), &by) {
+                let victim = values::snapshot(id, victim);
+                if superseded.confirm(at, &victim, &by).is_none() {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(Call::DeleteSnapshot(id))

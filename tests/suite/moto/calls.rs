@@ -14,6 +14,7 @@ use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
+use crate::evidence::{may_delete, may_prune, may_terminate};
 
 const DRIVE: &str = "demo";
 const DEVICE: &str = "/dev/sdf";
@@ -142,8 +143,8 @@ impl Cloud {
         // moto keeps the first device in its record, and cannot terminate what has a volume that is
         // gone. That answer is about the volume, and the instance runs on: it is no success.
         self.ec2.detach(id, to).await.unwrap();
-        self.ec2.delete_volume(id).await.unwrap();
-        let failed = self.ec2.terminate(to).await.unwrap_err();
+        self.ec2.delete_volume(may_delete(id)).await.unwrap();
+        let failed = self.ec2.terminate(may_terminate(to)).await.unwrap_err();
         assert_eq!(failed.code, "InvalidVolume.NotFound");
     }
 
@@ -163,7 +164,7 @@ impl Cloud {
              Ensuring idempotency)",
         );
         if again.id != made.id {
-            self.ec2.terminate(&again.id).await.unwrap();
+            self.ec2.terminate(may_terminate(&again.id)).await.unwrap();
         }
         let running = self.until_running(&made).await;
         let listed = self.ec2.instances(DRIVE).await.unwrap();
@@ -197,7 +198,7 @@ impl Cloud {
             "a client token's volume is made once (EC2 API reference, Ensuring idempotency)",
         );
         if again.id != made.id {
-            self.ec2.delete_volume(&again.id).await.unwrap();
+            self.ec2.delete_volume(may_delete(&again.id)).await.unwrap();
         }
         let nowhere = VolumeOrder {
             client_token: "volume-2".to_owned(),
@@ -256,7 +257,7 @@ impl Cloud {
         assert!(!attachment.delete_on_termination);
         self.ec2.keep_on_termination(to, DEVICE).await.unwrap();
 
-        let busy = self.ec2.delete_volume(id).await;
+        let busy = self.ec2.delete_volume(may_delete(id)).await;
         assert_eq!(kind(&busy), Some(Kind::State), "{busy:?}");
     }
 
@@ -328,10 +329,22 @@ impl Cloud {
             Who::Folder,
             "IncorrectState: the volume is available (EC2 API reference, Error codes)",
         );
-        self.ec2.delete_volume(&volume.id).await.unwrap();
-        self.ec2.delete_volume(&volume.id).await.unwrap();
-        self.ec2.delete_snapshot(&snapshot.id).await.unwrap();
-        self.ec2.delete_snapshot(&snapshot.id).await.unwrap();
+        self.ec2
+            .delete_volume(may_delete(&volume.id))
+            .await
+            .unwrap();
+        self.ec2
+            .delete_volume(may_delete(&volume.id))
+            .await
+            .unwrap();
+        self.ec2
+            .delete_snapshot(may_prune(&snapshot.id))
+            .await
+            .unwrap();
+        self.ec2
+            .delete_snapshot(may_prune(&snapshot.id))
+            .await
+            .unwrap();
         // A read by id may be a moment old.
         for _ in 0..200 {
             if self.ec2.snapshot(&snapshot.id).await.unwrap().is_none() {
@@ -343,10 +356,10 @@ impl Cloud {
     }
 
     async fn terminates(&self, host: &Instance) {
-        self.ec2.terminate(&host.id).await.unwrap();
-        self.ec2.terminate(&host.id).await.unwrap();
+        self.ec2.terminate(may_terminate(&host.id)).await.unwrap();
+        self.ec2.terminate(may_terminate(&host.id)).await.unwrap();
         let nobody = "i-0123456789abcdef0".parse().unwrap();
-        self.ec2.terminate(&nobody).await.unwrap();
+        self.ec2.terminate(may_terminate(&nobody)).await.unwrap();
         let seen = self.ec2.instance(&host.id).await.unwrap().unwrap();
         let gone = [InstanceState::ShuttingDown, InstanceState::Terminated];
         assert!(gone.contains(&seen.state), "{seen:?}");

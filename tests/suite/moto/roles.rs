@@ -9,6 +9,7 @@ use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::calls::launch;
 use super::server::{against_moto, ask};
+use crate::evidence::may_terminate;
 
 #[test]
 #[ignore = "needs python3 with moto"]
@@ -60,12 +61,12 @@ async fn gives_roles(ec2: &Ec2, account: &str, told: impl Fn(&InstanceId) -> Str
         let made = with(token, Some(profile)).await.unwrap();
         let told = told(&made.id);
         assert!(told.contains(&arn), "{profile}: {told}");
-        ec2.terminate(&made.id).await.unwrap();
+        ec2.terminate(may_terminate(&made.id)).await.unwrap();
     }
     let plain = with("without", None).await.unwrap();
     let told = told(&plain.id);
     assert!(!told.contains("instance-profile"), "{told}");
-    ec2.terminate(&plain.id).await.unwrap();
+    ec2.terminate(may_terminate(&plain.id)).await.unwrap();
 
     let wrong = with("wrong-arn", Some(&format!("{arn}oratory"))).await;
     let refused = with("wrong", Some("nobody")).await.unwrap_err();

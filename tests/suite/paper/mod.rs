@@ -25,6 +25,7 @@ use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
+use crate::evidence::may_terminate;
 use host::{PaperHosts, wanted};
 use wire::{Calls, Fault, Wire};
 
@@ -314,7 +315,10 @@ impl World {
                 instance.state,
                 InstanceState::Pending | InstanceState::Running
             ) {
-                self.truth.terminate(&instance.id).await.unwrap();
+                self.truth
+                    .terminate(may_terminate(&instance.id))
+                    .await
+                    .unwrap();
                 self.hidden().hosts.remove(instance.id.as_str());
             }
         }

@@ -9,6 +9,7 @@ use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 
 use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
+use crate::evidence::{may_delete, may_prune, may_terminate};
 use crate::line::Trouble;
 
 fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
@@ -68,9 +69,9 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
                 .plant(Fault::new(action, status, code, "no"))
                 .unwrap();
             let error = match action {
-                "TerminateInstances" => scene.ec2.terminate(&instance).await,
-                "DeleteVolume" => scene.ec2.delete_volume(&volume).await,
-                _ => scene.ec2.delete_snapshot(&snapshot).await,
+                "TerminateInstances" => scene.ec2.terminate(may_terminate(&instance)).await,
+                "DeleteVolume" => scene.ec2.delete_volume(may_delete(&volume)).await,
+                _ => scene.ec2.delete_snapshot(may_prune(&snapshot)).await,
             }
             .unwrap_err();
             assert_eq!((error.kind, error.code.as_str()), (kind, code));
@@ -83,9 +84,13 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
 async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
     let scene = Scene::new(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
-    scene.ec2.terminate(&instance).await.unwrap();
-    scene.ec2.delete_volume(&volume).await.unwrap();
-    scene.ec2.delete_snapshot(&snapshot).await.unwrap();
+    scene.ec2.terminate(may_terminate(&instance)).await.unwrap();
+    scene.ec2.delete_volume(may_delete(&volume)).await.unwrap();
+    scene
+        .ec2
+        .delete_snapshot(may_prune(&snapshot))
+        .await
+        .unwrap();
     assert_eq!(scene.ec2.instance(&instance).await.unwrap(), None);
     assert_eq!(scene.ec2.volume(&volume).await.unwrap(), None);
     assert_eq!(scene.ec2.snapshot(&snapshot).await.unwrap(), None);
@@ -144,7 +149,11 @@ async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request()
         (twice.kind, twice.code.as_str()),
         (Kind::State, "VolumeInUse")
     );
-    let used = scene.ec2.delete_volume(&volume).await.unwrap_err();
+    let used = scene
+        .ec2
+        .delete_volume(may_delete(&volume))
+        .await
+        .unwrap_err();
     assert_eq!(used.kind, Kind::State, "{used}");
     for image in ["no image", "ami-0123456789abcdef0"] {
         let mut order = launch_order("b");

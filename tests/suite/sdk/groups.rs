@@ -4,6 +4,7 @@ use xdrive::ec2::{GroupId, Kind, LaunchOrder, Rule, SubnetId, VpcId, Zone};
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, launch_order, tags};
+use crate::evidence::may_terminate;
 
 fn rule(from: &str, description: &str) -> Rule {
     Rule {
@@ -116,7 +117,7 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
     assert_eq!(error.kind, Kind::State, "{error}");
     assert_eq!(error.code, "DependencyViolation");
 
-    ec2.terminate(&instance.id).await.unwrap();
+    ec2.terminate(may_terminate(&instance.id)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     assert!(!ec2.is_group_used(&group).await.unwrap());
     ec2.delete_group(&group).await.unwrap();

@@ -7,6 +7,7 @@ use xdrive::ec2::{
 use xdrive::local::Preset;
 
 use super::{DEVICE, DRIVE, Scene, ZONE, launch_order, tags, until, volume_order};
+use crate::evidence::{may_delete, may_prune, may_terminate};
 
 #[tokio::test(start_paused = true)]
 async fn a_drive_lives_with_fast_delays() {
@@ -86,7 +87,7 @@ async fn saved(ec2: &Ec2, instance: &InstanceId, volume: &VolumeId) -> SnapshotI
     ec2.detach(volume, instance).await.unwrap();
     let free = || volume_in(ec2, volume, VolumeState::Available);
     until("detached", free).await;
-    ec2.terminate(instance).await.unwrap();
+    ec2.terminate(may_terminate(instance)).await.unwrap();
     until("completed", async || {
         let mut found = ec2.snapshots(DRIVE).await.unwrap().into_iter();
         found.find(|found| found.id == id && found.state == SnapshotState::Completed)
@@ -94,14 +95,16 @@ async fn saved(ec2: &Ec2, instance: &InstanceId, volume: &VolumeId) -> SnapshotI
     .await;
     let over = || in_state(ec2, instance, InstanceState::Terminated);
     until("terminated", over).await;
-    ec2.delete_volume(volume).await.unwrap();
+    ec2.delete_volume(may_delete(volume)).await.unwrap();
     until("no volume", async || {
         let left = ec2.volumes(DRIVE).await.unwrap();
         left.is_empty().then_some(())
     })
     .await;
     assert_eq!(ec2.volume(volume).await.unwrap(), None);
-    ec2.delete_volume(volume).await.expect("gone is done");
+    ec2.delete_volume(may_delete(volume))
+        .await
+        .expect("gone is done");
 
     // Terminated instances stay listed, with their tags.
     let left = ec2.instances(DRIVE).await.unwrap();
@@ -121,14 +124,16 @@ async fn restored(ec2: &Ec2, snapshot: &SnapshotId) {
     assert_eq!((made.size, &made.zone), (9, &order.zone));
     let ready = || volume_in(ec2, &made.id, VolumeState::Available);
     until("restored", ready).await;
-    ec2.delete_volume(&made.id).await.unwrap();
-    ec2.delete_snapshot(snapshot).await.unwrap();
+    ec2.delete_volume(may_delete(&made.id)).await.unwrap();
+    ec2.delete_snapshot(may_prune(snapshot)).await.unwrap();
     until("no snapshot", async || {
         let left = ec2.snapshot(snapshot).await.unwrap();
         left.is_none().then_some(())
     })
     .await;
-    ec2.delete_snapshot(snapshot).await.expect("gone is done");
+    ec2.delete_snapshot(may_prune(snapshot))
+        .await
+        .expect("gone is done");
 }
 
 async fn in_state(

@@ -6,6 +6,7 @@ use xdrive::ec2::{InstanceState, LaunchOrder, Market};
 use xdrive::local::Preset;
 
 use super::{Scene, launch_order, until};
+use crate::evidence::may_terminate;
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
@@ -51,7 +52,7 @@ async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
         ..launch_order("on-demand")
     };
     let on_demand = ec2.launch(&order).await.unwrap().id;
-    ec2.terminate(&spot).await.unwrap();
+    ec2.terminate(may_terminate(&spot)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let status = ec2.spot_status(&spot).await.unwrap().unwrap();
     assert_eq!(status.code, "instance-terminated-by-user");

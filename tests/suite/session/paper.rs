@@ -8,6 +8,7 @@ use xdrive::ec2::{Ec2, SnapshotId, SnapshotState, VolumeId, VolumeOrder, VolumeS
 use xdrive::local::Fault;
 
 use super::site::{Ended, Site};
+use crate::evidence::may_delete;
 
 pub(super) fn paper() -> Site {
     let site = Site::new();
@@ -117,7 +118,7 @@ pub(super) fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
         while ec2.snapshot(&snapshot).await.unwrap().unwrap().state == SnapshotState::Pending {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        ec2.delete_volume(&volume).await.unwrap();
+        ec2.delete_volume(may_delete(&volume)).await.unwrap();
         snapshot
     })
 }

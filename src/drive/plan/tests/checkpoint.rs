@@ -221,14 +221,14 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
         asked: at(NOW),
         now: at(NOW + seconds),
     };
-    assert!(proof.holds(after(1), &read(true), &[]));
-    assert!(!proof.holds(after(1), &read(false), &[]));
-    assert!(!proof.holds(after(300), &read(true), &[]));
+    assert!(proof.confirm(after(1), &read(true), &[]).is_some());
+    assert!(proof.confirm(after(1), &read(false), &[]).is_none());
+    assert!(proof.confirm(after(300), &read(true), &[]).is_none());
     let pending = Snapshot {
         state: SnapshotState::Pending,
         ..read(true)
     };
-    assert!(!proof.holds(after(1), &pending, &[]));
+    assert!(proof.confirm(after(1), &pending, &[]).is_none());
     // Nothing goes while there is a volume.
     seen.volumes = vec![volume(1, 1, 1)];
     assert!(Superseded::prove_scratch(&seen, &one).is_none());

@@ -8,6 +8,7 @@ use xdrive::local::Local;
 
 use super::{Account, is_xdrive};
 use crate::between::Fate;
+use crate::evidence::may_delete;
 use crate::session::site::Ended;
 
 /// The first thing of this kind in an answer.
@@ -90,7 +91,7 @@ fn drop_volume(local: &Local, id: &VolumeId) {
         while ec2.volume(id).await.unwrap().unwrap().state == VolumeState::Creating {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        ec2.delete_volume(id).await.unwrap();
+        ec2.delete_volume(may_delete(id)).await.unwrap();
     });
 }
 

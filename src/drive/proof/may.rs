@@ -1,0 +1,116 @@
+//! What a proof that was confirmed is good for: one call.
+//!
+//! They are made here alone, by [`super`], and can be neither copied nor made from an id.
+
+use crate::ec2::{InstanceId, Permit, Prove, Rules, SnapshotId, VolumeId};
+
+/// An instance may be terminated now.
+///
+/// ```compile_fail
+/// # use xdrive::ec2::{Ec2, InstanceId};
+/// async fn end(ec2: &Ec2, id: &InstanceId) {
+///     ec2.terminate(id).await; // an id is no proof
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use xdrive::{drive::proof::MayTerminate, ec2::InstanceId};
+/// fn forge(id: InstanceId) -> MayTerminate {
+///     MayTerminate(id) // its field is private
+/// }
+/// ```
+///
+/// ```
+/// # use xdrive::{drive::proof::MayTerminate, ec2::Ec2};
+/// async fn end(ec2: &Ec2, proof: MayTerminate) {
+///     ec2.terminate(proof).await;
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct MayTerminate(InstanceId);
+
+/// A volume may be deleted now.
+///
+/// ```compile_fail
+/// # use xdrive::ec2::{Ec2, VolumeId};
+/// async fn end(ec2: &Ec2, id: &VolumeId) {
+///     ec2.delete_volume(id).await;
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use xdrive::{drive::proof::MayDelete, ec2::Ec2};
+/// async fn end(ec2: &Ec2, proof: MayDelete) {
+///     ec2.delete_volume(proof).await;
+///     ec2.delete_volume(proof).await; // it is used up
+/// }
+/// ```
+///
+/// ```
+/// # use xdrive::{drive::proof::MayDelete, ec2::Ec2};
+/// async fn end(ec2: &Ec2, proof: MayDelete) {
+///     ec2.delete_volume(proof).await;
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct MayDelete(VolumeId);
+
+/// A snapshot may be deleted now.
+///
+/// ```compile_fail
+/// # use xdrive::ec2::{Ec2, SnapshotId};
+/// async fn end(ec2: &Ec2, id: &SnapshotId) {
+///     ec2.delete_snapshot(id).await;
+/// }
+/// ```
+///
+/// ```
+/// # use xdrive::{drive::proof::MayPrune, ec2::Ec2};
+/// async fn end(ec2: &Ec2, proof: MayPrune) {
+///     ec2.delete_snapshot(proof).await;
+/// }
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+pub struct MayPrune(SnapshotId);
+
+impl Prove for Rules {
+    type MayTerminate = MayTerminate;
+    type MayDelete = MayDelete;
+    type MayPrune = MayPrune;
+}
+
+impl MayTerminate {
+    pub(super) fn of(id: &InstanceId) -> Self {
+        Self(id.clone())
+    }
+}
+
+impl MayDelete {
+    pub(super) fn of(id: &VolumeId) -> Self {
+        Self(id.clone())
+    }
+}
+
+impl MayPrune {
+    pub(super) fn of(id: &SnapshotId) -> Self {
+        Self(id.clone())
+    }
+}
+
+impl Permit<InstanceId> for MayTerminate {
+    fn used_for(self) -> InstanceId {
+        self.0
+    }
+}
+
+impl Permit<VolumeId> for MayDelete {
+    fn used_for(self) -> VolumeId {
+        self.0
+    }
+}
+
+impl Permit<SnapshotId> for MayPrune {
+    fn used_for(self) -> SnapshotId {
+        self.0
+    }
+}

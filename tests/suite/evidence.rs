@@ -1,0 +1,128 @@
+//! Proofs from evidence that is made up: for tests of the calls that take them, and to clear away what a
+//! test made. What xdrive itself destroys it has seen.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use xdrive::clock::{BootTime, Clock};
+use xdrive::drive::memory::{Memory, Sweep};
+use xdrive::drive::observed::Observed;
+use xdrive::drive::proof::{Failed, MayDelete, MayPrune, MayTerminate, Quiet, Reread, Spent};
+use xdrive::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
+use xdrive::drive::{Contact, DriveName, Generation, Limits, SessionId};
+use xdrive::ec2::{
+    Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotId, SnapshotState, Volume,
+    VolumeId, VolumeState, Zone,
+};
+
+/// An instance that has no volume of a drive.
+pub(crate) fn may_terminate(id: &InstanceId) -> MayTerminate {
+    let instance = Instance {
+        id: id.clone(),
+        state: InstanceState::Running,
+        zone: zone(),
+        instance_type: "t3.medium".to_owned(),
+        arch: None,
+        market: Market::OnDemand,
+        address: None,
+        private: None,
+        ipv6: None,
+        launched: Timestamp::UNIX_EPOCH,
+        image: String::new(),
+        mappings: Vec::new(),
+        groups: Vec::new(),
+        tags: tags::claim(&who()),
+    };
+    let (seen, at) = seen(vec![instance.clone()], Vec::new(), Vec::new());
+    let quiet = Quiet::prove(&seen, &seen.instances[0]).expect("it has no volume");
+    quiet
+        .confirm(at, &instance, None)
+        .expect("nothing has changed")
+}
+
+/// A volume that was never attached.
+pub(crate) fn may_delete(id: &VolumeId) -> MayDelete {
+    let volume = volume(id);
+    let (seen, at) = seen(Vec::new(), vec![volume.clone()], Vec::new());
+    let spent = Spent::prove(&seen, &seen.volumes[0]).expect("it was never attached");
+    spent
+        .confirm(at, &volume, None)
+        .expect("nothing has changed")
+}
+
+/// A snapshot that failed, of a volume that is there.
+pub(crate) fn may_prune(id: &SnapshotId) -> MayPrune {
+    let volume = volume(&"vol-1".parse().expect("an id"));
+    let own = SnapshotTags {
+        generation: Generation::EMPTY.next(),
+        kind: SnapshotKind::Clean,
+        op: "op".to_owned(),
+        uuid: None,
+        number: 0,
+    };
+    let snapshot = Snapshot {
+        id: id.clone(),
+        state: SnapshotState::Error,
+        volume: Some(volume.id.clone()),
+        size: 1,
+        started: Timestamp::UNIX_EPOCH,
+        message: String::new(),
+        tags: tags::snapshot(&drive(), &who(), &own, &Settings::default()),
+    };
+    let (seen, at) = seen(Vec::new(), vec![volume.clone()], vec![snapshot.clone()]);
+    let failed = Failed::prove(&seen, &seen.snapshots[0]).expect("it failed");
+    failed
+        .confirm(at, &snapshot, &volume)
+        .expect("nothing has changed")
+}
+
+fn volume(id: &VolumeId) -> Volume {
+    let settings = Settings::default();
+    Volume {
+        id: id.clone(),
+        state: VolumeState::Available,
+        zone: zone(),
+        size: 1,
+        created: Timestamp::UNIX_EPOCH,
+        snapshot: None,
+        attachment: None,
+        tags: tags::volume(&drive(), &who(), Generation::EMPTY, true, None, &settings),
+    }
+}
+
+fn seen(
+    instances: Vec<Instance>,
+    volumes: Vec<Volume>,
+    snapshots: Vec<Snapshot>,
+) -> (Observed, Reread) {
+    let now: BootTime = Clock::system().boot();
+    let sweep = Sweep {
+        began: now,
+        wall: Timestamp::UNIX_EPOCH,
+        stored: now,
+        instances: instances
+            .into_iter()
+            .map(|instance| (instance, Contact::NotAsked))
+            .collect(),
+        volumes,
+        snapshots,
+        unlisted: BTreeSet::new(),
+    };
+    let seen = Memory::new(who()).observe(sweep, &Limits::aws());
+    (seen, Reread { asked: now, now })
+}
+
+fn who() -> Identity {
+    Identity {
+        session: SessionId("a test".to_owned()),
+        owner: "a test".to_owned(),
+    }
+}
+
+fn drive() -> DriveName {
+    "evidence".parse().expect("a drive's name")
+}
+
+fn zone() -> Zone {
+    Zone("us-east-1a".to_owned())
+}
