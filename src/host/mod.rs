@@ -30,5 +30,5 @@ pub use key::{HostKey, UserKey};
 pub use line::Line;
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
 pub use shell::{Exit, Shell};
-pub use ssh::{Output, Ssh, SshError, Target};
+pub use ssh::{Output, REACH, Ssh, SshError, Target};
 pub use terminal::Terminal;

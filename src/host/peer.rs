@@ -14,7 +14,8 @@ use tokio::sync::watch;
 
 use super::ssh::SshError;
 
-/// Three unanswered ones end the connection.
+/// Three unanswered ones end the connection: fifty round trips of a far line. Whatever the host sends
+/// counts as an answer, and while more is sent than a slow line takes that is window for more.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 /// Ends a connection whose socket takes no more bytes: keepalives do not run while a write is stuck.
 const INACTIVITY: Duration = Duration::from_secs(25);
@@ -34,6 +35,11 @@ impl End {
             Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => "the connection was closed".to_owned(),
         }
+    }
+
+    /// Whether it has come.
+    pub(super) fn has_come(&self) -> bool {
+        self.0.borrow().is_some() || self.0.has_changed().is_err()
     }
 }
 

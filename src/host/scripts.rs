@@ -1,19 +1,19 @@
 //! The scripts that run on the host, as functions.
 //!
-//! `shell/host/*` is part of this program. The first contact copies it to
-//! `/var/lib/xdrive/scripts/HASH` (there until the machine is gone, also after a reboot; each version
-//! of xdrive finds its own), and every function here is one command over SSH: inputs as quoted environment, secrets on standard input, answers as facts.
+//! `shell/host/*` is part of this program. The first contact brings it there ([`bundle`]), and every
+//! function here is one command over SSH: inputs as quoted environment, secrets on standard input,
+//! answers as facts.
 //!
 //! The scripts are idempotent: where a connection is lost half way, the same call on a new
 //! connection is the way to know. Nothing here decides what should be done next, and nothing here
 //! retries. What ends a drive's time on a host is [`Host::close`]; it is for good.
 
+mod bundle;
+
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncRead;
 
 use super::container::{Came, CommandId, Container, Signal};
@@ -23,50 +23,14 @@ use super::quote::quote;
 use super::ssh::Ssh;
 use super::terminal::Terminal;
 
+use bundle::DIRECTORY;
+
 pub use super::closed::{Closed, Committed};
 pub use super::contact::{Contact, MountedVolume};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
-/// The scripts, by name.
-const SCRIPTS: [(&str, &str); 13] = [
-    ("prelude", include_str!("../../shell/host/prelude")),
-    ("presence", include_str!("../../shell/host/presence")),
-    ("engine", include_str!("../../shell/host/engine")),
-    (
-        "engine_settings.py",
-        include_str!("../../shell/host/engine_settings.py"),
-    ),
-    ("gpu", include_str!("../../shell/host/gpu")),
-    ("session", include_str!("../../shell/host/session")),
-    ("drive", include_str!("../../shell/host/drive")),
-    ("container", include_str!("../../shell/host/container")),
-    ("pull", include_str!("../../shell/host/pull")),
-    (
-        "jupyter_config.py",
-        include_str!("../../shell/host/jupyter_config.py"),
-    ),
-    ("terminal", include_str!("../../shell/host/terminal")),
-    ("close", include_str!("../../shell/host/close")),
-    ("watch", include_str!("../../shell/host/watch")),
-];
-
 /// What answers what a host knows.
 const CONTACT: &str = "session contact";
-
-/// Ends each script in the bundle; no script has such a line.
-const END: &str = "XDRIVE-END-OF-SCRIPT";
-
-/// Where this version's scripts are on a host.
-static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
-    let mut hash = Sha256::new();
-    for (name, text) in SCRIPTS {
-        hash.update(format!("{name} {}\n{text}", text.len()));
-    }
-    format!(
-        "/var/lib/xdrive/scripts/{}",
-        &hex::encode(hash.finalize())[..16]
-    )
-});
 
 /// A host that can be told what to do: it answered, and has the scripts. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -163,10 +127,14 @@ pub struct ContainerOrder {
 }
 
 impl Host {
-    /// Brings the scripts to the host, tells it that somebody came (its first sign of life), and
-    /// asks what it knows.
+    /// Tells the host that somebody came (its first sign of life), and asks what it knows; brings
+    /// the scripts there first if it has not got them.
     pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
-        let output = ssh.told(CONTACT, "sh", bundle().as_bytes()).await?;
+        let command = bundle::command(CONTACT);
+        let question = bundle::QUESTION;
+        let output = ssh
+            .told_if_asked(CONTACT, &command, question, || bundle::packed(CONTACT))
+            .await?;
         let contact = Contact::read(&Facts::read(CONTACT, &output, &[])?)?;
         Ok((Self { ssh }, contact))
     }
@@ -429,29 +397,6 @@ fn call(script: &str, inputs: &[(&str, &str)]) -> String {
     }
     let _ = write!(command, "sh {}/{script}", *DIRECTORY);
     command
-}
-
-/// A script for `sh`'s standard input that unpacks all others and makes contact. What it does
-/// stands in a function called by its last line: a bundle cut short does nothing.
-fn bundle() -> String {
-    let directory = &*DIRECTORY;
-    let mut text = format!(
-        "unpack() {{\numask 077\nrm -rf {directory}.$$ && mkdir -p {directory}.$$ || exit 1\n"
-    );
-    for (name, script) in SCRIPTS {
-        let _ = write!(
-            text,
-            "cat > {directory}.$$/{name} << '{END}' || exit 1\n{script}{END}\n"
-        );
-    }
-    // Two clients at once unpack the same: the second finds the directory there.
-    let _ = write!(
-        text,
-        "mv -T {directory}.$$ {directory} 2> /dev/null || rm -rf {directory}.$$\n}}\n\
-         main() {{\n[ -d {directory} ] || unpack\nexec sh {directory}/session contact < /dev/null\n}}\n\
-         main\n"
-    );
-    text
 }
 
 #[cfg(test)]

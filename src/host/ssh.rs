@@ -7,27 +7,35 @@
 //! A channel that is not drained stops the whole connection, keepalives included: every reader
 //! here drains.
 
+use std::future::Future as _;
+use std::io::Cursor;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use russh::client::{self, Handle, Msg};
 use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
 use russh::{Channel, ChannelMsg};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 
 use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
 use super::line::{Gate, Gated};
 use super::peer::{End, Peer, config, handshake_error};
 use super::proxy::{Process, Proxy};
 
-/// A SYN to a host that is still booting is dropped without a word; whoever waits asks again.
-const REACH: Duration = Duration::from_secs(4);
-/// Key exchange and authentication; sshd itself gives up after 120 s (`LoginGraceTime`).
-const LOGIN: Duration = Duration::from_secs(15);
-/// How long the kernel lets bytes go unacknowledged on a connection whose reading may be held.
+/// How long TCP alone may take: a round trip. A SYN to a host that is still booting is dropped
+/// without a word, and whoever waits asks again.
+pub const REACH: Duration = Duration::from_secs(3);
+/// Key exchange and authentication: five round trips, 1.5 s at 300 ms, and what a host that boots
+/// takes for its part; sshd itself gives up after 120 s (`LoginGraceTime`).
+const LOGIN: Duration = Duration::from_secs(20);
+/// How long the kernel lets bytes go unacknowledged on a connection whose reading may be held. Those
+/// that were not sent yet because the line is slow do not count (tcp(7), `TCP_USER_TIMEOUT`).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
 /// Where to connect and whom to expect there.
@@ -104,7 +112,7 @@ impl std::fmt::Debug for Ssh {
 impl Ssh {
     /// Connects once and authenticates with `key` (OpenSSH private key text).
     ///
-    /// Returns within 20 s. [`SshError::Unreachable`] and [`SshError::Denied`] may pass while a
+    /// Returns within 23 s, and within 3 where nothing answers. [`SshError::Unreachable`] and [`SshError::Denied`] may pass while a
     /// host boots; [`SshError::WrongHostKey`] never does, once user data has run.
     pub async fn connect(target: &Target, key: &str) -> Result<Self, SshError> {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
@@ -260,6 +268,26 @@ impl Ssh {
         output
     }
 
+    /// As [`Ssh::told`], with what `input` makes if the command asks for it by the fact `question`,
+    /// and without any standard input if it does not.
+    pub(super) async fn told_if_asked(
+        &self,
+        name: &'static str,
+        command: &str,
+        question: &str,
+        input: impl FnOnce() -> Vec<u8> + Send,
+    ) -> Result<Output, SshError> {
+        let (answer, stdin) = late_input();
+        let mut answer = Some((answer, input));
+        let mut hear = |fact: &str| {
+            if let Some((answer, input)) = answer.take_if(|_| fact == question) {
+                // Nobody waits for it where the command has ended.
+                let _ = answer.send(Cursor::new(input()));
+            }
+        };
+        self.heard(name, command, stdin, &mut hear).await
+    }
+
     async fn follow(
         &self,
         name: &'static str,
@@ -331,6 +359,12 @@ impl Ssh {
         self.connection.end.reason().await
     }
 
+    /// Whether the connection has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.connection.end.has_come()
+    }
+
     /// Where this connection goes.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -398,6 +432,34 @@ impl Ssh {
                 format!("{what} ({reason:?})"),
             )),
             Err(_) => Err(self.lost().await),
+        }
+    }
+}
+
+/// What is read as soon as it is sent.
+struct LateInput {
+    sent: oneshot::Receiver<Cursor<Vec<u8>>>,
+    came: Option<Cursor<Vec<u8>>>,
+}
+
+fn late_input() -> (oneshot::Sender<Cursor<Vec<u8>>>, LateInput) {
+    let (sender, sent) = oneshot::channel();
+    (sender, LateInput { sent, came: None })
+}
+
+impl AsyncRead for LateInput {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.came.is_none() {
+            let came = ready!(Pin::new(&mut self.sent).poll(context));
+            self.came = Some(came.unwrap_or_default());
+        }
+        match &mut self.came {
+            Some(came) => Pin::new(came).poll_read(context, buffer),
+            None => Poll::Pending,
         }
     }
 }

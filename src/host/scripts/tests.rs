@@ -3,7 +3,8 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use super::*;
+use super::bundle::{DIRECTORY, END, QUESTION, SCRIPTS, bundle, command, packed};
+use super::{CONTACT, call};
 
 fn shells() -> Vec<(&'static str, &'static str)> {
     let boot = ("boot", include_str!("../../../shell/host/boot"));
@@ -14,7 +15,7 @@ fn shells() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-fn feed(mut command: Command, text: &str) -> std::process::Output {
+fn feed(mut command: Command, text: impl AsRef<[u8]>) -> std::process::Output {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -25,7 +26,7 @@ fn feed(mut command: Command, text: &str) -> std::process::Output {
         .stdin
         .take()
         .unwrap()
-        .write_all(text.as_bytes())
+        .write_all(text.as_ref())
         .unwrap();
     child.wait_with_output().unwrap()
 }
@@ -60,7 +61,7 @@ fn a_bundle_unpacks_whole_or_not_at_all() {
         text.replace("/run/xdrive", &format!("{root}/run"))
             .replace("/var/lib/xdrive", &format!("{root}/lib"))
     };
-    let text = here(&bundle());
+    let text = here(&bundle(CONTACT));
     let main = text.len() - "main\n".len();
     for cut in [100, text.len() / 2, main] {
         feed(Command::new("sh"), &text[..cut]);
@@ -78,6 +79,60 @@ fn a_bundle_unpacks_whole_or_not_at_all() {
     }
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("xdrive: booted="), "{said}");
+}
+
+/// The command asks for the bundle where the scripts are not, and only there.
+#[test]
+fn a_host_asks_for_the_scripts_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().to_str().unwrap();
+    // A host of its own: the scripts are looked for, and unpacked, below this directory.
+    let here = |text: &str| text.replace("/var/lib/xdrive", &format!("{root}/lib"));
+    let asks = |stdin: &[u8]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &here(&command("prelude"))]);
+        let output = feed(shell, stdin);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.lines()
+            .any(|line| line.strip_prefix("xdrive: ") == Some(QUESTION))
+    };
+    let text = here(&bundle("prelude"));
+    let mut gzip = Command::new("gzip");
+    gzip.arg("-c");
+    assert!(asks(&feed(gzip, text).stdout));
+    assert!(!asks(b""));
+    let there = std::fs::read_dir(here(&DIRECTORY)).unwrap().count();
+    assert_eq!(there, SCRIPTS.len());
+}
+
+#[test]
+fn a_bundle_cannot_be_unpacked_without_all_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let missing = dir.path().join("lib");
+    let command = command(CONTACT).replace("/var/lib/xdrive", missing.to_str().unwrap());
+    let whole = packed(CONTACT);
+    for cut in [0, 100, whole.len() / 2, whole.len() - 20] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]);
+        let output = feed(shell, &whole[..cut]);
+        assert!(!output.status.success(), "cut at {cut}: {output:?}");
+        assert!(!missing.exists(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_bundle_travels_in_a_third_of_its_size() {
+    let (text, packed) = (bundle(CONTACT), packed(CONTACT));
+    assert!(
+        packed.len() * 3 < text.len(),
+        "{} of {}",
+        packed.len(),
+        text.len()
+    );
+    let mut gzip = Command::new("gzip");
+    gzip.arg("-dc");
+    assert_eq!(String::from_utf8(feed(gzip, &packed).stdout).unwrap(), text);
 }
 
 #[test]

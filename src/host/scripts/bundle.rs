@@ -1,0 +1,96 @@
+//! The scripts' way to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the machine is
+//! gone, also after a reboot. Each version of xdrive finds its own.
+//!
+//! They travel compressed, once the host has said that it lacks them: whoever comes to a host that
+//! has them sends one line, and waits for no more round trips than that takes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::LazyLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+
+/// The scripts, by name.
+pub(super) const SCRIPTS: [(&str, &str); 13] = [
+    ("prelude", include_str!("../../../shell/host/prelude")),
+    ("presence", include_str!("../../../shell/host/presence")),
+    ("engine", include_str!("../../../shell/host/engine")),
+    (
+        "engine_settings.py",
+        include_str!("../../../shell/host/engine_settings.py"),
+    ),
+    ("gpu", include_str!("../../../shell/host/gpu")),
+    ("session", include_str!("../../../shell/host/session")),
+    ("drive", include_str!("../../../shell/host/drive")),
+    ("container", include_str!("../../../shell/host/container")),
+    ("pull", include_str!("../../../shell/host/pull")),
+    (
+        "jupyter_config.py",
+        include_str!("../../../shell/host/jupyter_config.py"),
+    ),
+    ("terminal", include_str!("../../../shell/host/terminal")),
+    ("close", include_str!("../../../shell/host/close")),
+    ("watch", include_str!("../../../shell/host/watch")),
+];
+
+/// How a host asks for them: a fact.
+pub(super) const QUESTION: &str = "wants=scripts";
+
+/// Ends each script in the bundle; no script has such a line.
+pub(super) const END: &str = "XDRIVE-END-OF-SCRIPT";
+
+/// Where this version's scripts are on a host.
+pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new();
+    for (name, text) in SCRIPTS {
+        hash.update(format!("{name} {}\n{text}", text.len()));
+    }
+    format!(
+        "/var/lib/xdrive/scripts/{}",
+        &hex::encode(hash.finalize())[..16]
+    )
+});
+
+/// The command that runs `script` (its name and verb), at once where the scripts are, else as soon
+/// as [`packed`] has come on its standard input.
+pub(super) fn command(script: &str) -> String {
+    let directory = &*DIRECTORY;
+    format!(
+        "[ ! -d {directory} ] || exec sh {directory}/{script} < /dev/null; \
+         echo 'xdrive: {QUESTION}'; {{ gzip -dc || echo 'exit 1'; }} | sh"
+    )
+}
+
+/// [`bundle`], as it travels.
+pub(super) fn packed(script: &str) -> Vec<u8> {
+    let text = bundle(script);
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    let written = packer.write_all(text.as_bytes());
+    // Writing to memory does not fail; an empty bundle would be an error on the host.
+    written.and_then(|()| packer.finish()).unwrap_or_default()
+}
+
+/// A script for `sh`'s standard input that unpacks all others and runs `script`. What it does stands
+/// in a function called by its last line: a bundle cut short does nothing.
+pub(super) fn bundle(script: &str) -> String {
+    let directory = &*DIRECTORY;
+    let mut text = format!(
+        "unpack() {{\numask 077\nrm -rf {directory}.$$ && mkdir -p {directory}.$$ || exit 1\n"
+    );
+    for (name, script) in SCRIPTS {
+        let _ = write!(
+            text,
+            "cat > {directory}.$$/{name} << '{END}' || exit 1\n{script}{END}\n"
+        );
+    }
+    // Two clients at once unpack the same: the second finds the directory there.
+    let _ = write!(
+        text,
+        "mv -T {directory}.$$ {directory} 2> /dev/null || rm -rf {directory}.$$\n}}\n\
+         main() {{\n[ -d {directory} ] || unpack\nexec sh {directory}/{script} < /dev/null\n}}\n\
+         main\n"
+    );
+    text
+}
