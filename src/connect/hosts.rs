@@ -4,29 +4,30 @@
 //! the lock is free as soon as this process or its connection is gone, however that came. Every
 //! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
 
+mod attached;
 mod mount;
 mod said;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use jiff::Timestamp;
 use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Silence, Subnets, Uuid, lease_left, superblock, tags,
+    RECORD_LIFE, SessionId, Silence, Subnets, Uuid, superblock,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts;
-use crate::host::scripts::{self, HoldOrder, Host, Role};
+use crate::host::scripts::{self, Host, Role};
 use crate::host::{HostKey, Ssh, UserKey};
 
 use super::door::Door;
-use super::lease::{Lease, Terms, extend};
-use super::login::{ANSWER, Login, Refusal};
+use super::lease::Terms;
+use super::login::{ANSWER, LATE, Login, Refusal};
+pub(super) use attached::Held;
+use attached::{Attachment, Link};
 use said::{other, session_of, silence, translated};
 
 /// A client that was killed holds its host until sshd has noticed: another one is believed only
@@ -52,48 +53,6 @@ pub(super) struct SshHosts {
     /// The terminal that was left behind where this session came to a mounted drive.
     terminal: Option<String>,
     closed: Option<scripts::Closed>,
-}
-
-/// A host that answered.
-struct Link {
-    ssh: Ssh,
-    host: Host,
-    lease: Option<Lease>,
-}
-
-/// How this session is attached to its hosts.
-#[derive(Debug, Clone)]
-struct Attachment {
-    /// In which part.
-    role: Role,
-    /// What tells it from others, and people who it is: session, time, owner.
-    line: String,
-    /// How long a host lives without a sign of life of it.
-    lease: Duration,
-}
-
-impl Link {
-    /// Attaches this session, and keeps the lease from then on.
-    async fn attach(
-        &mut self,
-        host: &InstanceId,
-        client: Attachment,
-        terms: &Terms,
-    ) -> Result<(), facts::HostError> {
-        let order = HoldOrder {
-            client: &client.line,
-            role: client.role,
-            lease: client.lease,
-        };
-        let hold = self.host.hold(&order).await?;
-        let (host, terms) = (host.clone(), terms.clone());
-        self.lease = Some(Lease::keep(host, hold, client.lease, terms));
-        Ok(())
-    }
-
-    fn is_held(&self) -> bool {
-        self.lease.as_ref().is_some_and(Lease::is_held)
-    }
 }
 
 impl SshHosts {
@@ -158,69 +117,6 @@ impl SshHosts {
         self.terminal.as_deref().unwrap_or(self.session())
     }
 
-    /// Connects again to a host whose connection was lost, and attaches this session to it again.
-    pub(super) async fn back(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
-        let (_, contact) = self.look(host).await?;
-        if let Some(reason) = contact.closing {
-            return Err(HostError::Closing(reason));
-        }
-        let unreachable = || HostError::Unreachable("this session never held it".to_owned());
-        let client = self.client.clone().ok_or_else(unreachable)?;
-        // Attaching tells the host, so the record comes first here too.
-        extend(&self.terms, &host.id, client.lease)
-            .await
-            .map_err(|error| HostError::Unreachable(error.to_string()))?;
-        let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
-        link.attach(&host.id, client, &self.terms)
-            .await
-            .map_err(translated)?;
-        Ok((link.ssh.clone(), link.host.clone()))
-    }
-
-    /// Lets go of a host that goes on for as long as `keep`, and says until when that is.
-    pub(super) async fn leave(
-        &mut self,
-        host: &Instance,
-        keep: Duration,
-    ) -> anyhow::Result<Timestamp> {
-        let scripts = self.host(host).await?;
-        // Nobody renews it any more: what is said now is the last word.
-        self.let_go(&host.id);
-        let until = self.terms.clock.now() + keep;
-        let recorded = self.terms.clock.boot();
-        let tags = tags::lease(until);
-        self.terms.ec2.tag(host.id.as_str(), &tags).await?;
-        // A laptop may sleep between the two: no host lives longer than the record says.
-        let spent = self.terms.clock.boot().since(recorded);
-        let left = lease_left(keep, spent).context("its time was over before it was told")?;
-        scripts.lease(left).await?;
-        self.links.remove(&host.id);
-        Ok(until)
-    }
-
-    /// Joins whoever has `host`: attaches this session as a guest, which keeps the lease from
-    /// ending before `lease` is over, and makes no longer one shorter.
-    pub(super) async fn visit(
-        &mut self,
-        host: &Instance,
-        session: &SessionId,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<(), HostError> {
-        self.host(host).await?;
-        let client = self.attachment(Role::Guest, session, owner, lease);
-        extend(&self.terms, &host.id, lease)
-            .await
-            .map_err(|error| HostError::Failed(error.to_string()))?;
-        if let Some(link) = self.links.get_mut(&host.id) {
-            link.attach(&host.id, client.clone(), &self.terms)
-                .await
-                .map_err(translated)?;
-        }
-        self.client = Some(client);
-        Ok(())
-    }
-
     /// Asks a host what it knows.
     pub(super) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
         Ok(self.look(host).await?.1)
@@ -231,53 +127,9 @@ impl SshHosts {
         self.login.barred(host)
     }
 
-    /// Whether this session leads there.
-    pub(super) fn leads(&self, host: &InstanceId) -> bool {
-        let is_held = self.links.get(host).is_some_and(Link::is_held);
-        let client = self.client.as_ref();
-        is_held && client.is_some_and(|client| client.role == Role::Lead)
-    }
-
-    /// Whether this session has joined another one.
-    pub(super) fn is_guest(&self) -> bool {
-        let client = self.client.as_ref();
-        client.is_some_and(|client| client.role == Role::Guest)
-    }
-
-    /// Whether a client's line is this session's.
-    pub(super) fn is_own(&self, line: &str) -> bool {
-        !self.session().is_empty() && session_of(line) == self.session()
-    }
-
     /// From now on hosts are only looked at: nobody is let in anywhere for that.
     pub(super) fn only_look(&mut self) {
         self.login.only_looks = true;
-    }
-
-    /// Is attached to a host no longer; the connection stays.
-    pub(super) fn let_go(&mut self, host: &InstanceId) {
-        if let Some(link) = self.links.get_mut(host) {
-            link.lease = None;
-        }
-    }
-
-    /// How this session is to be attached to a host from now on.
-    fn attachment(
-        &self,
-        role: Role,
-        session: &SessionId,
-        owner: &str,
-        lease: Duration,
-    ) -> Attachment {
-        let line = format!("{session} {} {owner}", self.terms.clock.now());
-        Attachment { role, line, lease }
-    }
-
-    /// This session, as its hosts know it; empty before it has claimed one.
-    pub(super) fn session(&self) -> &str {
-        self.client
-            .as_ref()
-            .map_or("", |client| session_of(&client.line))
     }
 
     /// What the last close did, once there was one.
@@ -293,14 +145,20 @@ impl SshHosts {
         Ok(self.look(host).await?.0)
     }
 
-    /// Asks over the connection there is, else over a new one.
+    /// Asks over the connection there is, else over a new one. A connection over which this session
+    /// is attached stays for as long as it lives: a host that answers late now goes on to hear of
+    /// the lease over it.
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
         if let Some(link) = self.links.get(&host.id) {
-            match timeout(ANSWER, link.host.look()).await {
+            let why = match timeout(ANSWER, link.host.look()).await {
                 Ok(Ok(contact)) => return Ok((link.host.clone(), contact)),
-                // The connection is of no use any more, and with it the client lock is lost.
-                Ok(Err(_)) | Err(_) => drop(self.links.remove(&host.id)),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => LATE.to_owned(),
+            };
+            if link.is_held() && !link.ssh.has_ended() {
+                return Err(Refusal::Unreachable(why));
             }
+            self.unlink(&host.id);
         }
         let (ssh, scripts, contact) = self.login.enter(host).await?;
         let link = Link {
@@ -316,11 +174,9 @@ impl SshHosts {
     fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
         let session = self.session().to_owned();
         let is_own = |line: &str| !session.is_empty() && session_of(line) == session;
-        if let Some(known) = self.links.get_mut(host)
-            && !contact.clients.iter().any(|(_, line)| is_own(line))
-        {
+        if !contact.clients.iter().any(|(_, line)| is_own(line)) {
             // A hold that the host knows nothing of is none any more.
-            known.lease = None;
+            self.is_forgotten(host);
         }
         let holding = self.links.get(host).is_some_and(Link::is_held);
         let others = || contact.clients.iter().filter(|(_, line)| !is_own(line));

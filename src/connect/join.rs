@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long whoever leads may take until it does: an image of many gigabytes over a slow line.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// How long nobody may lead until somebody else does.
+/// How long nobody may lead until somebody else does: two looks at least over a line of 300 ms.
 const LEADERLESS: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether those who do not let this laptop in are gone.

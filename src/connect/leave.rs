@@ -14,7 +14,7 @@ use crate::ec2::Instance;
 use crate::failure::Failure;
 
 /// How long the host may take to notice that this session has let go. (sshd notices at once that a
-/// channel was closed; only a dead connection takes longer.)
+/// channel was closed, half a round trip later; only a dead connection takes longer.)
 const NOTICE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -18,23 +18,32 @@ use crate::drive::{self, Silence, Way, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
 use crate::host::facts::HostError;
 use crate::host::scripts::{Contact, Host};
-use crate::host::{Proxy, ProxyEnd, ProxyFailure, Ssh, SshError, Target, UserKey};
+use crate::host::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 
 use super::door::{Door, source};
 
-/// A host that has not answered by then does not answer now.
-pub(super) const ANSWER: Duration = Duration::from_secs(3);
+/// A host that has accepted a connection and not answered by then does not answer now: key
+/// exchange, authentication and contact, or contact alone. Those are ten round trips and 25 KB at
+/// the most, 4 s at 300 ms and 0.5 Mbit/s; the rest is for a host that still boots, or swaps. That
+/// nothing answers at all shows sooner ([`REACH`]).
+pub(super) const ANSWER: Duration = Duration::from_secs(20);
 
-/// The same through a command, which may have to log in somewhere itself.
-const PROXIED: Duration = Duration::from_secs(20);
+/// How a host fails that has not answered by then.
+pub(super) const LATE: &str = "it did not answer in time";
 
-/// How long EC2 Instance Connect may take to answer.
+/// A whole attempt. What leads there through a command may have to log in somewhere itself, in as
+/// many round trips again.
+const ATTEMPT: Duration = ANSWER.saturating_add(REACH);
+
+/// How long EC2 Instance Connect may take to answer: a TLS connection and one call, which are five
+/// round trips.
 const SEND: Duration = Duration::from_secs(10);
 
 /// How long a key that was sent is good: it is not sent again before.
 const GOOD: Duration = Duration::from_mins(1);
 
-/// A key that was sent may take a moment to reach the instance.
+/// A key that was sent may take a moment to reach the instance. An attempt ends with the host's own
+/// refusal, however long the line is, and three of them are within the minute.
 const TRIES: u32 = 3;
 const BETWEEN: Duration = Duration::from_millis(500);
 
@@ -110,9 +119,9 @@ impl Login {
         self.asked.get(host).map(|(_, why)| why.as_str())
     }
 
-    /// Logs in and makes contact, while it is made sure that the host lets this laptop in. Answers
-    /// within about three seconds, six where that took a new rule, if the host knows the key and
-    /// the way there is straight.
+    /// Logs in and makes contact, while it is made sure that the host lets this laptop in. Where
+    /// nothing answers that shows within about three seconds, six where it took a new rule; where
+    /// something does, within 23.
     pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
         let target = target(host, self.door.reach())?;
         if !self.only_looks {
@@ -215,13 +224,9 @@ async fn attempt(target: &Target, key: &UserKey) -> Result<Attempt, Refusal> {
             .map_err(|error| unreachable(&error))?;
         Ok(Attempt::In(Box::new((ssh, host, contact))))
     };
-    let answer = match &target.proxy {
-        None => ANSWER,
-        Some(_) => PROXIED,
-    };
-    timeout(answer, attempt)
+    timeout(ATTEMPT, attempt)
         .await
-        .unwrap_or_else(|_| Err(Refusal::Unreachable("it did not answer in time".to_owned())))
+        .unwrap_or_else(|_| Err(Refusal::Unreachable(LATE.to_owned())))
 }
 
 /// Why nobody answered, and whether that is the way's own fault.

@@ -18,22 +18,25 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use crate::clock::Clock;
-use crate::drive::Reconciler;
+use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, InstanceId, Market};
 use crate::host::scripts::HostEvent;
 use crate::host::shell::Word;
 use crate::report::Report;
 
 use super::Ending;
-use super::hosts::SshHosts;
+use super::hosts::{Held, SshHosts};
 use super::lease::News;
 use super::resume::Taken;
 
 /// Between two looks at the spot request, as AWS recommends it for looks from inside.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Between two tries to be attached again to a host that has forgotten this session.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// How long a host has to begin to close, once EC2 has announced its end: it looks as often as this
-/// does. Then it is closed from here.
+/// does, and its word takes half a round trip. Then it is closed from here.
 const PROMPT: Duration = Duration::from_secs(15);
 
 /// How what happens is said.
@@ -82,10 +85,14 @@ pub(super) struct Vigil<'a> {
     is_closing: bool,
     /// When the next checkpoint is due.
     due: Option<Instant>,
+    /// When it is next tried to be attached again, while the host does not know this session.
+    forgotten: Option<Instant>,
+    /// Whether that was said.
+    is_told: bool,
 }
 
-/// A checkpoint under way: what came of it. The reconciler tells of a good one itself.
-type Taking<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
+/// Something under way, and what comes of it.
+type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 impl<'a> Vigil<'a> {
     pub(super) fn new(with: Beside<'a>) -> Self {
@@ -95,6 +102,8 @@ impl<'a> Vigil<'a> {
             noticed: None,
             is_closing: false,
             due,
+            forgotten: None,
+            is_told: false,
         }
     }
 
@@ -105,7 +114,10 @@ impl<'a> Vigil<'a> {
         mut stop: oneshot::Receiver<()>,
     ) -> Option<Ending> {
         let drive = self.with.drive;
-        let mut taking: Option<Taking<'a>> = None;
+        let host = &self.with.instance.id;
+        // The reconciler tells of a good checkpoint itself.
+        let mut taking: Option<Work<'a, Result<(), String>>> = None;
+        let mut attaching: Option<Work<'a, Result<Held, HostError>>> = None;
         let outside = from_outside(self.with.ec2, self.with.instance);
         let mut outside = pin!(outside);
         let mut ticking = interval(Duration::from_secs(1));
@@ -133,6 +145,18 @@ impl<'a> Vigil<'a> {
                         self.with.voice.say(&format!("no checkpoint: {error}"));
                     }
                 }
+                held = finished(&mut attaching) => {
+                    attaching = None;
+                    if let Some(ending) = self.attached(held) {
+                        break Some(ending);
+                    }
+                }
+                () = until(self.forgotten), if attaching.is_none() => {
+                    self.forgotten = None;
+                    attaching = Some(Box::pin(async move {
+                        drive.lock().await.hosts().hold_again(host).await
+                    }));
+                }
                 // The drive itself is saved once the notice has come.
                 () = until(self.due), if taking.is_none() && self.noticed.is_none() => {
                     taking = Some(Box::pin(async move {
@@ -148,7 +172,39 @@ impl<'a> Vigil<'a> {
         {
             self.with.voice.say(&format!("no checkpoint: {error}"));
         }
+        if let Some(attaching) = attaching {
+            let _over = attaching.await;
+        }
         ending
+    }
+
+    /// What came of attaching again: an ending, if the host takes nobody any more.
+    fn attached(&mut self, held: Result<Held, HostError>) -> Option<Ending> {
+        let id = &self.with.instance.id;
+        match held {
+            Ok(Held::Still) if !self.is_told => {}
+            Ok(Held::Still | Held::Again) => {
+                self.is_told = false;
+                self.with.voice.say(&format!(
+                    "{id} had forgotten this session, which is attached to it again"
+                ));
+            }
+            // Whoever is in a shell sees that, and a command ends with its connection.
+            Ok(Held::Unconnected) => self.forgotten = Some(Instant::now() + AGAIN),
+            Err(HostError::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
+            Err(HostError::Closing(reason)) => return Some(Ending::Closed(reason)),
+            Err(error) => {
+                self.forgotten = Some(Instant::now() + AGAIN);
+                if !std::mem::replace(&mut self.is_told, true) {
+                    self.with.voice.say(&format!(
+                        "{id} has forgotten this session, which is not attached to it any more: \
+                         {error}\nunless that works again, the host saves the drive for the next \
+                         connect and switches itself off when its lease ends"
+                    ));
+                }
+            }
+        }
+        None
     }
 
     /// EC2 has announced the instance's end. Said once.
@@ -207,8 +263,9 @@ impl<'a> Vigil<'a> {
                  the drive for the next connect and switches itself off at {until:.0}"
             )),
             News::Renewed => self.with.voice.say("the lease is renewed again"),
-            // A lost connection shows where it is used: the shell has its own way with it.
-            News::Host(HostEvent::Clients(_)) | News::Lost => {}
+            // With its connection, mostly: then there is nothing to attach over until it is back.
+            News::Lost => self.forgotten = Some(Instant::now()),
+            News::Host(HostEvent::Clients(_)) => {}
         }
         None
     }
@@ -226,9 +283,9 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-async fn finished(taking: &mut Option<Taking<'_>>) -> Result<(), String> {
-    match taking {
-        Some(taking) => taking.await,
+async fn finished<T>(work: &mut Option<Work<'_, T>>) -> T {
+    match work {
+        Some(work) => work.await,
         None => pending().await,
     }
 }

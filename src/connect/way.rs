@@ -28,8 +28,9 @@ use crate::signals::{Signal, Signals};
 
 /// Between two tries: a network that comes back is used a moment later.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long EC2 may take to say what became of the instance; without a network it never does.
-const ANSWER: Duration = Duration::from_secs(5);
+/// How long EC2 may take to say what became of the instance: five round trips with a new TLS
+/// connection, and its own time; without a network it never does.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// What it takes to come back.
 pub(super) struct Way<'a> {

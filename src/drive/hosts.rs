@@ -176,7 +176,8 @@ pub enum Way {
     Missing,
 }
 
-/// How long after it was recorded a lease may begin on its host. Who slept in between, records it
+/// How long after it was recorded a lease may begin on its host: over a line of 300 ms that takes a
+/// second or two, and a login that takes longer is there for the next try. Who slept in between, records it
 /// anew: a host must not live longer than the record says by more than a small part of
 /// [`super::Limits::lease_margin`].
 pub const RECORD_LIFE: Duration = Duration::from_secs(20);
@@ -207,8 +208,8 @@ pub trait Hosts {
     /// out anew. (Whoever tidies up may have found them unused right before the launch.)
     fn forget_groups(&mut self) {}
 
-    /// Asks a running host about itself. Answers within about three seconds, also if the host
-    /// does not; changes nothing there.
+    /// Asks a running host about itself. Answers within about three seconds where nothing does, and
+    /// within 23 where something does and is slow; changes nothing there.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
     /// Why a host that was asked last did not answer, if that is known.

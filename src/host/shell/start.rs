@@ -12,7 +12,8 @@ use crate::host::ssh::{Ssh, SshError};
 use crate::host::terminal::{Attached, FirstLine};
 use crate::terminal;
 
-/// How long the host may take to open a terminal and start a command.
+/// How long the host may take to open a terminal and start a command: three round trips of that are
+/// the line's, a second at 300 ms.
 const START: Duration = Duration::from_secs(15);
 
 /// Opens a session and waits until the host has started `command`, between pipes.

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+mod far;
 mod image;
 mod leaks;
 mod pty;
 mod python;
 
+pub(crate) use far::{Distance, Far};
 pub(crate) use image::small_image;
 pub(crate) use leaks::leaks;
 pub(crate) use pty::Pty;

@@ -2,6 +2,7 @@
 
 mod account;
 mod addresses;
+mod afar;
 mod arch;
 mod days;
 mod doctor;
@@ -9,6 +10,7 @@ mod doors;
 mod endings;
 mod gc;
 mod gpus;
+mod held;
 mod killed;
 mod launching;
 mod left;

@@ -17,7 +17,7 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
-use crate::harness::{DEADLINE, Pty, cache, eventually_within, leaks, small_image};
+use crate::harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
@@ -27,6 +27,8 @@ pub(super) struct Site {
     folder: Arc<TempDir>,
     /// The home's name: a laptop each.
     home: &'static str,
+    /// Where xdrive runs, if it is far from its hosts.
+    far: Option<Far>,
 }
 
 /// xdrive, running; killed when dropped, should it still run.
@@ -56,10 +58,33 @@ impl Site {
         Self::laptop(Arc::clone(&self.folder), "other-home")
     }
 
+    /// The same laptop, so far from its hosts.
+    pub(super) fn far_away(&self, distance: Distance) -> Self {
+        Self {
+            folder: Arc::clone(&self.folder),
+            home: self.home,
+            far: Some(Far::new(distance)),
+        }
+    }
+
     fn laptop(folder: Arc<TempDir>, home: &'static str) -> Self {
-        let site = Self { folder, home };
+        let far = None;
+        let site = Self { folder, home, far };
         fs::create_dir(site.home()).unwrap();
         site
+    }
+
+    /// How many connections to hosts there were from afar.
+    pub(super) fn connections(&self) -> usize {
+        self.far.as_ref().map_or(0, Far::passed)
+    }
+
+    /// The words that start xdrive, where it is.
+    fn program(&self) -> Vec<String> {
+        let enter = self.far.iter().flat_map(Far::words);
+        enter
+            .chain([env!("CARGO_BIN_EXE_xdrive").to_owned()])
+            .collect()
     }
 
     /// The EC2, to see or change what no laptop would.
@@ -94,8 +119,10 @@ impl Site {
 
     /// xdrive with these arguments, and nothing of the tester's environment.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+        let program = self.program();
+        let mut command = Command::new(&program[0]);
         command
+            .args(&program[1..])
             .env_clear()
             .envs(self.environment())
             .arg("--local")
@@ -117,8 +144,10 @@ impl Site {
 
     /// The same command in a terminal.
     pub(super) fn in_terminal(&self, arguments: &[&str]) -> Pty {
-        let program = [env!("CARGO_BIN_EXE_xdrive"), "--local"];
-        self.program_in_terminal(&[&program, arguments].concat())
+        let program = self.program();
+        let words = program.iter().map(String::as_str).chain(["--local"]);
+        let words: Vec<&str> = words.chain(arguments.iter().copied()).collect();
+        self.program_in_terminal(&words)
     }
 
     /// Another program in a terminal, with the same environment.

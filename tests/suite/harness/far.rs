@@ -1,0 +1,237 @@
+//! A laptop that is far from its hosts: what runs in its network namespace reaches port 22 of every
+//! instance through a relay that takes its time, and knows nothing of that.
+//!
+//! The address translation of that namespace leads there, so that whoever connects dials the
+//! instance's own address, and the relay reads from the connection which one that was. The relay is
+//! a thread of this process: it ends with it. A connection costs a round trip before its first byte
+//! passes, as TCP's would; where nobody answers behind the relay the connection is reset.
+//!
+//! What is not as on a real line: TCP's slow start, and packets that get lost.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// Where instances are.
+const INSTANCES: &str = "10.99.0.0/16";
+/// Where the relay itself connects from: what comes from there is not led to it again.
+const OWN_PORTS: std::ops::Range<u16> = 700..1000;
+/// How long an instance may take to accept.
+const REACH: Duration = Duration::from_secs(3);
+/// How much waits in the relay in one direction before the sender has to, as in a modem.
+const QUEUE: usize = 128 << 10;
+const CHUNK: usize = 4 << 10;
+
+/// How far away.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Distance {
+    /// There and back.
+    pub(crate) round_trip: Duration,
+    /// Bytes a second from the laptop to all hosts together; none for as many as there are.
+    pub(crate) up: Option<u32>,
+}
+
+/// A network namespace with such a relay. Dropped, both are gone.
+pub(crate) struct Far {
+    name: String,
+    stop: Option<oneshot::Sender<()>>,
+    relay: Option<JoinHandle<()>>,
+    passed: Arc<AtomicUsize>,
+}
+
+impl Far {
+    pub(crate) fn new(distance: Distance) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let mut far = Self {
+            name: format!("xf-{}-{number}", std::process::id()),
+            stop: None,
+            relay: None,
+            passed: Arc::default(),
+        };
+        succeeds(Command::new("ip").args(["netns", "add", &far.name]));
+        succeeds(Command::new("ip").args(["-n", &far.name, "link", "set", "lo", "up"]));
+        let (stop, stopped) = oneshot::channel();
+        let (ready, port) = std::sync::mpsc::channel();
+        let (namespace, passed) = (far.namespace(), Arc::clone(&far.passed));
+        far.stop = Some(stop);
+        far.relay = Some(std::thread::spawn(move || {
+            let namespace = File::open(namespace).unwrap();
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), kind).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
+                ready.send(listener.local_addr().unwrap().port()).unwrap();
+                tokio::select! {
+                    () = relay(listener, distance, passed) => {}
+                    _ = stopped => {}
+                }
+            });
+        }));
+        let port = port.recv().unwrap().to_string();
+        let (first, last) = (OWN_PORTS.start, OWN_PORTS.end - 1);
+        let own = format!("{first}:{last}");
+        let mut rule = far.command("iptables");
+        rule.args(["-w", "-t", "nat", "-A", "OUTPUT", "-p", "tcp"]);
+        rule.args(["-d", INSTANCES, "--dport", "22", "!", "--sport", &own]);
+        succeeds(rule.args(["-j", "REDIRECT", "--to-ports", &port]));
+        far
+    }
+
+    /// The words before those of a program that is to run there.
+    pub(crate) fn words(&self) -> [String; 2] {
+        ["nsenter".to_owned(), format!("--net={}", self.namespace())]
+    }
+
+    /// How many connections were made through the relay.
+    pub(crate) fn passed(&self) -> usize {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    fn namespace(&self) -> String {
+        format!("/run/netns/{}", self.name)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let [enter, net] = self.words();
+        let mut command = Command::new(enter);
+        command.args([&net, program]);
+        command
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        // What has ended by itself needs no word.
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        let _ = self.relay.take().map(JoinHandle::join);
+        let removed = Command::new("ip")
+            .args(["netns", "delete", &self.name])
+            .output();
+        if !std::thread::panicking() {
+            let removed = removed.unwrap();
+            assert!(removed.status.success(), "{removed:?}");
+        }
+    }
+}
+
+fn succeeds(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}
+
+/// Takes connections until it is dropped.
+async fn relay(listener: TcpListener, distance: Distance, passed: Arc<AtomicUsize>) {
+    let up = Arc::new(Mutex::new(Instant::now()));
+    loop {
+        let Ok((near, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        passed.fetch_add(1, Ordering::Relaxed);
+        let up = Arc::clone(&up);
+        // A line that ends ends for both sides.
+        tokio::spawn(async move { drop(pass(near, distance, &up).await) });
+    }
+}
+
+async fn pass(near: TcpStream, distance: Distance, up: &Mutex<Instant>) -> io::Result<()> {
+    let to = rustix::net::sockopt::ip_original_dst(&near)?;
+    // TCP's own: what is sent meanwhile waits in the socket.
+    sleep(distance.round_trip).await;
+    let reached = timeout(REACH, connect(to.into())).await;
+    let Ok(Ok(far)) = reached else {
+        return near.set_zero_linger();
+    };
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let half = distance.round_trip / 2;
+    let (near_in, near_out) = near.into_split();
+    let (far_in, far_out) = far.into_split();
+    let sent = |length: usize| {
+        let Some(rate) = distance.up else {
+            return Instant::now();
+        };
+        let mut free = up.lock().unwrap();
+        let length = u32::try_from(length).unwrap();
+        let takes = Duration::from_secs_f64(f64::from(length) / f64::from(rate));
+        *free = (*free).max(Instant::now()) + takes;
+        *free
+    };
+    let there = carry(near_in, far_out, half, sent);
+    let back = carry(far_in, near_out, half, |_| Instant::now());
+    tokio::try_join!(there, back).map(drop)
+}
+
+async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let ports = OWN_PORTS.end - OWN_PORTS.start;
+        let next = NEXT.fetch_add(1, Ordering::Relaxed) % ports;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::UNSPECIFIED, OWN_PORTS.start + next).into())?;
+        match socket.connect(to).await {
+            // The last connection from this port to there is not forgotten yet.
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
+            connected => return connected,
+        }
+    }
+}
+
+/// Carries bytes one way: each arrives `half` a round trip after it was `sent`.
+async fn carry(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    half: Duration,
+    sent: impl Fn(usize) -> Instant,
+) -> io::Result<()> {
+    let (queue, mut queued) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
+    let waiting = AtomicUsize::new(0);
+    let room = Notify::new();
+    let reading = async {
+        loop {
+            while waiting.load(Ordering::Relaxed) >= QUEUE {
+                room.notified().await;
+            }
+            let mut chunk = vec![0; CHUNK];
+            let length = from.read(&mut chunk).await?;
+            chunk.truncate(length);
+            waiting.fetch_add(length, Ordering::Relaxed);
+            // The end travels as long as the last byte.
+            let _over = queue.send((sent(length) + half, chunk));
+            if length == 0 {
+                return Ok::<_, io::Error>(());
+            }
+        }
+    };
+    let delivering = async {
+        while let Some((due, chunk)) = queued.recv().await {
+            sleep_until(due).await;
+            if chunk.is_empty() {
+                return to.shutdown().await;
+            }
+            to.write_all(&chunk).await?;
+            waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
+            room.notify_one();
+        }
+        Ok(())
+    };
+    tokio::try_join!(reading, delivering).map(drop)
+}
