@@ -233,7 +233,7 @@ const fn with(gpu: Gpu, base: InstanceType) -> InstanceType {
 }
 
 /// Every type that can be launched.
-pub(super) const TYPES: [InstanceType; 28] = [
+pub(super) const TYPES: [InstanceType; 32] = [
     xen(x86("t2.micro", 1, 1, 11_600)),
     xen(x86("t2.medium", 2, 4, 46_400)),
     xen(x86("t2.large", 2, 8, 92_800)),
@@ -251,6 +251,9 @@ pub(super) const TYPES: [InstanceType; 28] = [
     x86("c5.xlarge", 4, 8, 170_000),
     x86("c5.2xlarge", 8, 16, 340_000),
     x86("c5.4xlarge", 16, 32, 680_000),
+    x86("c6a.large", 2, 4, 76_500),
+    x86("c7i-flex.large", 2, 4, 84_790),
+    x86("m7i-flex.large", 2, 8, 95_760),
     x86("r5.large", 2, 16, 126_000),
     x86("r5.xlarge", 4, 32, 252_000),
     with(T4, x86("g4dn.xlarge", 4, 16, 526_000)),
@@ -258,13 +261,34 @@ pub(super) const TYPES: [InstanceType; 28] = [
     with(A10G, x86("g5.xlarge", 4, 16, 1_006_000)),
     with(L4_EIGHTH, x86("g6f.large", 2, 8, 202_000)),
     arm("t4g.micro", 2, 1, 8_400),
+    arm("t4g.small", 2, 2, 16_800),
     arm("t4g.medium", 2, 4, 33_600),
     arm("m6g.large", 2, 8, 77_000),
     arm("m7g.large", 2, 8, 81_600),
     with(T4G, arm("g5g.xlarge", 4, 8, 420_000)),
 ];
 
+/// The types that the free tier of new accounts has.
+const FREE: [&str; 6] = [
+    "c7i-flex.large",
+    "m7i-flex.large",
+    "t3.micro",
+    "t3.small",
+    "t4g.micro",
+    "t4g.small",
+];
+
 impl InstanceType {
+    /// Whether it earns credits for bursts of CPU.
+    pub(super) fn is_burstable(&self) -> bool {
+        self.name.starts_with('t')
+    }
+
+    /// Whether the free tier has it.
+    pub(super) fn is_free(&self) -> bool {
+        FREE.contains(&self.name)
+    }
+
     /// The type called `name`.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         TYPES.iter().find(|kind| kind.name == name)

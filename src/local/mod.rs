@@ -25,6 +25,7 @@ mod store;
 pub mod wire;
 mod world;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use anyhow::Context as _;
 
 pub use delays::{Delays, Preset};
 pub use faults::Fault;
-pub use settings::{PlaneKind, Settings};
+pub use settings::{Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
@@ -97,6 +98,8 @@ struct Inner {
     vpc_cidrs: Vec<String>,
     caller: String,
     gpu: Gpu,
+    plan: Plan,
+    quotas: BTreeMap<String, u32>,
     credentials: Credentials,
 }
 
@@ -167,6 +170,8 @@ impl Local {
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
             gpu: settings.gpu.unwrap_or_default(),
+            plan: settings.plan.unwrap_or_default(),
+            quotas: settings.quotas.unwrap_or_default(),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)

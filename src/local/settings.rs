@@ -14,16 +14,21 @@
 //! instance-profiles = []  # the names of those that IAM would have
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
 //! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
+//! plan = "paid"           # or "free": launches only what the free tier has
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
 //! driver = "ready"        # or "late", "never", "failed", "hangs"
 //! seconds = 20            # how long a late one takes
 //! on-bus = true           # whether the device is on the instance's bus
 //! toolkit = true          # whether Docker knows NVIDIA's container toolkit
+//!
+//! [quotas]                # vCPUs, by the code of the quota; no limit by default
+//! L-3819A6DF = 0          # All G and VT Spot Instance Requests
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +48,17 @@ pub enum PlaneKind {
     Real,
     /// States only.
     Paper,
+}
+
+/// The account's plan (AWS Billing user guide, *Free Tier plans*).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plan {
+    /// Everything is sold to it.
+    #[default]
+    Paid,
+    /// The types that the free tier has, and no others.
+    Free,
 }
 
 /// Settings of one EC2 in a folder; what is absent has its default.
@@ -82,6 +98,11 @@ pub struct Settings {
     /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at once
     /// by default. There is no GPU: nothing computes on it.
     pub gpu: Option<Gpu>,
+    /// The account's plan; paid by default.
+    pub plan: Option<Plan>,
+    /// How many vCPUs may run at once, by the code of the quota that they count against; what is not
+    /// named here has no limit.
+    pub quotas: Option<BTreeMap<String, u32>>,
 }
 
 impl Settings {
@@ -129,6 +150,8 @@ impl Settings {
             secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),
             caller: self.caller.or(base.caller),
             gpu: self.gpu.or(base.gpu),
+            plan: self.plan.or(base.plan),
+            quotas: self.quotas.or(base.quotas),
         }
     }
 

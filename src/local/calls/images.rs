@@ -169,7 +169,9 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
         request,
         &[
             "bare-metal",
+            "burstable-performance-supported",
             "current-generation",
+            "free-tier-eligible",
             "hypervisor",
             "instance-type",
             "memory-info.size-in-mib",
@@ -194,7 +196,9 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
         let none = std::collections::BTreeMap::new();
         let passes = filters.pass(&none, |filter| match filter {
             "bare-metal" => Field::one(false),
+            "burstable-performance-supported" => Field::one(kind.is_burstable()),
             "current-generation" => Field::one(true),
+            "free-tier-eligible" => Field::one(kind.is_free()),
             "hypervisor" => Field::one(kind.hypervisor.name()),
             "instance-type" => Field::one(kind.name),
             "memory-info.size-in-mib" => Field::one(kind.memory),
@@ -239,7 +243,8 @@ fn type_item(kind: &InstanceType) -> Vec<Xml> {
         ),
         Xml::node("vCpuInfo", [Xml::text("defaultVCpus", kind.vcpus)]),
         Xml::node("memoryInfo", [Xml::text("sizeInMiB", kind.memory)]),
-        Xml::text("burstablePerformanceSupported", kind.name.starts_with('t')),
+        Xml::text("burstablePerformanceSupported", kind.is_burstable()),
+        Xml::text("freeTierEligible", kind.is_free()),
     ];
     if let Some(gpu) = kind.gpu {
         let one = vec![

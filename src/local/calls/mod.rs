@@ -16,6 +16,7 @@ mod launch;
 mod network;
 mod order;
 mod page;
+mod quotas;
 mod request;
 mod snapshots;
 mod spot;

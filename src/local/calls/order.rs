@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::images;
 use super::network::no_default_vpc;
+use super::quotas;
 use super::request::{Request, bad_value, flag, no_such, number, zone};
 use crate::local::catalog::{self, InstanceType, Zone};
 use crate::local::change::Change;
@@ -105,7 +106,7 @@ pub(super) fn order(
     let zone = pick_zone(request, change, interface.subnet)?;
     let market = market(request)?;
     afford(kind, &zone, &market, change)?;
-    Ok(Order {
+    let order = Order {
         token,
         image,
         kind,
@@ -126,7 +127,9 @@ pub(super) fn order(
             "network-interface",
             "spot-instances-request",
         ])?,
-    })
+    };
+    quotas::check(&order, change)?;
+    Ok(order)
 }
 
 /// The ARN of the instance profile that is asked for, by its name or its ARN: one that the settings

@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, attachments, blocks, groups, images, instances, launch, network,
-    snapshots, spot, tags, volumes,
+    quotas, snapshots, spot, tags, volumes,
 };
 use crate::local::change::Change;
 
@@ -409,5 +409,10 @@ pub(super) const CALLS: &[Call] = &[
             "SSHPublicKey!",
             "AvailabilityZone",
         ]
+    ),
+    call!(
+        "GetServiceQuota",
+        Run::Read(quotas::get),
+        ["ServiceCode!", "QuotaCode!"]
     ),
 ];

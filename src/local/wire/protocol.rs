@@ -17,8 +17,13 @@ const TARGET: &str = "x-amz-target";
 /// The only STS call, and the parameter that tells an STS request from one for EC2.
 const CALLER: &str = "GetCallerIdentity";
 
-/// The only call of EC2 Instance Connect.
+/// The only call of EC2 Instance Connect, and what its name follows.
 const SEND_KEY: &str = "SendSSHPublicKey";
+const CONNECT: &str = "AWSEC2InstanceConnectService.";
+
+/// The only call of Service Quotas, and what its name follows.
+const QUOTA: &str = "GetServiceQuota";
+const QUOTAS: &str = "ServiceQuotasV20190624.";
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,7 @@ pub(super) enum Service {
     Ec2,
     Sts,
     InstanceConnect,
+    Quotas,
     /// The EBS direct APIs.
     Ebs,
 }
@@ -49,8 +55,13 @@ pub(super) struct Answer {
 impl Service {
     /// Which service a request is for, by what only that service's clients send.
     pub(super) fn of(request: &http::Request<Bytes>) -> Self {
-        if request.headers().contains_key(TARGET) {
-            return Self::InstanceConnect;
+        if let Some(target) = request.headers().get(TARGET) {
+            let is_quotas = target.as_bytes().starts_with(QUOTAS.as_bytes());
+            return if is_quotas {
+                Self::Quotas
+            } else {
+                Self::InstanceConnect
+            };
         }
         if rest::is_for_blocks(request) {
             return Self::Ebs;
@@ -66,6 +77,7 @@ impl Service {
             Self::Ec2 => "ec2",
             Self::Sts => "sts",
             Self::InstanceConnect => "ec2-instance-connect",
+            Self::Quotas => "servicequotas",
             Self::Ebs => "ebs",
         }
     }
@@ -75,6 +87,7 @@ impl Service {
             Self::Ec2 => "2016-11-15",
             Self::Sts => "2011-06-15",
             Self::InstanceConnect => "2018-04-02",
+            Self::Quotas => "2019-06-24",
             Self::Ebs => "2019-11-02",
         }
     }
@@ -82,7 +95,9 @@ impl Service {
     fn xmlns(self) -> String {
         let host = match self {
             Self::Ec2 => "http://ec2.amazonaws.com",
-            Self::Sts | Self::InstanceConnect | Self::Ebs => "https://sts.amazonaws.com",
+            Self::Sts | Self::InstanceConnect | Self::Quotas | Self::Ebs => {
+                "https://sts.amazonaws.com"
+            }
         };
         format!("{host}/doc/{}/", self.version())
     }
@@ -90,7 +105,8 @@ impl Service {
     /// Reads the question.
     pub(super) fn read(self, request: &http::Request<Bytes>) -> Result<Question, ApiError> {
         match self {
-            Self::InstanceConnect => read_json(request),
+            Self::InstanceConnect => read_json(request, CONNECT, SEND_KEY),
+            Self::Quotas => read_json(request, QUOTAS, QUOTA),
             Self::Ebs => rest::read(request),
             Self::Ec2 | Self::Sts => self.read_query(request),
         }
@@ -129,6 +145,7 @@ impl Service {
         // One table of calls stands behind all services: keep each to its own.
         if (action == CALLER) != (self == Self::Sts)
             || action == SEND_KEY
+            || action == QUOTA
             || rest::is_action(&action)
         {
             return Err(ApiError::client(
@@ -143,7 +160,18 @@ impl Service {
     pub(super) fn write(self, answer: Xml, request_id: &str) -> Answer {
         let body = match self {
             Self::Ebs => return rest::write(answer),
-            Self::InstanceConnect => write_json(&answer, request_id),
+            Self::InstanceConnect => {
+                let mut members = members(&answer);
+                members.insert("RequestId".to_owned(), request_id.into());
+                serde_json::Value::Object(members).to_string()
+            }
+            Self::Quotas => {
+                let mut quota = members(&answer);
+                let value = quota.get("Value").and_then(|value| value.as_str());
+                let value: Option<f64> = value.and_then(|value| value.parse().ok());
+                quota.insert("Value".to_owned(), value.into());
+                serde_json::json!({ "Quota": quota }).to_string()
+            }
             Self::Ec2 => {
                 let mut root = answer;
                 root.children.insert(0, Xml::text("requestId", request_id));
@@ -193,7 +221,7 @@ impl Service {
                 )
                 .document(Some(&self.xmlns()))
             }
-            Self::InstanceConnect => {
+            Self::InstanceConnect | Self::Quotas => {
                 serde_json::json!({"__type": error.code, "message": error.message}).to_string()
             }
         };
@@ -201,7 +229,7 @@ impl Service {
             status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             content_type: self.content_type(),
             headers: match self {
-                Self::InstanceConnect => error_type(&error.code),
+                Self::InstanceConnect | Self::Quotas => error_type(&error.code),
                 Self::Ec2 | Self::Sts | Self::Ebs => Vec::new(),
             },
             body: body.into(),
@@ -212,7 +240,7 @@ impl Service {
         match self {
             Self::Ec2 => "text/xml;charset=UTF-8",
             Self::Sts => "text/xml",
-            Self::InstanceConnect => "application/x-amz-json-1.1",
+            Self::InstanceConnect | Self::Quotas => "application/x-amz-json-1.1",
             Self::Ebs => rest::JSON,
         }
     }
@@ -223,7 +251,7 @@ impl Service {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
             Self::Sts => refuse_in_words(refusal),
-            Self::InstanceConnect | Self::Ebs => {
+            Self::InstanceConnect | Self::Quotas | Self::Ebs => {
                 let (_, code, message) = refuse_in_words(refusal);
                 let code = match code {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
@@ -315,22 +343,18 @@ fn pairs(request: &http::Request<Bytes>) -> impl Iterator<Item = (String, String
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-fn read_json(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
-    let unknown = || ApiError::client("UnknownOperationException", "");
-    let action = request
-        .headers()
-        .get(TARGET)
-        .and_then(|target| {
-            target
-                .to_str()
-                .ok()?
-                .strip_prefix("AWSEC2InstanceConnectService.")
-        })
-        .ok_or_else(unknown)?;
-    if action != SEND_KEY {
-        return Err(unknown());
-    }
-    // All members of its only operation's input are strings.
+/// Reads a question to a service whose only operation is `known`; its name follows `prefix`.
+fn read_json(
+    request: &http::Request<Bytes>,
+    prefix: &str,
+    known: &str,
+) -> Result<Question, ApiError> {
+    let target = request.headers().get(TARGET);
+    let action = target.and_then(|target| target.to_str().ok()?.strip_prefix(prefix));
+    let Some(action) = action.filter(|action| *action == known) else {
+        return Err(ApiError::client("UnknownOperationException", ""));
+    };
+    // All members of these operations' inputs are strings.
     let members: std::collections::BTreeMap<String, String> =
         serde_json::from_slice(request.body())
             .map_err(|error| ApiError::client("SerializationException", error.to_string()))?;
@@ -340,17 +364,16 @@ fn read_json(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
     })
 }
 
-fn write_json(answer: &Xml, request_id: &str) -> String {
-    let mut members = serde_json::Map::new();
-    members.insert("RequestId".to_owned(), request_id.into());
-    for member in &answer.children {
+/// The members of a JSON answer.
+fn members(answer: &Xml) -> serde_json::Map<String, serde_json::Value> {
+    let member = |member: &Xml| {
         let text = member.text.as_deref().unwrap_or_default();
         let value = match text {
             "true" => true.into(),
             "false" => false.into(),
             text => text.into(),
         };
-        members.insert(member.name.to_owned(), value);
-    }
-    serde_json::Value::Object(members).to_string()
+        (member.name.to_owned(), value)
+    };
+    answer.children.iter().map(member).collect()
 }
