@@ -276,8 +276,8 @@ pub struct Stop {
 /// `xdrive prices`.
 #[derive(Debug, Args)]
 pub struct Prices {
-    /// The instance types, such as t3.medium [default: those of the configuration and of your
-    /// drives, else t3.medium].
+    /// The instance types, such as m5.large [default: those of the configuration and of your
+    /// drives, else those with 2 CPUs and 4 GiB].
     #[arg(value_name = "TYPE", value_parser = config::launch::types)]
     pub types: Vec<String>,
 

@@ -21,9 +21,6 @@ use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
-/// What is launched when nobody says otherwise.
-pub const INSTANCE_TYPE: &str = "t3.medium";
-
 /// A new drive's size in GiB when nobody says otherwise.
 pub const SIZE: u32 = 8;
 

@@ -66,7 +66,10 @@ pub struct Config {
     /// How many GPUs of NVIDIA's.
     gpu: Option<u32>,
     /// Which programs new drives' launches have to run.
-    arch: Option<ArchChoice>,
+    pub arch: Option<ArchChoice>,
+    /// Whether only types that the free tier has are launched.
+    #[serde(default)]
+    pub free: bool,
     /// `spot` or `on-demand`.
     #[serde(default, deserialize_with = "launch::market_of")]
     pub market: Option<Market>,
@@ -207,7 +210,7 @@ impl Config {
                     anyhow!("{path} is not a configuration: {error}"),
                 )
                 .hint(
-                    "its keys are type, cpus, memory, gpu, arch, market, fallback, max_price, ami, \
+                    "its keys are type, cpus, memory, gpu, arch, free, market, fallback, max_price, ami, \
                      leave_zone, size, image, port, keep, checkpoint, resume, \
                      subnet, instance_profile, cidr, address_service and proxy_command",
                 )
@@ -266,7 +269,12 @@ impl Config {
         {
             bail!("address_service = {url:?}: {why}");
         }
-        config.wish().map_err(anyhow::Error::msg)?;
+        let wish = config.wish().map_err(anyhow::Error::msg)?;
+        if config.free && matches!(wish, Some(Wish::Types(_))) {
+            bail!(
+                "types are named, or free = true takes those that the free tier has, but not both"
+            );
+        }
         Ok(config)
     }
 }
@@ -274,6 +282,10 @@ impl Config {
 /// What the user wants of a drive: flags, then the configuration file. What is `None` is left to
 /// the drive's own tags, then to the cloud's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a wish of its own, and any goes with any other"
+)]
 pub struct Options {
     /// What to launch.
     pub wish: Option<Wish>,
@@ -281,6 +293,8 @@ pub struct Options {
     pub arch: Option<ArchChoice>,
     /// The same for new drives, as the configuration says.
     pub new_arch: Option<ArchChoice>,
+    /// Whether only types that the free tier has are launched, on demand unless a market is named.
+    pub is_free: bool,
     /// In which market.
     pub market: Option<Market>,
     /// What is done where no spot is to be had.
@@ -318,16 +332,23 @@ impl Options {
     #[must_use]
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
+        let names_types = matches!(flags.wish, Some(Wish::Types(_)));
+        let is_free = flags.is_free || (config.free && !names_types);
+        let wish = config.wish().unwrap_or_default();
+        // Types of the configuration are no need that the free tier could meet.
+        let wish = wish.filter(|wish| !(is_free && matches!(wish, Wish::Types(_))));
         Self {
+            is_free,
             arch: flags.arch,
             // Who names a type has said what it runs.
-            new_arch: match flags.wish {
-                Some(Wish::Types(_)) => None,
-                Some(Wish::Need(_)) | None => config.arch,
-            },
+            new_arch: config.arch.filter(|_| !names_types),
             // Read as a whole: who names a type wants nothing of another's need.
-            wish: flags.wish.or(config.wish().unwrap_or_default()),
-            market: flags.market.or(config.market),
+            wish: flags.wish.or(wish),
+            market: flags
+                .market
+                .or(flags.is_free.then_some(Market::OnDemand))
+                .or(config.market)
+                .or(is_free.then_some(Market::OnDemand)),
             fallback: flags.fallback.or(config.fallback),
             max_price: flags.max_price.or(config.max_price),
             ami: flags.ami.or(config.ami),

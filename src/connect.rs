@@ -66,6 +66,7 @@ pub use examine::Examination;
 pub(crate) use market::refused;
 pub(crate) use preview::gib;
 pub use request::Request;
+pub(crate) use words::{beside_words, surplus_words};
 
 use check::Parts;
 use container::Inside;

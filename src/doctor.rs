@@ -8,19 +8,27 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::cloud::{Cloud, INSTANCE_TYPE, Which, open_local};
+use crate::cloud::{Cloud, Which, open_local};
 use crate::config::{Config, Paths};
 use crate::connect::door::subnets;
 use crate::drive::HostError;
-use crate::drive::pools::image_of;
+use crate::drive::pools::{self, ArchBy, Need, Terms, Wish, image_of};
 use crate::ec2::calls::{CALLS, Call, Right};
-use crate::ec2::{Arch, Ec2, Partition, Props, Rehearsal, SPOT_ROLE, SnapshotState, Tags};
+use crate::ec2::{
+    Ec2, Kind, Market, Partition, Props, Quota, Rehearsal, SPOT_ROLE, SnapshotState, Tags,
+};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::report;
 
 /// By how much a clock may be off: AWS refuses signatures that are five minutes old.
 const SKEW: u64 = 60;
+
+/// The type that is tried to be launched where none can be chosen.
+const TRIED: &str = "m5.large";
+
+/// Types of the families whose quotas matter to most, one of each.
+const COUNTED: [&str; 4] = ["m5.large", "g5.xlarge", "p4d.24xlarge", "p5.48xlarge"];
 
 /// What was found of one thing.
 enum Found {
@@ -117,7 +125,8 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     let config = Config::read(paths).unwrap_or_default();
     findings.add("network", Exit::Unavailable, network(ec2, config).await);
     findings.add("spot role", Exit::Denied, spot_role(ec2).await);
-    rights(ec2, &owner, &cloud.command, findings).await;
+    quotas(ec2, findings).await;
+    rights(&cloud, &owner, findings).await;
 }
 
 /// Where a launch would be, and whether it would be reached.
@@ -152,6 +161,48 @@ async fn spot_role(ec2: &Ec2) -> Found {
              runs `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
         )),
         Err(error) => Found::Unknown(error.to_string()),
+    }
+}
+
+/// How many vCPUs the quotas allow that most launches count against, where they can be read.
+async fn quotas(ec2: &Ec2, findings: &mut Findings) {
+    let mut quotas = Vec::new();
+    for market in [Market::Spot, Market::OnDemand] {
+        quotas.extend(COUNTED.iter().filter_map(|name| Quota::of(name, market)));
+    }
+    quotas.dedup();
+    let ask = |quota| {
+        let ec2 = ec2.clone();
+        tokio::spawn(async move { (quota, ec2.quota(quota).await) })
+    };
+    let asked: Vec<_> = quotas.into_iter().map(ask).collect();
+    let mut unknown: Vec<(String, Vec<&str>)> = Vec::new();
+    for asked in asked {
+        let asked = asked.await;
+        let (Quota { code, name }, answer) =
+            asked.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        match answer {
+            Ok(vcpus) => {
+                let found = Found::Ok(format!("{vcpus:.0} vCPUs: {name} ({code})"));
+                findings.add("quota", Exit::TryAgain, found);
+            }
+            Err(error) if error.kind == Kind::Denied || !ec2.is_aws() => {
+                // One reason holds for all of them.
+                let why = error.to_string().replace(code, "L-…");
+                match unknown.iter_mut().find(|(known, _)| *known == why) {
+                    Some((_, codes)) => codes.push(code),
+                    None => unknown.push((why, vec![code])),
+                }
+            }
+            Err(error) => {
+                let words = format!("{name} ({code}): {error}");
+                findings.add("quota", Exit::TryAgain, Found::Unknown(words));
+            }
+        }
+    }
+    for (why, codes) in unknown {
+        let words = format!("{}: {why}", codes.join(", "));
+        findings.add("quotas", Exit::TryAgain, Found::Unknown(words));
     }
 }
 
@@ -195,11 +246,18 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Found {
     }
 }
 
+/// Whether a session needs a right for it: quotas need not be read, and whether they can stands in a
+/// line of their own.
+fn is_needed(call: &Call) -> bool {
+    call.right != Right::Free && call.service != "servicequotas"
+}
+
 /// Which calls the caller may not make, with EC2's words; by trying them.
-pub(crate) async fn denied(ec2: &Ec2, owner: &str) -> Vec<String> {
-    let props = props(ec2, owner).await;
+pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
+    let ec2 = &cloud.ec2;
+    let props = props(cloud, owner).await;
     let mut denied = Vec::new();
-    for Call { name, .. } in CALLS.iter().filter(|call| call.right != Right::Free) {
+    for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
         if let Rehearsal::Denied(why) = ec2.rehearse(name, &props).await {
             denied.push(format!("{name}: {why}"));
         }
@@ -208,14 +266,12 @@ pub(crate) async fn denied(ec2: &Ec2, owner: &str) -> Vec<String> {
 }
 
 /// Every right that xdrive needs, by trying it.
-async fn rights(ec2: &Ec2, owner: &str, command: &str, findings: &mut Findings) {
-    let props = props(ec2, owner).await;
+async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
+    let (ec2, command) = (&cloud.ec2, &cloud.command);
+    let props = props(cloud, owner).await;
     let mut allowed = Vec::new();
     let mut unknown: Vec<(String, Vec<&str>)> = Vec::new();
-    for Call { name, right, .. } in CALLS {
-        if *right == Right::Free {
-            continue;
-        }
+    for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
         match ec2.rehearse(name, &props).await {
             Rehearsal::Allowed => allowed.push(*name),
             Rehearsal::Unknown(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
@@ -243,19 +299,33 @@ async fn rights(ec2: &Ec2, owner: &str, command: &str, findings: &mut Findings) 
 }
 
 /// Something of xdrive's to try calls on, where there is something.
-async fn props(ec2: &Ec2, owner: &str) -> Props {
+async fn props(cloud: &Cloud, owner: &str) -> Props {
+    let ec2 = &cloud.ec2;
     // What may not be listed is not tried on; that it may not be is found out by trying the lists.
     let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
-    let prices = ec2.spot_prices(&[INSTANCE_TYPE.to_owned()]).await;
-    let sold = prices.unwrap_or_default().into_iter().next();
+    let terms = Terms {
+        wish: Wish::Need(Need::DEFAULT),
+        markets: vec![Market::Spot],
+        max_price: None,
+        image: None,
+        arch: Some(cloud.arch),
+        arch_by: ArchBy::Default,
+        is_free: false,
+    };
+    // A policy may depend on the type: what a connect would launch.
+    let chosen = pools::look(ec2, &terms).await.ok();
+    let first = chosen.and_then(|chosen| chosen.offers.into_iter().next());
+    let pool = first.map(|offer| offer.pool);
     let mut snapshots = snapshots.into_iter();
     // What is in one can be read only then.
     let completed = snapshots.find(|snapshot| snapshot.state == SnapshotState::Completed);
     Props {
-        image: image_of(Arch::X86_64, false).to_owned(),
-        instance_type: INSTANCE_TYPE.to_owned(),
-        zone: sold.map(|price| price.zone),
+        image: image_of(cloud.arch, false).to_owned(),
+        instance_type: pool
+            .as_ref()
+            .map_or_else(|| TRIED.to_owned(), |pool| pool.instance_type.clone()),
+        zone: pool.and_then(|pool| pool.zone),
         tags: Tags::from([
             ("xdrive:drive".to_owned(), "doctor".to_owned()),
             ("xdrive:owner".to_owned(), owner.to_owned()),

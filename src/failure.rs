@@ -87,11 +87,12 @@ impl From<anyhow::Error> for Failure {
 impl From<ec2::Error> for Failure {
     fn from(error: ec2::Error) -> Self {
         let exit = match error.kind {
-            Kind::Credentials | Kind::Denied => Exit::Denied,
+            Kind::Credentials | Kind::Denied | Kind::NotEligible => Exit::Denied,
             Kind::Capacity
             | Kind::SpotQuota
             | Kind::SpotUnavailable
             | Kind::Quota
+            | Kind::VcpuQuota
             | Kind::Throttled => Exit::TryAgain,
             Kind::Invalid if of_order(&error).is_some() => Exit::Usage,
             _ => Exit::Failed,
@@ -211,6 +212,12 @@ fn of_order(error: &ec2::Error) -> Option<&'static str> {
         Some(
             "the image's parameter has to exist in this region, and to be readable \
              (ssm:GetParameters); --ami names another image",
+        )
+    } else if error.code.starts_with("InvalidParameter") && says("image is not eligible for Free") {
+        Some(
+            "the account is on AWS's Free plan, which launches some images only: `aws ec2 \
+             describe-images --filters Name=free-tier-eligible,Values=true` lists them, --ami names \
+             one",
         )
     } else if error.code.starts_with("InvalidParameter") && says("architecture") {
         Some("the image that --ami names has to be of the instance type's architecture")

@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use crate::cloud::{Cloud, INSTANCE_TYPE};
+use crate::cloud::{Cloud, SIZE};
 use crate::config::Config;
-use crate::connect;
-use crate::drive::pools::{self, ArchBy, Refused, Terms, Wish};
+use crate::connect::{self, beside_words, surplus_words};
+use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
-use crate::ec2::{InstanceType, Market, Ownership};
+use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
 use crate::report::{self, Report};
 
@@ -42,16 +42,30 @@ pub async fn prices(
         Report::stderr().say(&words);
         wishes
     } else {
-        vec![Wish::types(types).map_err(|error| Failure::new(Exit::Usage, error))?]
+        let named = Wish::types(types).map_err(|error| Failure::new(Exit::Usage, error))?;
+        vec![(named, None)]
     };
     let mut rows: Vec<Row> = Vec::new();
-    for wish in wishes {
-        for row in rows_of(cloud, wish).await? {
+    for (wish, arch) in wishes {
+        for row in rows_of(cloud, wish, arch, config.free).await? {
             let is_there = |known: &Row| known.kind == row.kind && known.zone == row.zone;
             if !rows.iter().any(is_there) {
                 rows.push(row);
             }
         }
+    }
+    if !rows.is_empty() {
+        let beside = format!("each {}", beside_words(config.size.unwrap_or(SIZE)));
+        Report::stderr().say(&beside);
+    }
+    let mut burstable: Vec<&InstanceType> = Vec::new();
+    for row in &rows {
+        if !burstable.contains(&&row.kind) {
+            burstable.push(&row.kind);
+        }
+    }
+    for words in burstable.into_iter().filter_map(surplus_words) {
+        Report::stderr().say(&words);
     }
     let text = if json {
         serde_json::to_string_pretty(&rows).map_err(anyhow::Error::from)? + "\n"
@@ -61,36 +75,45 @@ pub async fn prices(
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
 }
 
-/// What would be launched, and in words why these.
-async fn wishes(cloud: &Cloud, config: &Config) -> Result<(Vec<Wish>, String), Failure> {
+/// What would be launched, on which architecture if only one is of use, and in words why these.
+async fn wishes(
+    cloud: &Cloud,
+    config: &Config,
+) -> Result<(Vec<(Wish, Option<Arch>)>, String), Failure> {
     let owner = cloud.identity().await?.owner;
     let (_, volumes, snapshots) = cloud.ec2.everything().await?;
     let all = volumes.iter().map(|volume| &volume.tags);
     let all = all.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
-    let of_drives: BTreeSet<String> = all
+    let of_drives: BTreeSet<(String, Option<Arch>)> = all
         .filter(|tags| Ownership::of(tags::owner(tags), &owner) != Ownership::Other)
+        .map(Settings::read)
         // One that cannot be read is named by a connect to its drive.
-        .filter_map(|tags| Settings::read(tags).wish().ok().flatten())
-        .map(|wish| wish.to_string())
+        .filter_map(|own| Some((own.wish().ok()??, own.arch().ok().flatten())))
+        .map(|(wish, arch)| (wish.to_string(), arch))
         .collect();
     let mut wishes = Vec::new();
     let mut words = Vec::new();
+    let new = match config.arch {
+        Some(choice) => choice.only(),
+        None => Some(cloud.arch),
+    };
     if let Some(wish) = config.wish().map_err(|error| anyhow!(error))? {
         words.push(format!("{wish}, the configuration's"));
-        wishes.push(wish);
+        let arch = new.filter(|_| matches!(wish, Wish::Need(_)));
+        wishes.push((wish, arch));
     }
-    for text in of_drives {
+    for (text, arch) in of_drives {
         let wish: Wish = text
             .parse()
             .map_err(|error| Failure::new(Exit::Failed, error))?;
-        if !wishes.contains(&wish) {
+        if !wishes.contains(&(wish.clone(), arch)) {
             words.push(format!("{wish}, of a drive of yours"));
-            wishes.push(wish);
+            wishes.push((wish, arch));
         }
     }
     if wishes.is_empty() {
-        words.push(format!("{INSTANCE_TYPE}, the default"));
-        wishes.push(Wish::Types(vec![INSTANCE_TYPE.to_owned()]));
+        words.push(format!("{}, the default", Need::DEFAULT));
+        wishes.push((Wish::Need(Need::DEFAULT), new));
     }
     let words = format!(
         "{}; {} prices TYPE… shows others",
@@ -100,14 +123,21 @@ async fn wishes(cloud: &Cloud, config: &Config) -> Result<(Vec<Wish>, String), F
     Ok((wishes, words))
 }
 
-async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
+async fn rows_of(
+    cloud: &Cloud,
+    wish: Wish,
+    arch: Option<Arch>,
+    is_free: bool,
+) -> Result<Vec<Row>, Failure> {
+    let is_need = matches!(wish, Wish::Need(_));
     let terms = Terms {
         wish,
         markets: vec![Market::Spot],
         max_price: None,
         image: None,
-        arch: None,
+        arch,
         arch_by: ArchBy::Default,
+        is_free: is_free && is_need,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,
@@ -124,7 +154,6 @@ async fn rows_of(cloud: &Cloud, wish: Wish) -> Result<Vec<Row>, Failure> {
             return Err(connect::refused(refused, &again));
         }
     };
-    let is_need = matches!(terms.wish, Wish::Need(_));
     let (cheapest, _) = pools::to_try(&chosen.offers, None);
     let all = chosen.offers.iter().collect();
     let offers: Vec<_> = if is_need { cheapest } else { all };

@@ -10,9 +10,12 @@ use crate::ec2::{Market, Price};
 /// What to launch.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What to launch")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Launch {
-    /// The instance type, such as t3.medium; several (repeated, or with commas) are tried in this
-    /// order [default: the drive's, else t3.medium, or t4g.medium for arm64].
+    /// The instance type, such as m5.large; several (repeated, or with commas) are tried in this
+    /// order [default: the drive's, else whatever has 2 CPUs and 4 GiB, the cheapest first]. Types
+    /// for bursts (t3, t4g) are launched only where they are named: above their baseline they cost
+    /// extra.
     #[arg(long = "type", value_name = "TYPE", value_parser = launch::types)]
     types: Vec<String>,
 
@@ -37,6 +40,11 @@ pub struct Launch {
     /// image's if that is an archive, else `x86_64`].
     #[arg(long, value_name = "ARCH")]
     arch: Option<ArchChoice>,
+
+    /// Launch only types that AWS's free tier has, on demand unless --spot says otherwise; of a need
+    /// those that meet it.
+    #[arg(long, conflicts_with = "types")]
+    free: bool,
 
     /// Launch spot instances: the default, unless the configuration says otherwise.
     #[arg(long)]
@@ -88,6 +96,7 @@ impl Launch {
         Ok(Options {
             wish,
             arch: self.arch,
+            is_free: self.free,
             market,
             fallback: self.fallback,
             max_price: self.max_price,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
-use super::words::dollars;
+use super::words::{beside_words, dollars, surplus_words};
 use crate::clock::Clock;
 use crate::drive::stuck::volume_cents;
 use crate::ec2::{Ec2, GibiBytes, Instance, Market};
@@ -20,6 +20,8 @@ pub(super) struct Cost {
     clock: Clock,
     /// US dollars an hour, once they are known.
     price: Arc<OnceLock<f64>>,
+    /// What its type costs besides, once that is known.
+    surplus: Arc<OnceLock<String>>,
 }
 
 impl Cost {
@@ -35,7 +37,17 @@ impl Cost {
                 }
             });
         }
+        let surplus = Arc::new(OnceLock::new());
+        let (asked, ec2) = (Arc::clone(&surplus), ec2.clone());
+        let named = [instance.instance_type.clone()];
+        tokio::spawn(async move {
+            let types = ec2.instance_types(&named).await.unwrap_or_default();
+            if let Some(words) = types.first().and_then(surplus_words) {
+                let _known = asked.set(words);
+            }
+        });
         Self {
+            surplus,
             instance_type: instance.instance_type.clone(),
             market: instance.market,
             launched: instance.launched,
@@ -57,7 +69,7 @@ impl Cost {
         }
     }
 
-    /// Two lines of text, as of now.
+    /// Some lines of text, as of now.
     pub(super) fn text(&self) -> String {
         let ran = self.clock.now().duration_since(self.launched);
         let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
@@ -75,13 +87,16 @@ impl Cost {
                 // EC2 bills by the second, 60 at least (EC2 user guide, *Billing for Linux*).
                 let billed = std::time::Duration::from_secs(seconds.max(60)).as_secs_f64();
                 format!(
-                    ": ${:.4} so far, ${hour:.4} an hour",
-                    hour * billed / 3600.0
+                    ": ${:.4} so far, ${hour:.4} an hour, {}",
+                    hour * billed / 3600.0,
+                    beside_words(self.volume)
                 )
             }
             None => ": price not known".to_owned(),
         };
         let drive = dollars(volume_cents(self.volume));
+        let surplus = self.surplus.get().map(|words| format!("\n{words}"));
+        let so_far = so_far + &surplus.unwrap_or_default();
         format!("{since}{so_far}\nthe drive: about {drive} a month while it is a volume")
     }
 }

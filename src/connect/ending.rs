@@ -225,6 +225,7 @@ impl Session {
         let connect = format!("{} connect {}", self.command, self.drive);
         let failure = match error {
             RunError::NoCapacity(lack) => market::no_capacity(*lack, &connect),
+            RunError::FreePlan(plan) => market::free_plan(*plan),
             RunError::Pools(refused) => market::refused(refused, &connect),
             error => of_run(error),
         };

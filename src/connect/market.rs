@@ -10,11 +10,12 @@ use anyhow::anyhow;
 
 use super::check::Found;
 use super::{Request, Session, archive, container};
-use crate::cloud::{Cloud, INSTANCE_TYPE, NATIVE};
+use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
-use crate::drive::pools::{self, ArchBy, Refused, Terms, Wish};
-use crate::drive::reconcile::{Choosing, Failure as RunFailure, NoCapacity, RunError};
+use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
+use crate::drive::quotas::Reached;
+use crate::drive::reconcile::{Choosing, Failure as RunFailure, FreePlan, NoCapacity, RunError};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Arch, Ec2, Market, Zone};
@@ -25,8 +26,9 @@ use crate::signals::Signal;
 /// launched for them.
 const UNRECORDED: Arch = Arch::X86_64;
 
-/// The default type's counterpart, for a drive whose programs are compiled for it.
-const ARM: &str = "t4g.medium";
+/// What launches any type, on whatever plan an account is.
+const PAID: &str = "a paid plan launches any type: Billing and Cost Management in the AWS console \
+                    upgrades to one";
 
 /// The question where no spot is to be had.
 const QUESTION: &str = "launch on demand instead? [y/N]";
@@ -95,6 +97,10 @@ impl Session {
         let mut may_ask = options.fallback.is_none() && crate::terminal::is_interactive();
         loop {
             let (outcome, asked) = self.run(goal.clone()).await;
+            if asked.is_none() && is_of_plan(&outcome) && self.go_on_in_the_free_tier(options, ec2)
+            {
+                continue;
+            }
             let Some(lacking) = lacking(&outcome).filter(|_| asked.is_none()) else {
                 return (outcome, asked);
             };
@@ -125,6 +131,45 @@ impl Session {
             }
         }
     }
+}
+
+impl Session {
+    /// Chooses among the types that the free tier has, where a need may be met by others.
+    fn go_on_in_the_free_tier(&mut self, options: &Options, ec2: &Ec2) -> bool {
+        let Some(terms) = &mut self.terms else {
+            return false;
+        };
+        if terms.is_free || matches!(terms.wish, Wish::Types(_)) {
+            return false;
+        }
+        terms.is_free = true;
+        // Credits pay for it; but whoever bound the price, or named the market, meant that.
+        let market = match options.market {
+            Some(market) => market,
+            None if stays_on_spot(options) => Market::Spot,
+            None => Market::OnDemand,
+        };
+        self.report.say(&format!(
+            "going on among the types that the free tier has, {}; --free (free = true in the \
+             configuration) begins with them",
+            pools::words(market)
+        ));
+        self.choose(&[market], ec2, false);
+        true
+    }
+}
+
+/// Whether a run failed because the account's plan has none of the types, and all that it had made
+/// is ended in order.
+fn is_of_plan(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Failed(RunFailure {
+            error: RunError::FreePlan(_),
+            also: Some(also),
+            ..
+        }) if matches!(**also, Outcome::Saved { .. } | Outcome::Unwound { .. })
+    )
 }
 
 /// What a run failed for, if nothing was to be had and all that it had made is ended in order.
@@ -189,15 +234,16 @@ pub(super) fn terms(request: &Request, found: &Found, cloud: &Cloud) -> Result<T
         check_arch(options, own, request, cloud)?;
         (Some(own), ArchBy::Drive)
     };
-    let wish = wish.unwrap_or_else(|| {
-        let default = match arch {
-            Some(Arch::Arm64) => ARM,
-            Some(Arch::X86_64) | None => INSTANCE_TYPE,
-        };
-        Wish::Types(vec![default.to_owned()])
-    });
+    let is_free = options.is_free;
+    let wish = match wish {
+        // Types that the drive carries are no need that the free tier could meet.
+        Some(Wish::Types(_)) | None if is_free => Wish::Need(Need::default()),
+        None => Wish::Need(Need::DEFAULT),
+        Some(wish) => wish,
+    };
     Ok(Terms {
         wish,
+        is_free,
         markets: markets(options).to_vec(),
         max_price: options.max_price,
         image: options.ami.clone(),
@@ -288,10 +334,28 @@ fn markets(options: &Options) -> &'static [Market] {
 /// Those of `preferred` in which a session whose instance EC2 took back may go on: whoever bounds
 /// the price, or rules on demand out, means it for the night as well.
 pub(super) fn elsewhere(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
-    let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
-    let stays_on_spot = is_bound && !markets(options).contains(&Market::OnDemand);
-    let may = |market: &Market| *market == Market::Spot || !stays_on_spot;
+    let stays = stays_on_spot(options);
+    let may = |market: &Market| *market == Market::Spot || !stays;
     preferred.into_iter().filter(may).collect()
+}
+
+/// Whether nothing may be launched on demand.
+fn stays_on_spot(options: &Options) -> bool {
+    let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
+    is_bound && !markets(options).contains(&Market::OnDemand)
+}
+
+/// The account's plan has none of the types, and what it has.
+pub(super) fn free_plan(plan: FreePlan) -> Failure {
+    let mut hints = Vec::new();
+    if !plan.eligible.is_empty() {
+        hints.push(format!(
+            "the free tier has {}: --type names one, --free chooses among them, on demand",
+            plan.eligible.join(", ")
+        ));
+    }
+    hints.push(PAID.to_owned());
+    Failure::new(Exit::Denied, plan).hint(hints.join("\n      "))
 }
 
 /// Why nothing can be launched as it is wanted, and what helps. `connect` is the command that the
@@ -315,6 +379,10 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             "ask for less, or --arch any looks among all there are".to_owned(),
         ),
         Refused::NothingMeets { .. } => (Exit::Usage, "ask for less".to_owned()),
+        Refused::NoneFree { .. } => (
+            Exit::Usage,
+            format!("ask for less, or leave --free away; {PAID}"),
+        ),
         Refused::NotSold {
             market: Market::Spot,
             ..
@@ -350,11 +418,25 @@ fn of_arch(only: Arch, by: ArchBy, connect: &str) -> String {
     }
 }
 
+/// What asks for more of a quota.
+fn more(reached: &Reached) -> Option<String> {
+    let command = reached.command()?;
+    Some(format!("`{command}` asks for more"))
+}
+
 /// Nothing was to be had, and what helps.
 pub(super) fn no_capacity(lack: NoCapacity, connect: &str) -> Failure {
     let mut hints = Vec::new();
     if !lack.on_demand {
         hints.push("--fallback on-demand launches on demand where no spot is to be had".to_owned());
+    }
+    hints.extend(lack.reached.iter().filter_map(more));
+    if !lack.reached.is_empty() {
+        hints.push(
+            "a larger quota takes hours to days: Service Quotas in the AWS console shows how far \
+             it is"
+                .to_owned(),
+        );
     }
     if lack.zone.is_some() {
         hints.push(format!(

@@ -14,7 +14,7 @@ use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{GibiBytes, SnapshotState, Zone};
+use crate::ec2::{GibiBytes, InstanceType, SnapshotState, Zone};
 use crate::failure::Failure;
 use crate::report;
 
@@ -184,6 +184,11 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes) -> String {
     }
     if !tried.is_empty() {
         let _ = writeln!(text, "  each {}", words::beside_words(size));
+    }
+    let mut kinds: Vec<&InstanceType> = tried.iter().map(|offer| &offer.kind).collect();
+    kinds.dedup();
+    for surplus in kinds.into_iter().filter_map(words::surplus_words) {
+        let _ = writeln!(text, "  {surplus}");
     }
     if more > 0 {
         let _ = writeln!(text, "  {more} more are not tried");

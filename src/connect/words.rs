@@ -1,6 +1,7 @@
 //! The drive's events in words: what is being done, and what is true when it is done.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use super::console;
 use crate::drive::event::Event;
@@ -8,7 +9,7 @@ use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::{self, Offer};
 use crate::drive::stuck::beside;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::GibiBytes;
+use crate::ec2::{GibiBytes, InstanceType};
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -33,6 +34,7 @@ impl Teller {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one match, an arm an event")]
     pub(crate) fn tell(&mut self, event: Event) {
         match event {
             Event::Started(step) => {
@@ -83,9 +85,24 @@ impl Teller {
                     running.done(&line);
                 }
             }
-            Event::NoCapacity { pool, error } => {
-                self.report.say(&format!("no {pool} to be had: {error}"));
+            Event::NoCapacity {
+                pool,
+                error,
+                reached,
+            } => {
+                let mut words = format!("no {pool} to be had: {error}");
+                if let Some(reached) = reached {
+                    let _ = write!(words, "\n  {reached}");
+                    if let Some(command) = reached.command() {
+                        let _ = write!(words, "\n  {command}  asks for more");
+                    }
+                }
+                self.report.say(&words);
             }
+            Event::NotEligible { instance_type } => self.report.say(&format!(
+                "this account is on AWS's Free plan, which launches only types that the free tier \
+                 has: {instance_type} is none of them"
+            )),
             Event::LeftOut(left_out) => self.report.say(&left_out.to_string()),
             Event::NewDrive { size, cents } => self.report.say(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
@@ -154,6 +171,9 @@ impl Teller {
             offer.price_words(),
         ));
         self.report.say(&format!("  {}", beside_words(size)));
+        if let Some(surplus) = surplus_words(kind) {
+            self.report.say(&format!("  {surplus}"));
+        }
         self.announced = Some(offer);
     }
 }
@@ -164,6 +184,16 @@ pub(crate) fn beside_words(size: GibiBytes) -> String {
         "plus about ${:.3} an hour for address and disks",
         beside(size)
     )
+}
+
+/// What a burstable type costs beside its price; nothing for any other.
+pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
+    let cents = kind.surplus_cents()?;
+    let name = &kind.name;
+    Some(format!(
+        "{name} is burstable: each vCPU-hour above its baseline costs {} more",
+        dollars(u64::from(cents))
+    ))
 }
 
 /// What was launched: type, market and zone; architecture and price, where they were not announced.

@@ -6,6 +6,7 @@ use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
 
 use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};
+use super::quotas::Reached;
 
 /// Something worth telling.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,13 @@ pub enum Event {
         pool: Pool,
         /// AWS's words.
         error: String,
+        /// The quota that stands in the way, if one does.
+        reached: Option<Box<Reached>>,
+    },
+    /// The account's plan does not have this type, nor any that the free tier has not.
+    NotEligible {
+        /// Which.
+        instance_type: String,
     },
     /// An instance was launched; told before the step is finished.
     Launched {

@@ -21,6 +21,7 @@ pub mod observed;
 pub mod plan;
 pub mod pools;
 pub mod proof;
+pub mod quotas;
 pub mod reconcile;
 pub mod stuck;
 pub mod subnets;

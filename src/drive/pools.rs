@@ -128,6 +128,8 @@ pub struct Terms {
     pub arch: Option<Arch>,
     /// What makes it the only one.
     pub arch_by: ArchBy,
+    /// Whether only types that the free tier has are of use.
+    pub is_free: bool,
 }
 
 /// What settles the architecture.
@@ -313,6 +315,14 @@ pub enum Refused {
         /// What makes it so.
         by: ArchBy,
     },
+    /// No type that the free tier has meets the need.
+    #[error("{}", no_free(need, .there))]
+    NoneFree {
+        /// The need.
+        need: Need,
+        /// What the free tier has.
+        there: Vec<String>,
+    },
     /// No wanted type is sold in any wanted market.
     #[error("{wish} is not sold {} in this region", sold(*.market))]
     NotSold {
@@ -334,6 +344,17 @@ pub enum Refused {
     /// EC2 could not be asked.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),
+}
+
+/// What there is of the free tier instead.
+fn no_free(need: &Need, there: &[String]) -> String {
+    if there.is_empty() {
+        return "the free tier has no type that is of use here".to_owned();
+    }
+    format!(
+        "of the free tier's types ({}) none has {need}",
+        there.join(", ")
+    )
 }
 
 /// The public parameter of the image that a type boots; EC2 resolves it at launch (AWS Systems

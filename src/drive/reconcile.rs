@@ -34,6 +34,7 @@ use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
 use super::plan::Goal;
 use super::pools::{Chosen, Offer, Refused};
+use super::quotas::Reached;
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
 
@@ -149,18 +150,41 @@ pub struct NoCapacity {
     pub elsewhere: Option<(SubnetId, Zone)>,
     /// What the last one answered; none if none could be tried.
     pub last: Option<ec2::Error>,
+    /// The quotas that stood in the way.
+    pub reached: Vec<Reached>,
+}
+
+/// The account is on a plan that launches only what the free tier has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this account is on AWS's Free plan, which does not launch {}: {last}", .types.join(", "))]
+pub struct FreePlan {
+    /// What it does not launch.
+    pub types: Vec<String>,
+    /// What it does, as far as that is known, of the same architectures.
+    pub eligible: Vec<String>,
+    /// EC2's own words.
+    pub last: ec2::Error,
 }
 
 impl std::error::Error for NoCapacity {}
 
 impl fmt::Display for NoCapacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no capacity")?;
+        let is_quota =
+            |error: &ec2::Error| matches!(error.kind, ec2::Kind::SpotQuota | ec2::Kind::VcpuQuota);
+        f.write_str(if self.last.as_ref().is_some_and(is_quota) {
+            "the account's quota is reached"
+        } else {
+            "no capacity"
+        })?;
         if let Some(zone) = &self.zone {
             write!(f, " in {zone}, where the drive's volume is")?;
         }
-        if self.tried < self.of {
+        if self.tried < self.of && self.reached.is_empty() {
             write!(f, " ({} of {} places tried)", self.tried, self.of)?;
+        }
+        for reached in &self.reached {
+            write!(f, ": {reached}")?;
         }
         match (&self.last, &self.elsewhere) {
             (Some(last), _) => write!(f, ": {last}"),
@@ -182,6 +206,9 @@ pub enum RunError {
     /// Every pool that can be used has no capacity.
     #[error(transparent)]
     NoCapacity(Box<NoCapacity>),
+    /// The account's plan has none of the types that were tried.
+    #[error(transparent)]
+    FreePlan(Box<FreePlan>),
     /// Nothing can be launched as it is wanted.
     #[error(transparent)]
     Pools(Refused),

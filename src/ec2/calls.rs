@@ -80,6 +80,10 @@ pub const CALLS: &[Call] = &[
     },
     own("GetConsoleOutput", &["instance"]),
     Call {
+        service: "servicequotas",
+        ..read("GetServiceQuota")
+    },
+    Call {
         service: "ebs",
         ..own("GetSnapshotBlock", &["snapshot"])
     },

@@ -59,6 +59,8 @@ pub struct Ec2 {
     pub(super) once: aws_sdk_ec2::Client,
     pub(super) ebs: aws_sdk_ebs::Client,
     pub(super) connect: aws_sdk_ec2instanceconnect::Client,
+    pub(super) quotas: aws_sdk_servicequotas::Client,
+    pub(super) profile: Option<String>,
     pub(super) clock: Clock,
     pub(super) https: Https,
     sts: aws_sdk_sts::Client,
@@ -74,8 +76,15 @@ impl Ec2 {
         let (config, source) = account.load(&clock).await?;
         Ok(Self {
             source: Some(source),
+            profile: account.profile.clone(),
             ..Self::configured(&config, clock)
         })
+    }
+
+    /// The profile of `~/.aws/config` that was named, if one was.
+    #[must_use]
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
 
     /// The EC2 in a folder, in this process.
@@ -136,6 +145,11 @@ impl Ec2 {
             .retry_partition(partition("xdrive-connect"))
             .interceptor(Trace)
             .build();
+        let quotas = aws_sdk_servicequotas::config::Builder::from(config)
+            .retry_config(RetryConfig::standard())
+            .retry_partition(partition("xdrive-quotas"))
+            .interceptor(Trace)
+            .build();
         let once = patient
             .to_builder()
             .retry_config(RetryConfig::disabled())
@@ -145,6 +159,8 @@ impl Ec2 {
             once: aws_sdk_ec2::Client::from_conf(once),
             ebs: aws_sdk_ebs::Client::from_conf(ebs),
             connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect),
+            quotas: aws_sdk_servicequotas::Client::from_conf(quotas),
+            profile: None,
             sts: aws_sdk_sts::Client::from_conf(
                 aws_sdk_sts::config::Builder::from(config)
                     .interceptor(Trace)

@@ -21,8 +21,13 @@ pub enum Kind {
     /// The account may not have so much spot of this type: another type may count against another
     /// quota, or for less of it; on-demand may be had.
     SpotQuota,
+    /// The account may not run so many vCPUs of this family on demand: another family has a quota of
+    /// its own.
+    VcpuQuota,
     /// Spot is not to be had by this account now: on-demand may be.
     SpotUnavailable,
+    /// The account's plan does not have this type: one that the free tier has may be launched.
+    NotEligible,
     /// The account's quota is reached.
     Quota,
     /// Slow down and try again: the call was not carried out.
@@ -84,7 +89,7 @@ impl Error {
         {
             return Self {
                 call,
-                kind: kind(code, status.unwrap_or(0)),
+                kind: kind_of(code, service.err().message(), status.unwrap_or(0)),
                 code: code.to_owned(),
                 message: words(service.err().message().unwrap_or("(no message)")).to_owned(),
             };
@@ -155,6 +160,18 @@ const REQUEST_THROTTLING: &[&str] = &[
     "TooManyRequestsException",
 ];
 
+/// The kind of a refusal. Of one code only AWS's words tell what it is about: an account on the Free
+/// plan is refused types that the free tier has not, as if parameters did not go together.
+fn kind_of(code: &str, message: Option<&str>, status: u16) -> Kind {
+    const OF_TYPE: &str = "instance type is not eligible for Free Tier";
+    match code {
+        "InvalidParameterCombination" if message.is_some_and(|words| words.contains(OF_TYPE)) => {
+            Kind::NotEligible
+        }
+        _ => kind(code, status),
+    }
+}
+
 /// The kind that AWS's `code` stands for; `status` decides only where the code is unknown.
 fn kind(code: &str, status: u16) -> Kind {
     if REQUEST_THROTTLING.contains(&code) {
@@ -181,8 +198,8 @@ fn kind(code: &str, status: u16) -> Kind {
         | "ServiceQuotaExceededException"
         | "SnapshotLimitExceeded"
         | "TagLimitExceeded"
-        | "VcpuLimitExceeded"
         | "VolumeLimitExceeded" => Kind::Quota,
+        "VcpuLimitExceeded" => Kind::VcpuQuota,
         // Not the account's quota: they pass when a pending snapshot completes, or in 15 s.
         "ConcurrentSnapshotLimitExceeded"
         | "ConcurrentLimitExceededException"
@@ -285,7 +302,7 @@ mod tests {
                 Kind::SpotUnavailable,
             ),
             ("AuthFailure", 401, Kind::Credentials),
-            ("VcpuLimitExceeded", 400, Kind::Quota),
+            ("VcpuLimitExceeded", 400, Kind::VcpuQuota),
             ("RequestLimitExceeded", 503, Kind::Throttled),
             (
                 "SnapshotCreationPerVolumeRateExceeded",

@@ -87,6 +87,11 @@ pub struct InstanceType {
     pub has_gpu: bool,
     /// What its programs are compiled for.
     pub arch: Arch,
+    /// Whether its CPUs are meant for bursts: above a baseline they cost extra.
+    pub burstable: bool,
+    /// Whether AWS's free tier has it.
+    #[serde(skip)]
+    pub free_tier: bool,
     /// Whether it is sold as spot.
     #[serde(skip)]
     pub spot: bool,
@@ -100,6 +105,19 @@ impl InstanceType {
     #[must_use]
     pub fn needs_driver(&self) -> bool {
         self.gpus > 0 || self.part_of_gpu
+    }
+
+    /// What a vCPU-hour above its baseline costs on top of its price, in US cents; none if it is not
+    /// burstable. They run in unlimited mode unless the account says otherwise, and whoever uses one
+    /// for hours and terminates it pays for every credit it has not earned (Amazon EC2 On-Demand
+    /// pricing, *T2/T3/T4g Unlimited Mode Pricing*: for Linux, in all sizes, markets and regions).
+    #[must_use]
+    pub fn surplus_cents(&self) -> Option<u32> {
+        match self.name.split('.').next() {
+            _ if !self.burstable => None,
+            Some("t4g") => Some(4),
+            _ => Some(5),
+        }
     }
 
     /// Whether it is sold in that market at all.
@@ -130,18 +148,26 @@ impl Ec2 {
     }
 
     /// Every type of the current generation that is sold in `market`, runs programs of one of
-    /// `archs`, and is no bare metal; all pages.
+    /// `archs`, is no bare metal and not burstable; or, burstable or not, every one that the free
+    /// tier has, if that `is_free`; all pages.
     pub async fn instance_types_for(
         &self,
         market: Market,
         archs: &[Arch],
+        is_free: bool,
     ) -> Result<Vec<InstanceType>, Error> {
         let usage = match market {
             Market::Spot => "spot",
             Market::OnDemand => "on-demand",
         };
         let archs: Vec<&str> = archs.iter().map(|arch| arch.as_str()).collect();
+        let kept: (&str, &[&str]) = if is_free {
+            ("free-tier-eligible", &["true"])
+        } else {
+            ("burstable-performance-supported", &["false"])
+        };
         self.types_where(&[
+            kept,
             ("current-generation", &["true"]),
             ("bare-metal", &["false"]),
             ("supported-usage-class", &[usage]),
@@ -232,6 +258,8 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
         part_of_gpu: of_nvidia().any(part),
         has_gpu: answer.gpu_info().is_some(),
         arch,
+        burstable: answer.burstable_performance_supported().unwrap_or(false),
+        free_tier: answer.free_tier_eligible().unwrap_or(false),
         spot: is_sold(sdk::UsageClassType::Spot),
         on_demand: is_sold(sdk::UsageClassType::OnDemand),
         name,

@@ -33,7 +33,7 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
         ),
         Err(error) => Line::of_failure("network", &error.into()),
     };
-    let denied = doctor::denied(ec2, &owner).await;
+    let denied = doctor::denied(run.cloud, &owner).await;
     let rights = if denied.is_empty() {
         Line::ok("rights", "no dry run of a call was refused")
     } else {

@@ -15,7 +15,7 @@ set -eu
 
 ZONE=us-east-1a
 IMAGE=resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id
-TYPE=t3.medium
+TYPE=c6a.large
 LOGIN='admin' # Debian's images; ec2-user on Amazon Linux
 
 on_host() {

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 use tokio::time::{sleep, timeout};
 
 use xdrive::clock::Clock;
-use xdrive::cloud::{INSTANCE_TYPE, SIZE};
+use xdrive::cloud::SIZE;
 use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
@@ -35,6 +35,8 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// How long a login to a booting machine may take before it is tried anew.
 const LOGIN: Duration = Duration::from_secs(3);
 const DEVICE: &str = "/dev/sdf";
+/// What a drive is launched on when nobody says otherwise, with the prices of the EC2 in a folder.
+const TYPE: &str = "c6a.large";
 
 /// The parts, and what they have made in this round.
 pub(crate) struct Parts {
@@ -215,7 +217,7 @@ impl Parts {
         let order = LaunchOrder {
             client_token: token()?,
             image: image_of(Arch::X86_64, false).to_owned(),
-            instance_type: INSTANCE_TYPE.to_owned(),
+            instance_type: TYPE.to_owned(),
             zone: None,
             subnet: None,
             public_address: false,

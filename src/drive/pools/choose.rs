@@ -1,6 +1,6 @@
 //! The choice itself: from types and prices to offers in order, and what is left out with its reason.
 
-use super::{Chosen, LeftOut, Offer, Pool, Refused, Terms, Wish, image_of};
+use super::{Chosen, LeftOut, Need, Offer, Pool, Refused, Terms, Wish, image_of};
 use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
 
 /// Puts the pools of `terms` in order, from the `types` there are and their spot `prices` (none if
@@ -39,6 +39,18 @@ impl Choice<'_> {
         let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
         let names = match &self.terms.wish {
             Wish::Types(names) => names,
+            Wish::Need(need) if self.terms.is_free => {
+                let free = types.iter().filter(|kind| kind.free_tier && fits(kind));
+                let met = free.clone().filter(|kind| need.is_within(kind));
+                let met: Vec<InstanceType> = met.cloned().collect();
+                return if met.is_empty() {
+                    let mut there: Vec<String> = free.map(|kind| kind.name.clone()).collect();
+                    there.sort();
+                    Err(Refused::NoneFree { need: *need, there })
+                } else {
+                    Ok(met)
+                };
+            }
             Wish::Need(need) => {
                 let met = types.iter().filter(|kind| need.is_met_by(kind));
                 let met: Vec<InstanceType> = met.filter(|kind| fits(kind)).cloned().collect();
@@ -99,6 +111,7 @@ impl Choice<'_> {
             offers.extend(places.drain(..).map(|(zone, price)| {
                 let liking = match self.terms.wish {
                     Wish::Types(_) => liking,
+                    Wish::Need(need) if self.terms.is_free => liking_in_the_free_tier(need, kind),
                     Wish::Need(_) => 0,
                 };
                 (liking, price, kind, zone)
@@ -186,5 +199,17 @@ impl Choice<'_> {
             offers: self.offers,
             left_out: self.left_out,
         })
+    }
+}
+
+/// How late a type of the free tier comes: first what a notebook has enough of, then the largest; of
+/// those that meet a need the burstable ones last.
+fn liking_in_the_free_tier(need: Need, kind: &InstanceType) -> usize {
+    if need != Need::default() {
+        usize::from(kind.burstable)
+    } else if Need::DEFAULT.is_within(kind) {
+        0
+    } else {
+        usize::try_from(u32::MAX - kind.memory).unwrap_or(usize::MAX)
     }
 }

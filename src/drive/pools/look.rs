@@ -56,8 +56,10 @@ async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refus
         Some(arch) => std::slice::from_ref(arch),
         None => Arch::ALL.as_slice(),
     };
-    let mut types = ec2.instance_types_for(market, archs).await?;
-    types.retain(|kind| need.is_met_by(kind));
+    let mut types = ec2.instance_types_for(market, archs, terms.is_free).await?;
+    if !terms.is_free {
+        types.retain(|kind| need.is_met_by(kind));
+    }
     types.sort_by(|one, other| {
         let key = |kind: &InstanceType| (kind.weight(), kind.name.clone());
         key(one).cmp(&key(other))

@@ -12,6 +12,8 @@ fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType 
         part_of_gpu: false,
         has_gpu: gpus > 0,
         arch,
+        burstable: name.starts_with('t'),
+        free_tier: false,
         spot: true,
         on_demand: true,
     }
@@ -55,6 +57,7 @@ fn terms(wish: &str) -> Terms {
         image: None,
         arch: None,
         arch_by: ArchBy::Drive,
+        is_free: false,
     }
 }
 
@@ -238,24 +241,54 @@ fn what_a_need_passes_over_is_summed_up() {
         ..kind("g4ad.xlarge", 4, 16, 0, Arch::X86_64)
     });
     let terms = Terms {
-        max_price: Some("0.0130".parse().unwrap()),
+        max_price: Some("0.0260".parse().unwrap()),
         ..terms("cpus=2")
     };
     let chosen = choose(&terms, &all, Some(&prices())).unwrap();
-    assert_eq!(order(&chosen), ["t3.medium b"]);
+    assert_eq!(order(&chosen), ["m7g.large a"]);
     let left_out: Vec<String> = chosen.left_out.iter().map(ToString::to_string).collect();
     assert_eq!(
         left_out,
-        [
-            "6 pools cost more than $0.0130 an hour; the cheapest, t3.medium spot in a, costs $0.0140"
-        ]
+        ["3 pools cost more than $0.0260 an hour; the cheapest, m5.large spot in a, costs $0.0300"]
     );
 }
 
 #[test]
 fn without_prices_ec2_chooses_the_zone_and_the_smallest_comes_first() {
     let chosen = choose(&terms("memory=4"), &types(), None).unwrap();
-    assert_eq!(order(&chosen), ["t3.medium -", "m5.large -", "m7g.large -"]);
+    assert_eq!(order(&chosen), ["m5.large -", "m7g.large -"]);
+}
+
+#[test]
+fn of_the_free_tier_comes_what_is_enough_then_the_largest_and_of_a_need_what_meets_it() {
+    let free = |name, cpus, gib| InstanceType {
+        free_tier: true,
+        ..kind(name, cpus, gib, 0, Arch::X86_64)
+    };
+    let mut all = types();
+    all.extend([
+        free("t3.micro", 2, 1),
+        free("t3.small", 2, 2),
+        free("m7i-flex.large", 2, 8),
+        free("c7i-flex.large", 2, 4),
+    ]);
+    let of = |wish: Wish| {
+        let terms = Terms {
+            wish,
+            markets: vec![Market::OnDemand],
+            is_free: true,
+            ..terms("cpus=1")
+        };
+        choose(&terms, &all, None).map(|chosen| order(&chosen))
+    };
+    let anything = of(Wish::Need(Need::default())).unwrap();
+    let expected = ["c7i-flex.large", "m7i-flex.large", "t3.small", "t3.micro"];
+    assert_eq!(anything, expected.map(|name| format!("!{name} -")));
+    let need = of("cpus=2,memory=2".parse().unwrap()).unwrap();
+    let expected = ["c7i-flex.large", "m7i-flex.large", "t3.small"];
+    assert_eq!(need, expected.map(|name| format!("!{name} -")));
+    let refused = of("gpus=1".parse().unwrap()).unwrap_err().to_string();
+    assert!(refused.ends_with("none has 1 NVIDIA GPU"), "{refused}");
 }
 
 #[test]

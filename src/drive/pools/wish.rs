@@ -21,7 +21,8 @@ pub enum Wish {
     Need(Need),
 }
 
-/// What a type must have at least; zero where it does not matter.
+/// What a type must have at least; zero where it does not matter. Burstable types meet no need: what
+/// they cost depends on what is done with them, so they are launched where they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Need {
     /// Virtual CPUs.
@@ -30,6 +31,15 @@ pub struct Need {
     pub memory: u32,
     /// GPUs of NVIDIA's. A type with any GPU is taken only if they are needed.
     pub gpus: u32,
+}
+
+impl Need {
+    /// What is launched when nobody says otherwise: enough for a notebook.
+    pub const DEFAULT: Self = Self {
+        cpus: 2,
+        memory: 4,
+        gpus: 0,
+    };
 }
 
 /// Text that is no wish.
@@ -145,9 +155,14 @@ impl fmt::Display for Need {
 }
 
 impl Need {
-    /// Whether a type has all of it, and no GPU that nobody asked for.
+    /// Whether a type has all of it, no GPU that nobody asked for, and is not burstable.
     #[must_use]
     pub fn is_met_by(&self, kind: &InstanceType) -> bool {
+        self.is_within(kind) && !kind.burstable
+    }
+
+    /// The same, burstable or not.
+    pub(super) fn is_within(&self, kind: &InstanceType) -> bool {
         kind.cpus >= self.cpus
             && u64::from(kind.memory) >= u64::from(self.memory) * 1024
             && kind.gpus >= self.gpus

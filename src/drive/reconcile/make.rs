@@ -3,24 +3,31 @@
 //! An order whose answer got lost is sent again as it was, under the same client token: EC2 then
 //! answers with what it made the first time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::ec2::{Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone};
+use crate::ec2::{
+    Arch, Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone,
+};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
 use super::super::name::{Generation, random_id};
 use super::super::plan::Source;
 use super::super::pools::{self, Offer, Pool};
+use super::super::quotas::Reached;
 use super::super::stuck::volume_cents;
 use super::super::subnets::Subnets;
 use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
-use super::{NoCapacity, Placement, Reconciler, RunError};
+use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
     /// Launches one instance, from the best pool that has one, in the zone that a volume has
     /// `pinned` if one has.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one loop over the offers, an arm for each way in which one is refused"
+    )]
     pub(super) async fn launch(&mut self, pinned: Option<&Zone>) -> Result<String, RunError> {
         let mut last = None;
         if let Some(order) = self.memory.launch.clone() {
@@ -41,6 +48,7 @@ impl<H: Hosts> Reconciler<H> {
                 on_demand: true,
                 elsewhere: Some((subnet.clone(), there.clone())),
                 last: None,
+                reached: Vec::new(),
             })));
         }
         let zone = pinned.or(zone.as_ref()).cloned();
@@ -50,15 +58,19 @@ impl<H: Hosts> Reconciler<H> {
         let offers: Vec<Offer> = offers.into_iter().cloned().collect();
         let of = offers.len() + cut;
         let (mut tried, mut on_demand) = (0, false);
-        let (mut no_spot, mut over_quota) = (false, BTreeSet::new());
+        let (mut no_spot, mut over_quota) = (false, Vec::<Reached>::new());
+        let (mut refused, mut no_spot_of_plan) = (Refusals::default(), None);
         for mut offer in offers {
+            if !refused.may_be_had(&offer) {
+                continue;
+            }
             // A waiting volume's zone holds also where the offer leaves it to EC2.
             if offer.pool.zone.is_none() {
                 offer.pool.zone.clone_from(&zone);
             }
             let pool = &offer.pool;
             let is_spot = pool.market == Market::Spot;
-            if is_spot && (no_spot || over_quota.contains(&pool.instance_type)) {
+            if (is_spot && no_spot) || over_quota.iter().any(|quota| quota.bars(&offer)) {
                 continue;
             }
             tried += 1;
@@ -68,16 +80,38 @@ impl<H: Hosts> Reconciler<H> {
                 size: self.wanted.size,
             });
             match Box::pin(self.launch_from(pool, zone.as_ref(), &subnets)).await {
+                Err(RunError::Ec2(error)) if refused.is_spot_of_the_plan(&offer, &error) => {
+                    no_spot = true;
+                    self.tell(Event::NoCapacity {
+                        pool: offer.pool,
+                        error: error.to_string(),
+                        reached: None,
+                    });
+                    no_spot_of_plan = Some(error);
+                }
+                Err(RunError::Ec2(error)) if error.kind == Kind::NotEligible => {
+                    if refused.is_first() {
+                        let instance_type = pool.instance_type.clone();
+                        self.tell(Event::NotEligible { instance_type });
+                    }
+                    refused.by_plan(&offer, error);
+                }
                 Err(RunError::Ec2(error)) if is_elsewhere(&error) => {
+                    let mut reached = None;
                     match error.kind {
                         // Not in this zone alone.
-                        Kind::SpotQuota => drop(over_quota.insert(pool.instance_type.clone())),
+                        Kind::SpotQuota | Kind::VcpuQuota => {
+                            let quota = Reached::by(&offer, &error, &self.ec2).await;
+                            over_quota.push(quota.clone());
+                            reached = Some(Box::new(quota));
+                        }
                         Kind::SpotUnavailable => no_spot = true,
                         _ => {}
                     }
                     self.tell(Event::NoCapacity {
                         pool: offer.pool,
                         error: error.to_string(),
+                        reached,
                     });
                     last = Some(error);
                 }
@@ -91,6 +125,10 @@ impl<H: Hosts> Reconciler<H> {
                 }
             }
         }
+        if let (Some(plan), None) = (refused.0, &last) {
+            return Err(self.of_plan(plan).await);
+        }
+        let last = last.or(no_spot_of_plan);
         Err(RunError::NoCapacity(Box::new(NoCapacity {
             zone: pinned.cloned(),
             tried,
@@ -98,6 +136,7 @@ impl<H: Hosts> Reconciler<H> {
             on_demand,
             elsewhere: None,
             last,
+            reached: over_quota,
         })))
     }
 
@@ -130,9 +169,27 @@ impl<H: Hosts> Reconciler<H> {
                 return Err(RunError::Host(error));
             }
             let error = error.to_string();
-            self.tell(Event::NoCapacity { pool, error });
+            self.tell(Event::NoCapacity {
+                pool,
+                error,
+                reached: None,
+            });
         }
         Ok(reachable)
+    }
+
+    /// What the plan has instead.
+    async fn of_plan(&self, mut plan: FreePlan) -> RunError {
+        let offers = &self.wanted.offers;
+        let mut archs: Vec<Arch> = offers.iter().map(|offer| offer.kind.arch).collect();
+        archs.sort_unstable();
+        archs.dedup();
+        let types = self.ec2.instance_types_for(Market::OnDemand, &archs, true);
+        // Only a hint hangs on it.
+        let types = types.await.unwrap_or_default();
+        plan.eligible = types.into_iter().map(|kind| kind.name).collect();
+        plan.eligible.sort();
+        RunError::FreePlan(Box::new(plan))
     }
 
     /// Waits for the choice that is under way, if one is. One that failed is begun anew by the next
@@ -313,10 +370,47 @@ impl<H: Hosts> Reconciler<H> {
     }
 }
 
+/// What the account's plan refused.
+#[derive(Default)]
+struct Refusals(Option<FreePlan>);
+
+impl Refusals {
+    /// Whether the plan may launch it, by EC2's own mark of what the free tier has.
+    fn may_be_had(&self, offer: &Offer) -> bool {
+        let is_out = |plan: &FreePlan| {
+            !offer.kind.free_tier || plan.types.contains(&offer.pool.instance_type)
+        };
+        !self.0.as_ref().is_some_and(is_out)
+    }
+
+    fn is_first(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn by_plan(&mut self, offer: &Offer, error: Error) {
+        let plan = self.0.get_or_insert_with(|| FreePlan {
+            types: Vec::new(),
+            eligible: Vec::new(),
+            last: error,
+        });
+        plan.types.push(offer.pool.instance_type.clone());
+    }
+
+    /// Whether it is spot that such a plan does not have: AWS says nowhere whether it does.
+    fn is_spot_of_the_plan(&self, offer: &Offer, error: &Error) -> bool {
+        let is_this = match error.kind {
+            Kind::NotEligible => offer.kind.free_tier,
+            Kind::Invalid | Kind::Denied => self.0.is_some(),
+            _ => false,
+        };
+        is_this && offer.pool.market == Market::Spot
+    }
+}
+
 /// Whether another pool may have what this one has not.
 fn is_elsewhere(error: &Error) -> bool {
     matches!(
         error.kind,
-        Kind::Capacity | Kind::SpotQuota | Kind::SpotUnavailable
+        Kind::Capacity | Kind::SpotQuota | Kind::SpotUnavailable | Kind::VcpuQuota
     )
 }

@@ -398,11 +398,18 @@ fn is_final(error: &RunError) -> bool {
     match error {
         RunError::Ec2(error) => matches!(
             error.kind,
-            Kind::Denied | Kind::Credentials | Kind::Invalid | Kind::Quota | Kind::DryRun
+            Kind::Denied
+                | Kind::Credentials
+                | Kind::Invalid
+                | Kind::NotEligible
+                | Kind::Quota
+                | Kind::VcpuQuota
+                | Kind::DryRun
         ),
         RunError::Host(error) => matches!(error, HostError::NoWay { .. }),
         RunError::Changed(_) => false,
         RunError::NoCapacity(_)
+        | RunError::FreePlan(_)
         | RunError::Pools(_)
         | RunError::Invalid(_)
         | RunError::Random(_)

@@ -112,9 +112,24 @@ impl Cloud {
         assert_eq!(unknown.unwrap_err().code, "InvalidInstanceType");
         let near = self.ec2.instance_types_like("t3.*").await.unwrap();
         assert!(near.len() > 3 && near.iter().all(|kind| kind.name.starts_with("t3.")));
-        let arm = self.ec2.instance_types_for(Market::Spot, &[Arch::Arm64]);
+        let arm = self
+            .ec2
+            .instance_types_for(Market::Spot, &[Arch::Arm64], false);
         let arm = arm.await.unwrap();
         assert!(!arm.is_empty() && arm.iter().all(|kind| kind.arch == Arch::Arm64));
+        assert!(arm.iter().all(|kind| !kind.burstable), "{arm:?}");
+        let free = self
+            .ec2
+            .instance_types_for(Market::OnDemand, &Arch::ALL, true);
+        let free = free.await.unwrap();
+        let mut free: Vec<&str> = free.iter().map(|kind| &*kind.name).collect();
+        free.sort_unstable();
+        let listed = ["c7i-flex.large", "m7i-flex.large", "t3.micro", "t3.small"];
+        assert_eq!(free, [&listed[..], &["t4g.micro", "t4g.small"]].concat());
+        let part = self.ec2.instance_types(&owned(&["g6f.large"])).await;
+        let part = part.unwrap().remove(0);
+        assert_eq!((part.gpus, part.part_of_gpu, part.has_gpu), (0, true, true));
+        assert!(part.needs_driver());
         let prices = self.ec2.spot_prices(&names).await.unwrap();
         for name in &names {
             let zones = prices.iter().filter(|price| price.instance_type == *name);

@@ -305,6 +305,8 @@ pub(crate) fn wanted(market: Market) -> Wanted {
                 part_of_gpu: false,
                 has_gpu: false,
                 arch: Arch::X86_64,
+                burstable: true,
+                free_tier: false,
                 spot: true,
                 on_demand: true,
             },

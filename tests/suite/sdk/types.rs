@@ -48,7 +48,10 @@ async fn a_type_that_there_is_not_is_named() {
 async fn all_types_of_an_architecture_are_found() {
     let scene = Scene::new(Preset::Fast);
     let of = async |archs: &[Arch]| {
-        let types = scene.ec2.instance_types_for(Market::Spot, archs).await;
+        let types = scene
+            .ec2
+            .instance_types_for(Market::Spot, archs, false)
+            .await;
         types.unwrap()
     };
     let arm = of(&[Arch::Arm64]).await;

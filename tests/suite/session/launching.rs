@@ -6,6 +6,9 @@ use xdrive::local::plane::Sheet;
 
 use super::paper::{configured, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
+/// A type that is named: nothing else is tried.
+const T3: &[&str] = &["--type", "t3.medium"];
+
 #[test]
 fn pools_are_tried_in_the_order_of_their_price_with_one_line_each() {
     let site = paper();
@@ -51,7 +54,7 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
     };
     let site = paper();
     plant(&site, no_spot());
-    let ended = connect(&site, &[]);
+    let ended = connect(&site, T3);
     ended
         .is(75)
         .says("no t3.medium spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCount")
@@ -137,14 +140,14 @@ fn a_launch_whose_group_was_tidied_away_finds_another() {
 fn a_waiting_volume_pins_its_zone() {
     let site = paper();
     let volume = with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);
-    dry_run(&site, &[])
+    dry_run(&site, T3)
         .is(0)
         .prints(&format!(
             "demo is {volume}, generation 1, 8 GiB, waiting in us-east-1c"
         ))
         .prints("1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  us-east-1c  $0.01");
     plant(&site, Fault::no_capacity("t3.medium", 99));
-    let ended = connect(&site, &[]);
+    let ended = connect(&site, T3);
     ended
         .is(75)
         .says("error: no capacity in us-east-1c, where the drive's volume is: ")
@@ -166,7 +169,7 @@ fn a_full_zone_is_left_when_told_so_by_way_of_a_snapshot() {
     let mut elsewhere = vcpu_limit();
     elsewhere.matching.insert(zone.into(), "us-east-1a".into());
     plant(&site, elsewhere);
-    let ended = connect(&site, &["--leave-zone"]);
+    let ended = connect(&site, &[T3, &["--leave-zone"]].concat());
     ended
         .is(75)
         .says("there is no capacity in us-east-1c: demo is saved as a snapshot")
@@ -186,7 +189,7 @@ fn at_a_terminal_on_demand_is_launched_only_after_a_yes() {
     for (answer, said) in [("n\r", "no capacity: "), ("y\r", "VcpuLimitExceeded")] {
         // Three zones of spot, then on demand.
         plant(&site, Fault::no_capacity("t3.medium", 3));
-        let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+        let mut pty = site.in_terminal(&[&["connect", "demo", "--image", &image][..], T3].concat());
         pty.see("launch on demand instead? [y/N]");
         if answer == "y\r" {
             plant(&site, vcpu_limit());
@@ -208,7 +211,7 @@ fn a_subnet_has_a_zone_that_is_the_only_one_and_may_not_be_the_volumes() {
     // The default subnet of us-east-1b.
     let subnet = ["--subnet", "subnet-00000000000000002"];
     let site = paper();
-    let ended = dry_run(&site, &subnet);
+    let ended = dry_run(&site, &[&subnet[..], T3].concat());
     ended
         .is(0)
         .prints("1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  us-east-1b  $0.0141");

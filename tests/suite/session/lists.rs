@@ -70,7 +70,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     let text = site.run(&["list", "demo"]);
     for words in [
         "demo   running, generation 1",
-        "t3.medium spot in us-east-1",
+        "c6a.large spot in us-east-1",
         "an hour",
         "8 GiB",
     ] {

@@ -65,7 +65,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
     pty.type_in("exit 1\r~#");
     pty.see("nothing is forwarded");
     pty.type_in("~$");
-    pty.see("an hour");
+    pty.see("an hour, plus about");
     drop(silence);
     pty.see_within(NOTICED, "meanwhile-2");
     assert!(!is_on_its_own_screen(&pty));

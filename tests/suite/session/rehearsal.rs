@@ -13,10 +13,13 @@ use super::site::Site;
 /// The prices of t3.medium in the folder's zones.
 const CHEAPEST: &str = "$0.01248 an hour";
 
+/// That type by its name.
+const T3: &[&str] = &["--type", "t3.medium"];
+
 #[test]
 fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
     let site = paper();
-    let ended = dry_run(&site, &["--fallback", "on-demand"]);
+    let ended = dry_run(&site, &[T3, &["--fallback", "on-demand"]].concat());
     ended
         .is(0)
         .prints("demo is new: an empty volume of 8 GiB, about $0.64 a month")
@@ -63,7 +66,7 @@ fn a_drive_is_not_launched_on_another_architecture() {
     assert_eq!(count(&ended, "RunInstances"), 0);
     // Whatever has so much: only what the drive can be used on.
     let ended = dry_run(&site, &["--memory", "8"]);
-    ended.is(0).prints("t3.large");
+    ended.is(0).prints("m5.large");
     assert!(!ended.stdout.contains("arm64"), "{}", ended.stdout);
     // Begun anew it may be another one.
     dry_run(&site, &["--type", "m7g.large", "--from", "empty"])
@@ -96,7 +99,7 @@ fn an_image_archive_says_on_what_it_runs() {
         let words = ["connect", "demo", "--image", &arm, "--dry-run"];
         traced(&site, &[&words, flags].concat())
     };
-    rehearse(&[]).is(0).prints("1. t4g.medium");
+    rehearse(&[]).is(0).prints("1. m6g.large");
     rehearse(&["--memory", "8"]).is(0).prints("1. m6g.large");
     rehearse(&["--type", "t3.medium,m5.large"])
         .is(2)
@@ -107,18 +110,18 @@ fn an_image_archive_says_on_what_it_runs() {
         .is(2)
         .says("arm64.tar has arm64 programs, and demo is used on x86_64 alone")
         .says("hint: --image names one that has x86_64 programs");
-    rehearse(&["--from", "empty"]).is(0).prints("1. t4g.medium");
+    rehearse(&["--from", "empty"]).is(0).prints("1. m6g.large");
 }
 
 #[test]
 fn no_more_is_paid_than_was_said() {
     let site = paper();
-    let ended = connect(&site, &["--max-price", "0.01"]);
+    let ended = connect(&site, &[T3, &["--max-price", "0.01"]].concat());
     ended.is(75).says(
         "the cheapest is t3.medium spot in us-east-1a, at $0.01248 an hour: more than $0.0100",
     );
     assert_eq!(count(&ended, "RunInstances"), 0);
-    dry_run(&site, &["--max-price", "0.013"])
+    dry_run(&site, &[T3, &["--max-price", "0.013"]].concat())
         .is(0)
         .prints("1. t3.medium")
         .prints(
@@ -235,7 +238,8 @@ fn prices_are_shown_by_type_and_zone() {
 
     site.run(&["prices"])
         .is(0)
-        .says("t3.medium, the default")
+        .says("2 CPUs and 4 GiB, the default")
+        .prints("c6a.large")
         .prints("us-east-1b");
     with_snapshot(&site, &[("xdrive:type", "m5.large")]);
     configured(&site, "gpu = 1\n");
@@ -263,7 +267,7 @@ fn whoever_may_not_look_is_told_and_prices_are_not_worth_a_failure() {
         .says("error: DescribeInstanceTypes: UnauthorizedOperation");
     assert_eq!(count(&ended, "RunInstances"), 0);
     plant(&site, denied("DescribeSpotPriceHistory"));
-    dry_run(&site, &[])
+    dry_run(&site, T3)
         .is(0)
         .prints(
             "1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  a zone of EC2's choice  price not known",

@@ -1,0 +1,142 @@
+//! A quota that a launch met: by its name and code, with the command that asks for more.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::ec2::{Ec2, Error, Market, Quota};
+use crate::host::quote::quote;
+
+use super::pools::{Offer, words};
+
+/// How long the number is waited for: a new connection and one answer take two seconds over a line of
+/// 300 ms round trip, and the name alone is of use.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// What EC2 says of the quota on demand, before its number.
+const LIMIT: &str = "current vCPU limit of ";
+
+/// A quota that is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// Which, if that is known.
+    pub quota: Option<Quota>,
+    /// What was to be launched, and in which market.
+    pub instance_type: String,
+    /// The market.
+    pub market: Market,
+    /// How many vCPUs that has.
+    pub vcpus: u32,
+    /// How many it allows, if that is known.
+    pub limit: Option<u32>,
+    /// What the AWS CLI is called with for this account.
+    flags: String,
+}
+
+impl Reached {
+    /// The quota for which `error` refused an offer. How many vCPUs it allows is asked for where EC2
+    /// does not say it; whoever may not ask is told the rest.
+    pub(super) async fn by(offer: &Offer, error: &Error, ec2: &Ec2) -> Self {
+        let name = &offer.pool.instance_type;
+        let market = offer.pool.market;
+        let quota = Quota::of(name, market);
+        let limit = match (stated(&error.message), quota) {
+            (None, Some(quota)) => {
+                let asked = timeout(ANSWER, ec2.quota(quota)).await;
+                asked.ok().and_then(Result::ok).and_then(whole)
+            }
+            (stated, _) => stated,
+        };
+        let mut flags = String::new();
+        for (flag, value) in [("profile", ec2.profile()), ("region", Some(ec2.region()))] {
+            if let Some(value) = value {
+                flags = format!("{flags} --{flag} {}", quote(value));
+            }
+        }
+        Self {
+            quota,
+            instance_type: name.clone(),
+            market,
+            vcpus: offer.kind.cpus,
+            limit,
+            flags,
+        }
+    }
+
+    /// Whether it stands in the way of another offer.
+    pub(super) fn bars(&self, offer: &Offer) -> bool {
+        let family = |name: &str| name.split('.').next().map(str::to_owned);
+        let (theirs, market) = (&offer.pool.instance_type, offer.pool.market);
+        let is_same = match (self.quota, Quota::of(theirs, market)) {
+            (None, None) => family(&self.instance_type) == family(theirs),
+            (own, other) => own == other,
+        };
+        // A smaller one may fit into what is left.
+        is_same && self.market == market && offer.kind.cpus >= self.vcpus
+    }
+
+    /// The command that asks AWS for as much as is needed beside what is allowed.
+    #[must_use]
+    pub fn command(&self) -> Option<String> {
+        let Quota { code, .. } = self.quota?;
+        Some(format!(
+            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code \
+             {code} --desired-value {}{}",
+            self.limit.unwrap_or(0) + self.vcpus,
+            self.flags
+        ))
+    }
+}
+
+/// Such as `"All G and VT Spot Instance Requests" (L-3819A6DF) allows 0 vCPUs at once, and
+/// g4dn.xlarge has 4`.
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            instance_type,
+            vcpus,
+            ..
+        } = self;
+        match self.quota {
+            Some(Quota { code, name }) => write!(f, "\"{name}\" ({code})")?,
+            None => write!(
+                f,
+                "the quota of {instance_type} {} (Service Quotas names it)",
+                words(self.market)
+            )?,
+        }
+        match self.limit {
+            Some(limit) => write!(f, " allows {limit} vCPUs at once")?,
+            None => f.write_str(" allows no more vCPUs")?,
+        }
+        write!(f, ", and {instance_type} has {vcpus}")
+    }
+}
+
+/// The number in EC2's words, if it says it.
+fn stated(message: &str) -> Option<u32> {
+    let (_, rest) = message.split_once(LIMIT)?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// As whole vCPUs.
+#[must_use]
+pub fn whole(value: f64) -> Option<u32> {
+    format!("{:.0}", value.floor()).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ec2_says_of_a_limit_is_read() {
+        let words = "You have requested more vCPU capacity than your current vCPU limit of 32 \
+                     allows for the instance bucket";
+        assert_eq!(stated(words), Some(32));
+        assert_eq!(stated("Max spot instance count exceeded"), None);
+        assert_eq!(whole(5.0), Some(5));
+        assert_eq!(whole(-1.0), None);
+    }
+}
