@@ -6,6 +6,7 @@
 mod launch;
 mod reach;
 mod selftest;
+mod speed;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::ec2::{InstanceId, KeyArn, Partition, SubnetId};
 use crate::host::escape;
 
 pub use reach::Reach;
+pub use speed::Speed;
 
 pub use launch::Launch;
 pub use selftest::Selftest;
@@ -175,9 +177,13 @@ pub struct Connect {
     pub drive: DriveName,
 
     /// The drive's size in GiB; an existing drive grows to it, never shrinks [default: the drive's,
-    /// else 8].
+    /// else 32; with --local, where all drives share one disk, 8].
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(sizes()))]
     pub size: Option<u32>,
+
+    /// How fast the drive's volume is.
+    #[command(flatten)]
+    pub speed: Speed,
 
     /// The container's image: a registry reference, or the path of an image tar [default: the
     /// drive's, else one with Jupyter].

@@ -21,8 +21,12 @@ use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
-/// A new drive's size in GiB when nobody says otherwise.
-pub const SIZE: u32 = 8;
+/// A new drive's size in GiB when nobody says otherwise, on AWS: an image with CUDA takes 6, and a
+/// commit of it that again. Space that is not used costs little, and snapshots bill what is used.
+const SIZE: u32 = 32;
+
+/// The same in a folder, where all drives and snapshots share one disk.
+pub const LOCAL_SIZE: u32 = 8;
 
 /// The image of new drives on AWS when nobody says otherwise: Python and `JupyterLab`, for both
 /// architectures, kept by the Jupyter project.
@@ -80,6 +84,8 @@ pub struct Cloud {
     machine: Option<PathBuf>,
     /// What programs new drives get where nothing else says it.
     pub arch: Arch,
+    /// How large a new drive is when nobody says otherwise, in GiB.
+    pub size: u32,
     /// The image that new drives are made from when nobody says otherwise, as `--image` names it.
     pub image: String,
 }
@@ -109,6 +115,7 @@ impl Cloud {
                     command,
                     arch: ARCH,
                     image: IMAGE.to_owned(),
+                    size: SIZE,
                     ..Self::of(ec2, Limits::aws(), &clock, paths)
                 })
             }
@@ -131,6 +138,7 @@ impl Cloud {
             machine: None,
             clock: clock.clone(),
             limits,
+            size: LOCAL_SIZE,
             arch: NATIVE,
             image: image.to_string_lossy().into_owned(),
         }

@@ -20,7 +20,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::pools::{Need, Wish};
-use crate::ec2::{Cidr, Market, Price, SubnetId};
+use crate::ec2::{Cidr, Market, Price, Speed, SubnetId};
 use crate::failure::{Exit, Failure};
 use crate::host::ProxyCommand;
 
@@ -86,6 +86,12 @@ pub struct Config {
     pub leave_zone: bool,
     /// The size of new drives, in GiB.
     pub size: Option<u32>,
+    /// MiB a second of the drive's volume.
+    throughput: Option<u32>,
+    /// Operations a second of it.
+    iops: Option<u32>,
+    /// MiB a second at which it is filled from its snapshot.
+    warm: Option<u32>,
     /// The image of new drives.
     pub image: Option<String>,
     /// The loopback port for Jupyter.
@@ -210,9 +216,9 @@ impl Config {
                     anyhow!("{path} is not a configuration: {error}"),
                 )
                 .hint(
-                    "its keys are type, cpus, memory, gpu, arch, free, market, fallback, max_price, ami, \
-                     leave_zone, size, image, port, keep, checkpoint, resume, \
-                     subnet, instance_profile, cidr, address_service and proxy_command",
+                    "its keys are type, cpus, memory, gpu, arch, free, market, fallback, max_price, \
+                     ami, leave_zone, size, throughput, iops, warm, image, port, keep, checkpoint, \
+                     resume, subnet, instance_profile, cidr, address_service and proxy_command",
                 )
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
@@ -249,6 +255,15 @@ impl Config {
         launch::wish(types, need)
     }
 
+    /// How fast the drive's volume is.
+    fn speed(&self) -> Speed {
+        Speed {
+            iops: self.iops,
+            throughput: self.throughput,
+            warm: self.warm,
+        }
+    }
+
     /// The ranges are those of the flags.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let config: Self = toml::from_str(text)?;
@@ -261,6 +276,7 @@ impl Config {
                 SIZES.end()
             );
         }
+        config.speed().check().map_err(anyhow::Error::msg)?;
         if config.port == Some(0) {
             bail!("port = 0 is not a port");
         }
@@ -307,6 +323,8 @@ pub struct Options {
     pub leave_zone: bool,
     /// The size in GiB.
     pub size: Option<u32>,
+    /// How fast the drive's volume is.
+    pub speed: Speed,
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
     /// The loopback port for Jupyter.
@@ -337,6 +355,7 @@ impl Options {
         let wish = config.wish().unwrap_or_default();
         // Types of the configuration are no need that the free tier could meet.
         let wish = wish.filter(|wish| !(is_free && matches!(wish, Wish::Types(_))));
+        let speed = flags.speed.or(config.speed());
         Self {
             is_free,
             arch: flags.arch,
@@ -354,6 +373,7 @@ impl Options {
             ami: flags.ami.or(config.ami),
             leave_zone: flags.leave_zone || config.leave_zone,
             size: flags.size.or(config.size),
+            speed,
             image: flags.image.or(config.image),
             port: flags.port.or(config.port),
             keep: flags.keep.or(config.keep),

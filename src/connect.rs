@@ -47,15 +47,15 @@ use anyhow::{Context, anyhow};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use crate::clock::Clock;
-use crate::cloud::{Cloud, SIZE};
+use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
 use crate::drive::event::Event;
 use crate::drive::pools;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{GibiBytes, Instance, Kind, Subnet, SubnetId, VolumeId};
-use crate::failure::{Exit, Failure};
+use crate::ec2::{GibiBytes, Instance, VolumeId};
+use crate::failure::Failure;
 use crate::host::escape::Question;
 use crate::host::{Line, UserKey};
 use crate::report::Report;
@@ -227,19 +227,6 @@ pub async fn stop(
     session.finish(ending, outcome)
 }
 
-/// A subnet that was named: its zone and VPC are the session's.
-async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failure> {
-    cloud.ec2.subnet(id).await.map_err(|error| {
-        if error.kind != Kind::NotFound {
-            return error.into();
-        }
-        let region = cloud.ec2.region();
-        Failure::new(Exit::Usage, anyhow!("there is no {id} in {region}")).hint(
-            "`aws ec2 describe-subnets` shows the subnets of a region; --region names another one",
-        )
-    })
-}
-
 impl Session {
     async fn begin(
         drive: DriveName,
@@ -255,19 +242,20 @@ impl Session {
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
-            Some(id) => Some(subnet(id, cloud).await?),
+            Some(id) => Some(check::subnet(id, cloud).await?),
             None => None,
         };
         let wanted = Wanted {
             // Whoever is to launch chooses them: see `settle_terms`.
             offers: Vec::new(),
-            size: options.size.unwrap_or(SIZE),
+            size: options.size.unwrap_or(cloud.size),
             lease: options.keep.unwrap_or(LEASE),
             settings: Settings::new(
                 options.image.as_deref(),
                 options.wish.as_ref(),
                 options.size,
             )
+            .with_speed(options.speed)
             .scratch(options.scratch),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cloud::Cloud;
 use crate::drive::DriveName;
 use crate::drive::stuck::Thing;
-use crate::drive::tags::{self, VolumeTags};
+use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::ec2::{
     Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
@@ -265,6 +265,8 @@ impl Line {
             .as_ref()
             .is_some_and(|to| to.delete_on_termination && ended.contains(&to.instance));
         let cost = Thing::Volume(volume.id.clone(), volume.size);
+        // What cannot be read was not bought by it.
+        let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
         Self {
             kind,
             id: volume.id.to_string(),
@@ -282,7 +284,9 @@ impl Line {
             since: format!("{:.0}", volume.created),
             billed: !goes,
             used,
-            dollars_a_month: dollars(&cost).filter(|_| !goes),
+            dollars_a_month: dollars(&cost)
+                .map(|size| size + in_dollars(speed.cents()))
+                .filter(|_| !goes),
             dollars_an_hour: None,
         }
     }
@@ -314,9 +318,11 @@ impl Line {
 
 fn dollars(thing: &Thing) -> Option<f64> {
     // Cents of any drive fit a float exactly.
-    thing
-        .cents()
-        .map(|cents| f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0)
+    thing.cents().map(in_dollars)
+}
+
+fn in_dollars(cents: u64) -> f64 {
+    f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0
 }
 
 #[cfg(test)]

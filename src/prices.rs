@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use crate::cloud::{Cloud, SIZE};
+use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::connect::{self, beside_words, surplus_words};
 use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
@@ -55,7 +55,7 @@ pub async fn prices(
         }
     }
     if !rows.is_empty() {
-        let beside = format!("each {}", beside_words(config.size.unwrap_or(SIZE)));
+        let beside = format!("each {}", beside_words(config.size.unwrap_or(cloud.size)));
         Report::stderr().say(&beside);
     }
     let mut burstable: Vec<&InstanceType> = Vec::new();

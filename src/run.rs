@@ -269,6 +269,7 @@ pub fn request(typed: Connect, paths: &Paths) -> Result<Request, Failure> {
     let launch = typed.launch.options();
     let flags = Options {
         size: typed.size,
+        speed: typed.speed.into(),
         image: typed.image,
         port: typed.port,
         keep: typed.keep,

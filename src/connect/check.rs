@@ -12,7 +12,10 @@ use crate::config::Options;
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{Ec2, GibiBytes, Instance, InstanceState, Ownership, Snapshot, Tags, Volume};
+use crate::ec2::{
+    Ec2, GibiBytes, Instance, InstanceState, Kind, Ownership, Snapshot, Subnet, SubnetId, Tags,
+    Volume,
+};
 use crate::failure::{Exit, Failure};
 
 /// What there is of a drive.
@@ -104,8 +107,12 @@ impl Session {
                 .map(|snapshot| &snapshot.tags),
             Some(Head::Empty) | None => newest(parts()),
         };
+        let settings = head.map(Settings::read).unwrap_or_default();
+        if let Some(request) = request {
+            check_speed(drive, &request.options, &settings, largest, cloud)?;
+        }
         Ok(Found {
-            settings: head.map(Settings::read).unwrap_or_default(),
+            settings,
             is_new: largest.is_none(),
             live: live.map(|instance| instance.instance_type.clone()),
             volumes,
@@ -147,6 +154,37 @@ impl Session {
             .hint(HINT)),
         }
     }
+}
+
+/// A subnet that was named: its zone and VPC are the session's.
+pub(super) async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failure> {
+    cloud.ec2.subnet(id).await.map_err(|error| {
+        if error.kind != Kind::NotFound {
+            return error.into();
+        }
+        let region = cloud.ec2.region();
+        Failure::new(Exit::Usage, anyhow!("there is no {id} in {region}")).hint(
+            "`aws ec2 describe-subnets` shows the subnets of a region; --region names another one",
+        )
+    })
+}
+
+/// Whether the drive's volume can be as fast as `options`, or its own settings, have it.
+fn check_speed(
+    drive: &str,
+    options: &Options,
+    own: &Settings,
+    largest: Option<GibiBytes>,
+    cloud: &Cloud,
+) -> Result<(), Failure> {
+    let own = own.speed().map_err(|error| {
+        let hint = "--throughput, --iops and --warm say it anew, and are recorded in its place";
+        Failure::new(Exit::Config, anyhow!("{drive}: {error}")).hint(hint)
+    })?;
+    let new = options.size.unwrap_or(cloud.size);
+    let size = largest.map_or(new, |largest| largest.max(options.size.unwrap_or(0)));
+    let checked = options.speed.or(own).check_for(size);
+    checked.map_err(|(why, hint)| Failure::new(Exit::Usage, anyhow!(why)).hint(hint))
 }
 
 /// Whether a drive, whose largest part has `largest` GiB, can be as `options` say.

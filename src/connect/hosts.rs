@@ -100,6 +100,7 @@ impl SshHosts {
         let order = MountOrder {
             volume: volume.clone(),
             size: None,
+            throughput: None,
             generation,
             format: false,
             uuid: None,
@@ -311,7 +312,7 @@ impl Hosts for SshHosts {
     async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         let scripts = self.host(host).await?;
         let mounted = scripts
-            .mount(&mount::order(order, mount::THROUGHPUT))
+            .mount(&mount::order(order))
             .await
             .map_err(translated)?;
         let uuid = mounted.uuid.parse();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::check::Found;
 use super::{Request, Session, ending, market, words};
-use crate::cloud::{Cloud, SIZE};
+use crate::cloud::Cloud;
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::{Head, volume_cents};
@@ -74,7 +74,7 @@ impl Session {
             }
             Next::Done(_) => None,
         };
-        text.push_str(&self.origin(request, found, zone.as_ref()));
+        text.push_str(&self.origin(request, found, cloud, zone.as_ref()));
         let terms = market::terms(request, found, cloud)?;
         let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
             market::refused(error, &format!("{} connect {}", self.command, self.drive))
@@ -99,13 +99,19 @@ impl Session {
         if let Some(asked) = subnets.asked() {
             let _ = writeln!(text, "{asked}");
         }
-        let size = request.options.size.unwrap_or(SIZE);
+        let size = request.options.size.unwrap_or(cloud.size);
         text.push_str(&plan(&chosen, zone, size));
         print(&text)
     }
 
     /// What the drive would come from, in a line.
-    fn origin(&self, request: &Request, found: &Found, pinned: Option<&Zone>) -> String {
+    fn origin(
+        &self,
+        request: &Request,
+        found: &Found,
+        cloud: &Cloud,
+        pinned: Option<&Zone>,
+    ) -> String {
         let drive = &self.drive;
         let wanted = request.options.size.unwrap_or(0);
         let is_chosen = |head: Head| request.from.as_ref().is_none_or(|from| *from == head);
@@ -148,10 +154,10 @@ impl Session {
                 snapshot.size.max(wanted)
             );
         }
-        let size = request.options.size.unwrap_or(SIZE);
+        let size = request.options.size.unwrap_or(cloud.size);
         format!(
             "{drive} is new: an empty volume of {size} GiB, about {} a month while it is a volume\n",
-            words::dollars(volume_cents(size))
+            words::dollars(volume_cents(size) + request.options.speed.cents())
         )
     }
 }

@@ -103,6 +103,7 @@ impl Teller {
                 "this account is on AWS's Free plan, which launches only types that the free tier \
                  has: {instance_type} is none of them"
             )),
+            Event::RootAsItIs { image } => self.report.say(&root_as_it_is(&image)),
             Event::LeftOut(left_out) => self.report.say(&left_out.to_string()),
             Event::NewDrive { size, cents } => self.report.say(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
@@ -176,6 +177,14 @@ impl Teller {
         }
         self.announced = Some(offer);
     }
+}
+
+/// What is said of an image whose root device is not known.
+fn root_as_it_is(image: &str) -> String {
+    format!(
+        "{image} has another root device than Amazon Linux: its root disk is not encrypted (the \
+         drive is); --ami ami-… names an image that can be looked up"
+    )
 }
 
 /// What an instance costs beside its own price, as the end of a sentence.

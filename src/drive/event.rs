@@ -51,6 +51,12 @@ pub enum Event {
         /// How large the drive is to be at least.
         size: GibiBytes,
     },
+    /// The root disk of an instance that is launched now is not encrypted by xdrive: what its image
+    /// calls its root device is not known.
+    RootAsItIs {
+        /// Which image.
+        image: String,
+    },
     /// A pool had nothing; the next one is tried.
     NoCapacity {
         /// Which.

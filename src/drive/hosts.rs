@@ -93,6 +93,9 @@ pub struct MountOrder {
     pub volume: VolumeId,
     /// Its size, which a device that is found by its name must have; none if that is not known.
     pub size: Option<GibiBytes>,
+    /// How much it takes in MiB a second, where that was asked for: the host lets no more wait to
+    /// be written than a close has time for.
+    pub throughput: Option<u32>,
     /// The generation it is mounted at; for the host's own record.
     pub generation: Generation,
     /// Whether the volume may be formatted if it reads as blank (P5: the record says that it was

@@ -290,6 +290,10 @@ impl Memory {
             state,
             zone: volume.zone.clone(),
             size: volume.size,
+            throughput: tags::Settings::read(&volume.tags)
+                .speed()
+                .ok()
+                .and_then(|speed| speed.throughput),
             created: volume.created,
             snapshot: volume.snapshot.clone(),
             attachment,

@@ -176,6 +176,8 @@ pub struct SeenVolume {
     pub zone: Zone,
     /// Its size.
     pub size: GibiBytes,
+    /// How much it takes in MiB a second, where that was asked for.
+    pub throughput: Option<u32>,
     /// When it was made, by AWS's clock: compared among volumes only.
     pub created: Timestamp,
     /// What it was made from.

@@ -47,7 +47,7 @@ pub struct Wanted {
     /// What to launch, best first; the next is tried when one has no capacity. What is still being
     /// chosen takes its place at the first launch ([`Reconciler::choose_pools`]).
     pub offers: Vec<Offer>,
-    /// How large a new drive is; also what a restored one grows to, if that is larger.
+    /// How large a new drive is. (A restored one grows to the size among its settings.)
     pub size: GibiBytes,
     /// How long an instance lives without a sign of life from its clients.
     pub lease: Duration,
@@ -266,6 +266,9 @@ pub struct Reconciler<H: Hosts> {
     left: Left,
     /// Why the last instance that was launched in vain could not be used.
     lost: Option<Lost>,
+    /// What the root device of each image is called that was launched; none where EC2 knows it by
+    /// no name that is known here.
+    root_devices: BTreeMap<String, Option<String>>,
     /// Instances whose end, or silence, was told.
     mourned: BTreeSet<InstanceId>,
     told_silent: BTreeSet<InstanceId>,
@@ -302,6 +305,7 @@ impl<H: Hosts> Reconciler<H> {
             seen_instances: BTreeMap::new(),
             left: Left::default(),
             lost: None,
+            root_devices: BTreeMap::new(),
             mourned: BTreeSet::new(),
             told_silent: BTreeSet::new(),
             events: Rc::new(RefCell::new(events)),

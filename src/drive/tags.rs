@@ -7,15 +7,16 @@
 //! What claims to belong to a drive and cannot be read is [`Unreadable`], never skipped: it may be
 //! the newest there is.
 
-use std::collections::BTreeMap;
+mod settings;
 
 use jiff::Timestamp;
 
 use crate::ec2::{Arch, Tags};
 
 use super::name::{DriveName, Generation, SessionId};
-use super::pools::Wish;
 use super::superblock::Uuid;
+
+pub use settings::Settings;
 
 /// The name that AWS's console shows.
 pub const NAME: &str = "Name";
@@ -61,22 +62,6 @@ pub const ARCH: &str = "xdrive:arch";
 /// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be deleted
 /// with nothing in their place. No drive of anybody's has it.
 pub const SCRATCH: &str = "xdrive:scratch";
-
-/// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
-/// then those that come of it.
-const SETTINGS: [&str; 6] = [
-    "xdrive:image",
-    "xdrive:type",
-    "xdrive:size",
-    ARCH,
-    AMI,
-    SCRATCH,
-];
-
-/// The drive's own settings (`image`, `type`, `size`), as its volumes and snapshots carry them, so
-/// that another laptop needs no flags; and its architecture. Keys are the tags' own.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Settings(BTreeMap<String, String>);
 
 /// What a session is and for whom.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -143,88 +128,6 @@ pub struct Unreadable {
     pub tag: &'static str,
     /// What is wrong with it.
     pub problem: String,
-}
-
-impl Settings {
-    /// The ones among `tags`.
-    #[must_use]
-    pub fn read(tags: &Tags) -> Self {
-        let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
-        Self(
-            tags.iter()
-                .filter(known)
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        )
-    }
-
-    /// From image reference, what to launch and size in GiB, where they are the drive's own.
-    #[must_use]
-    pub fn new(image: Option<&str>, wish: Option<&Wish>, size: Option<u32>) -> Self {
-        let values = [
-            image.map(str::to_owned),
-            wish.map(Wish::to_string),
-            size.map(|gib| gib.to_string()),
-        ];
-        Self(
-            SETTINGS
-                .into_iter()
-                .zip(values)
-                .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-                .collect(),
-        )
-    }
-
-    /// These, of a drive that is made to be thrown away if it `is` one.
-    #[must_use]
-    pub fn scratch(mut self, is: bool) -> Self {
-        if is {
-            self.0.insert(SCRATCH.to_owned(), "yes".to_owned());
-        }
-        self
-    }
-
-    /// These, and those of `kept` where these say nothing.
-    #[must_use]
-    pub fn over(&self, kept: &Self) -> Self {
-        let mut merged = kept.clone();
-        merged.0.extend(self.0.clone());
-        merged
-    }
-
-    /// The container image, if the drive has its own.
-    #[must_use]
-    pub fn image(&self) -> Option<&str> {
-        self.0.get(SETTINGS[0]).map(String::as_str)
-    }
-
-    /// What is launched for the drive, if it has its own.
-    pub fn wish(&self) -> Result<Option<Wish>, Unreadable> {
-        let text = self.0.get(SETTINGS[1]);
-        text.map(|text| {
-            text.parse().map_err(|error| Unreadable {
-                tag: SETTINGS[1],
-                problem: format!("is {text:?}: {error}"),
-            })
-        })
-        .transpose()
-    }
-
-    /// What the programs on the drive are compiled for; none if nothing says it.
-    pub fn arch(&self) -> Result<Option<Arch>, Unreadable> {
-        let text = self.0.get(ARCH);
-        text.map(|text| {
-            text.parse()
-                .map_err(|problem| Unreadable { tag: ARCH, problem })
-        })
-        .transpose()
-    }
-
-    /// As tags.
-    #[must_use]
-    pub fn tags(&self) -> Tags {
-        self.0.clone()
-    }
 }
 
 impl SnapshotKind {
@@ -312,7 +215,7 @@ pub fn volume(
     if blank {
         tags.insert(BLANK.to_owned(), "yes".to_owned());
     }
-    tags.extend(settings.0.clone());
+    tags.extend(settings.tags());
     tags
 }
 
@@ -332,7 +235,7 @@ pub fn snapshot(
     if own.number > 0 {
         tags.insert(NUMBER.to_owned(), own.number.to_string());
     }
-    tags.extend(settings.0.clone());
+    tags.extend(settings.tags());
     tags
 }
 

@@ -62,6 +62,7 @@ pub const CALLS: &[Call] = &[
     group("DeleteSecurityGroup"),
     own("DeleteSnapshot", &["snapshot"]),
     own("DeleteVolume", &["volume"]),
+    read("DescribeImages"),
     read("DescribeInstanceTypes"),
     read("DescribeInstances"),
     read("DescribeRouteTables"),

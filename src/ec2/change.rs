@@ -10,19 +10,20 @@ use std::time::Duration;
 use aws_sdk_ec2::operation::run_instances::RunInstancesOutput;
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::{
-    EbsInstanceBlockDeviceSpecification, HttpTokensState, IamInstanceProfileSpecification,
-    InstanceBlockDeviceMappingSpecification, InstanceInterruptionBehavior,
-    InstanceMarketOptionsRequest, InstanceMetadataEndpointState, InstanceMetadataOptionsRequest,
-    InstanceNetworkInterfaceSpecification, InstanceType, MarketType, Placement, ResourceType,
-    ShutdownBehavior, SpotInstanceType, SpotMarketOptions, Tag, TagSpecification, VolumeType,
+    BlockDeviceMapping, EbsBlockDevice, EbsInstanceBlockDeviceSpecification, HttpTokensState,
+    IamInstanceProfileSpecification, InstanceBlockDeviceMappingSpecification,
+    InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
+    InstanceMetadataOptionsRequest, InstanceNetworkInterfaceSpecification, InstanceType,
+    MarketType, Placement, ResourceType, ShutdownBehavior, SpotInstanceType, SpotMarketOptions,
+    Tag, TagSpecification, VolumeType,
 };
 
 use super::client::unless_throttled;
 use super::error::NO_GROUP;
 use super::{
     Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, MayDelete, MayPrune,
-    MayTerminate, Permit as _, Price, Snapshot, SnapshotId, SubnetId, Tags, Volume, VolumeId, Zone,
-    convert,
+    MayTerminate, Permit as _, Price, Snapshot, SnapshotId, Speed, SubnetId, Tags, Volume,
+    VolumeId, Zone, convert,
 };
 
 /// The call that launches.
@@ -55,6 +56,10 @@ pub struct LaunchOrder {
     pub public_address: bool,
     /// Who may reach it; none takes the VPC's default group.
     pub groups: Vec<GroupId>,
+    /// The device of its image's root disk, which is encrypted then; none leaves the disk as the
+    /// image and the account have it. A name that is not the image's own is refused
+    /// ([`Error::lacks_root_device`]), since it would be another disk of no size.
+    pub root_device: Option<String>,
     /// The IAM role it gets, by its instance profile's name or ARN; none by default.
     pub instance_profile: Option<String>,
     /// How it is paid for.
@@ -80,6 +85,8 @@ pub struct VolumeOrder {
     pub size: GibiBytes,
     /// From which snapshot; none makes it empty.
     pub snapshot: Option<SnapshotId>,
+    /// How fast it is; how fast it is filled counts only for one from a snapshot.
+    pub speed: Speed,
     /// Its tags.
     pub tags: Tags,
 }
@@ -135,6 +142,16 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Instance, &order.tags))
             .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
+        if let Some(device) = &order.root_device {
+            // What is not said here stays as the image has it.
+            let encrypted = EbsBlockDevice::builder().encrypted(true).build();
+            request = request.block_device_mappings(
+                BlockDeviceMapping::builder()
+                    .device_name(device)
+                    .ebs(encrypted)
+                    .build(),
+            );
+        }
         let subnet = order.subnet.as_ref().map(ToString::to_string);
         if order.public_address {
             // Subnet and groups are the interface's then: EC2 refuses them beside one.
@@ -187,6 +204,8 @@ impl Ec2 {
             code: String::new(),
             message: format!("{} GiB is more than EC2 can count", order.size),
         })?;
+        let number = |value: Option<u32>| value.and_then(|value| i32::try_from(value).ok());
+        let warm = order.snapshot.as_ref().and(order.speed.warm);
         let answer = self
             .patient
             .create_volume()
@@ -196,6 +215,9 @@ impl Ec2 {
             .encrypted(true)
             .size(size)
             .set_snapshot_id(order.snapshot.as_ref().map(ToString::to_string))
+            .set_iops(number(order.speed.iops))
+            .set_throughput(number(order.speed.throughput))
+            .set_volume_initialization_rate(number(warm))
             .tag_specifications(tagged(ResourceType::Volume, &order.tags))
             .send()
             .await

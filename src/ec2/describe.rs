@@ -176,6 +176,21 @@ impl Ec2 {
             .collect()
     }
 
+    /// What an image (`ami-…`) calls its root device (`DescribeImages`); `None` if EC2 does not say.
+    pub async fn root_device(&self, image: &str) -> Result<Option<String>, Error> {
+        let answer = self
+            .patient
+            .describe_images()
+            .image_ids(image)
+            .send()
+            .await
+            .map_err(|error| Error::of("DescribeImages", &error))?;
+        let described = answer.images().first();
+        Ok(described
+            .and_then(|image| image.root_device_name())
+            .map(str::to_owned))
+    }
+
     /// `GetConsoleOutput`, decoded, the newest there is.
     pub async fn console(&self, instance: &InstanceId) -> Result<String, Error> {
         const CALL: &str = "GetConsoleOutput";

@@ -127,6 +127,13 @@ impl Error {
         self.code == NO_GROUP
     }
 
+    /// Whether a disk that was to be the image's root disk is another one to EC2, which would have to
+    /// know its size.
+    #[must_use]
+    pub fn lacks_root_device(&self) -> bool {
+        self.code == "MissingParameter" && self.message.contains("snapshotId")
+    }
+
     /// Whether EC2 turned the request away unread because there are too many. Limits that pass
     /// more slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {

@@ -29,6 +29,7 @@ mod proof;
 mod quotas;
 mod rehearsal;
 mod source;
+pub mod speed;
 mod spot;
 mod trace;
 mod types;
@@ -59,6 +60,7 @@ pub use proof::{MayDelete, MayPrune, MayTerminate, Permit, Prove, Rules};
 pub use quotas::Quota;
 pub use rehearsal::{Props, Rehearsal};
 pub use source::{By, Source};
+pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus};
 pub use types::{Arch, InstanceType};
 

@@ -146,6 +146,7 @@ mod tests {
             zone: None,
             subnet: None,
             public_address: false,
+            root_device: None,
             groups: vec![group.clone()],
             instance_profile: None,
             market: Market::OnDemand,

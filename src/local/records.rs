@@ -257,6 +257,9 @@ pub(super) struct Volume {
     pub(super) kind: String,
     pub(super) iops: Option<u32>,
     pub(super) throughput: Option<u32>,
+    /// How fast it was to be filled from its snapshot, in MiB a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) initialization: Option<u32>,
     pub(super) encrypted: bool,
     pub(super) snapshot: Option<String>,
     /// The root disk of an instance: it is part of the machine, not a file of its own.

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 use tokio::time::{sleep, timeout};
 
 use xdrive::clock::Clock;
-use xdrive::cloud::SIZE;
+use xdrive::cloud::LOCAL_SIZE as SIZE;
 use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
@@ -221,6 +221,7 @@ impl Parts {
             zone: None,
             subnet: None,
             public_address: false,
+            root_device: None,
             groups: Vec::new(),
             instance_profile: None,
             market: Market::Spot,
@@ -334,6 +335,7 @@ async fn create(
         zone: zone.clone(),
         size: SIZE,
         snapshot: snapshot.cloned(),
+        speed: xdrive::ec2::Speed::default(),
         tags: named(drive),
     };
     Ok(ec2.create_volume(&order).await?)

@@ -96,6 +96,7 @@ fn launch_order(token: &str) -> LaunchOrder {
         zone: Some(Zone(ZONE.to_owned())),
         subnet: None,
         public_address: false,
+        root_device: None,
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,
@@ -112,6 +113,7 @@ fn volume_order(token: &str) -> VolumeOrder {
         zone: Zone(ZONE.to_owned()),
         size: 8,
         snapshot: None,
+        speed: xdrive::ec2::Speed::default(),
         tags: tags(&[("xdrive:blank", "yes")]),
     }
 }

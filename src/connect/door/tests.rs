@@ -69,6 +69,7 @@ impl Town {
             zone: None,
             subnet: None,
             public_address: false,
+            root_device: None,
             groups,
             instance_profile: None,
             market: Market::OnDemand,

@@ -12,15 +12,14 @@ const WAIT: Duration = Duration::from_secs(15);
 
 /// What a gp3 volume takes that was not bought more, in MiB a second (EBS user guide, *General Purpose
 /// SSD volumes*).
-pub(super) const THROUGHPUT: u32 = 125;
+const THROUGHPUT: u32 = 125;
 
 /// How long the volume may take for what waits to be written. A spot instance ends two minutes after
 /// its notice; 100 seconds of these are the close's, and programs that end write too.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// `order` for a host that has the volume under [`DEVICE`]'s name, and for a volume that takes
-/// `throughput` MiB a second.
-pub(super) fn order(order: &MountOrder, throughput: u32) -> scripts::MountOrder {
+/// `order` for a host that has the volume under [`DEVICE`]'s name.
+pub(super) fn order(order: &MountOrder) -> scripts::MountOrder {
     scripts::MountOrder {
         volume: order.volume.to_string(),
         generation: order.generation.0,
@@ -29,7 +28,7 @@ pub(super) fn order(order: &MountOrder, throughput: u32) -> scripts::MountOrder 
         device: DEVICE.to_owned(),
         size: order.size.map(|gib| u64::from(gib) << 30),
         wait: WAIT,
-        dirty_bytes: unwritten(throughput),
+        dirty_bytes: unwritten(order.throughput.unwrap_or(THROUGHPUT)),
     }
 }
 
@@ -47,5 +46,19 @@ mod tests {
     fn a_volume_takes_what_waits_to_be_written_in_twenty_seconds() {
         assert_eq!(unwritten(THROUGHPUT), 2500 << 20);
         assert_eq!(unwritten(1000), 20_000 << 20);
+    }
+
+    #[test]
+    fn what_was_bought_for_the_volume_counts() {
+        let with = |throughput| MountOrder {
+            volume: "vol-0abc".parse().unwrap(),
+            size: Some(8),
+            throughput,
+            generation: crate::drive::Generation(1),
+            format: false,
+            uuid: None,
+        };
+        assert_eq!(order(&with(None)).dirty_bytes, 2500 << 20);
+        assert_eq!(order(&with(Some(300))).dirty_bytes, 6000 << 20);
     }
 }

@@ -368,6 +368,7 @@ impl Place<'_> {
                     order: MountOrder {
                         volume: volume.id.clone(),
                         size: Some(volume.size),
+                        throughput: volume.throughput,
                         generation: volume.generation,
                         format: line::is_stillborn(view.seen, volume),
                         uuid: volume.uuid,

@@ -21,6 +21,9 @@ use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
 use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 
+/// What Amazon Linux calls its root device (EC2 user guide, *Device names for volumes*).
+const ROOT_DEVICE: &str = "/dev/xvda";
+
 impl<H: Hosts> Reconciler<H> {
     /// Launches one instance, from the best pool that has one, in the zone that a volume has
     /// `pinned` if one has.
@@ -219,16 +222,18 @@ impl<H: Hosts> Reconciler<H> {
         let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
         let zone = zone.cloned().or_else(|| pool.zone.clone());
         let place = subnets.place(zone.as_ref())?;
+        let root_device = self.root_device(&pool.image).await?;
         let (who, placement) = (&self.memory.who, &self.wanted.placement);
         let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
         tags.extend(tags::image(&pool.image));
-        let order = LaunchOrder {
+        let mut order = LaunchOrder {
             client_token: random_id()?,
             image: pool.image.clone(),
             instance_type: pool.instance_type.clone(),
             zone,
             subnet: placement.subnet.clone().or(place.subnet),
             public_address: place.public_address,
+            root_device,
             groups: prepared.groups,
             instance_profile: placement.instance_profile.clone(),
             market: pool.market,
@@ -237,11 +242,42 @@ impl<H: Hosts> Reconciler<H> {
             tags,
             root_tags: tags::root(&self.drive, who),
         };
-        let sent = self.send_launch(order).await;
+        let mut sent = self.send_launch(order.clone()).await;
+        if sent.as_ref().is_err_and(Error::lacks_root_device) {
+            // Nothing came of it. The drive itself is encrypted all the same.
+            self.root_devices.insert(pool.image.clone(), None);
+            let image = pool.image.clone();
+            self.tell(Event::RootAsItIs { image });
+            order.root_device = None;
+            order.client_token = random_id()?;
+            sent = self.send_launch(order).await;
+        }
         if sent.as_ref().is_err_and(Error::lacks_group) {
             self.hosts.forget_groups();
         }
         Ok(sent?)
+    }
+
+    /// What `image` calls its root device. A parameter (`resolve:ssm:`) stands for an image that
+    /// only EC2 can look up: Amazon Linux's name is tried for it, and for an image that may not be
+    /// looked at.
+    async fn root_device(&mut self, image: &str) -> Result<Option<String>, RunError> {
+        if let Some(known) = self.root_devices.get(image) {
+            return Ok(known.clone());
+        }
+        let described = if image.starts_with("ami-") {
+            match self.ec2.root_device(image).await {
+                Err(error) if error.kind == Kind::Denied => None,
+                // The launch says it better.
+                Err(error) if error.kind == Kind::NotFound => None,
+                answer => answer?,
+            }
+        } else {
+            None
+        };
+        let device = Some(described.unwrap_or_else(|| ROOT_DEVICE.to_owned()));
+        self.root_devices.insert(image.to_owned(), device.clone());
+        Ok(device)
     }
 
     async fn send_launch(&mut self, order: LaunchOrder) -> Result<String, Error> {
@@ -312,10 +348,6 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, base, size, uuid, kept) = match from {
             Source::Empty => {
                 let size = self.wanted.size;
-                self.tell(Event::NewDrive {
-                    size,
-                    cents: volume_cents(size),
-                });
                 (None, Generation::EMPTY, size, None, Settings::default())
             }
             Source::Snapshot(id, generation) => {
@@ -324,7 +356,8 @@ impl<H: Hosts> Reconciler<H> {
                     .snapshot(id)
                     .await?
                     .ok_or_else(|| RunError::Changed(format!("{id} is gone")))?;
-                let size = self.wanted.size.max(snapshot.size);
+                // What a new drive would have makes none grow.
+                let size = self.wanted.settings.size().unwrap_or(0).max(snapshot.size);
                 (
                     Some(id.clone()),
                     *generation,
@@ -337,7 +370,16 @@ impl<H: Hosts> Reconciler<H> {
             }
         };
         let settings = self.wanted.settings.over(&kept);
+        let speed = settings
+            .speed()
+            .map_err(|error| RunError::Invalid(error.to_string()))?;
         let blank = snapshot.is_none();
+        if blank {
+            self.tell(Event::NewDrive {
+                size,
+                cents: volume_cents(size) + speed.cents(),
+            });
+        }
         let mut tags = tags::volume(&self.drive, &self.memory.who, base, blank, uuid, &settings);
         if let Some(host) = self.host_in(Some(zone)) {
             tags.extend(tags::image(&host.image));
@@ -351,6 +393,7 @@ impl<H: Hosts> Reconciler<H> {
             zone: zone.clone(),
             size,
             snapshot,
+            speed,
             tags,
         })
     }

@@ -150,6 +150,7 @@ fn launch_one(
         kind: order.root.kind.clone(),
         iops: Some(3000),
         throughput: Some(125),
+        initialization: None,
         encrypted: order.root.encrypted,
         snapshot: Some(images::root_snapshot(&order.image)),
         root: true,

@@ -30,8 +30,9 @@ const FILTERS: &[&str] = &[
     "volume-type",
 ];
 
-/// The largest gp3 volume, in GiB.
-const LARGEST: u32 = 16_384;
+/// The largest volumes, in GiB (EC2 API reference, `CreateVolume`).
+const LARGEST_GP2: u32 = 16_384;
+const LARGEST_GP3: u32 = 65_536;
 
 /// `CreateVolume`: empty, or from a completed snapshot. A size below the snapshot's is rounded up
 /// to it, as EC2 was seen to do.
@@ -67,26 +68,35 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         (None, Some(least)) => least,
         (None, None) => return Err(missing("size/snapshot")),
     };
-    if !(1..=LARGEST).contains(&gib) {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "Volume of {gib} GiB is invalid for volume type gp3: must be between 1 and {LARGEST} GiB"
-            ),
-        ));
-    }
     let kind = request.text("VolumeType").unwrap_or("gp2");
     if !matches!(kind, "gp2" | "gp3") {
         return Err(bad_value(kind, "volumeType"));
     }
+    let largest = if kind == "gp2" {
+        LARGEST_GP2
+    } else {
+        LARGEST_GP3
+    };
+    if !(1..=largest).contains(&gib) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Volume of {gib} GiB is invalid for volume type {kind}: must be between 1 and {largest} GiB"
+            ),
+        ));
+    }
     let (iops, throughput) = performance(request, kind, gib)?;
-    if request
-        .number("VolumeInitializationRate")?
-        .is_some_and(|rate| !(100..=300).contains(&rate))
-    {
+    let initialization = request.number("VolumeInitializationRate")?;
+    if initialization.is_some_and(|rate| !(100..=300).contains(&rate)) {
         return Err(ApiError::client(
             "InvalidParameterValue",
             "The volume initialization rate must be between 100 and 300 MiB/s",
+        ));
+    }
+    if initialization.is_some() && snapshot.is_none() {
+        return Err(ApiError::client(
+            "InvalidParameterCombination",
+            "A volume initialization rate is only supported for volumes created from snapshots",
         ));
     }
     let encrypted = request.flag("Encrypted")?.unwrap_or(false) || encrypted;
@@ -102,6 +112,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         kind: kind.to_owned(),
         iops,
         throughput,
+        initialization,
         encrypted,
         snapshot: snapshot.map(str::to_owned),
         root: false,
@@ -168,6 +179,24 @@ fn performance(
     }
     if !(125..=2000).contains(&throughput) {
         return Err(bad_value(&throughput.to_string(), "throughput"));
+    }
+    if iops > gib.saturating_mul(500).max(3000) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Iops to volume size ratio of {:.6} is too high; maximum is 500.000000 iops per GiB.",
+                f64::from(iops) / f64::from(gib)
+            ),
+        ));
+    }
+    if throughput * 4 > iops {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!(
+                "Throughput (MiBps) to iops ratio of {:.6} is too high; maximum is 0.250000 MiBps per iops.",
+                f64::from(throughput) / f64::from(iops)
+            ),
+        ));
     }
     Ok((Some(iops), Some(throughput)))
 }
@@ -262,6 +291,8 @@ fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
             .throughput
             .map(|throughput| Xml::text("throughput", throughput)),
     );
+    let rate = volume.initialization;
+    item.extend(rate.map(|rate| Xml::text("volumeInitializationRate", rate)));
     item.push(tags::set(&volume.tags, at));
     item
 }

@@ -390,6 +390,7 @@ pub(super) fn launch(token: &str) -> LaunchOrder {
         zone: None,
         subnet: None,
         public_address: false,
+        root_device: None,
         groups: Vec::new(),
         instance_profile: None,
         market: Market::Spot,
@@ -410,6 +411,7 @@ fn order(token: &str, zone: &Zone) -> VolumeOrder {
         zone: zone.clone(),
         size: 2,
         snapshot: None,
+        speed: xdrive::ec2::Speed::default(),
         tags: tags(&[("Name", DRIVE), ("xdrive:drive", DRIVE)]),
     }
 }

@@ -4,7 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use xdrive::ec2::{Ec2, SnapshotId, SnapshotState, VolumeId, VolumeOrder, VolumeState, Zone};
+use xdrive::ec2::{
+    Ec2, SnapshotId, SnapshotState, Speed, VolumeId, VolumeOrder, VolumeState, Zone,
+};
 use xdrive::local::Fault;
 
 use super::site::{Ended, Site};
@@ -86,6 +88,7 @@ pub(super) fn with_volume(site: &Site, zone: &str, tags: &[(&str, &str)]) -> Vol
         zone: Zone(zone.to_owned()),
         size: 8,
         snapshot: None,
+        speed: Speed::default(),
         tags: own
             .iter()
             .chain(tags)

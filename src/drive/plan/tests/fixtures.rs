@@ -138,6 +138,7 @@ pub(super) fn volume(number: u8, base: u64, generation: u64) -> SeenVolume {
         state: VolumeState::Available,
         zone: Zone("a".into()),
         size: 8,
+        throughput: None,
         created: Timestamp::UNIX_EPOCH,
         snapshot: None,
         attachment: None,

@@ -1,0 +1,153 @@
+//! The drive's own settings: tags that travel with its volumes and snapshots.
+
+use std::collections::BTreeMap;
+
+use crate::ec2::{Arch, Speed, Tags};
+
+use super::super::pools::Wish;
+use super::{AMI, ARCH, SCRATCH, Unreadable};
+
+/// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
+/// then those that come of it.
+const SETTINGS: [&str; 9] = [
+    "xdrive:image",
+    "xdrive:type",
+    "xdrive:size",
+    THROUGHPUT,
+    IOPS,
+    WARM,
+    ARCH,
+    AMI,
+    SCRATCH,
+];
+
+/// On volumes and snapshots: how fast the drive's volumes are made, and filled from its snapshots.
+const THROUGHPUT: &str = "xdrive:throughput";
+const IOPS: &str = "xdrive:iops";
+const WARM: &str = "xdrive:warm";
+
+/// The drive's own settings (`image`, `type`, `size`, speed), as its volumes and snapshots carry
+/// them, so that another laptop needs no flags; and its architecture. Keys are the tags' own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    /// The ones among `tags`.
+    #[must_use]
+    pub fn read(tags: &Tags) -> Self {
+        let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
+        Self(
+            tags.iter()
+                .filter(known)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
+    /// From image reference, what to launch and size in GiB, where they are the drive's own.
+    #[must_use]
+    pub fn new(image: Option<&str>, wish: Option<&Wish>, size: Option<u32>) -> Self {
+        let values = [
+            image.map(str::to_owned),
+            wish.map(Wish::to_string),
+            size.map(|gib| gib.to_string()),
+        ];
+        Self(
+            SETTINGS
+                .into_iter()
+                .zip(values)
+                .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+                .collect(),
+        )
+    }
+
+    /// These, of a drive that is made to be thrown away if it `is` one.
+    #[must_use]
+    pub fn scratch(mut self, is: bool) -> Self {
+        if is {
+            self.0.insert(SCRATCH.to_owned(), "yes".to_owned());
+        }
+        self
+    }
+
+    /// The same, with a speed of the drive's own.
+    #[must_use]
+    pub fn with_speed(mut self, speed: Speed) -> Self {
+        let values = [
+            (THROUGHPUT, speed.throughput),
+            (IOPS, speed.iops),
+            (WARM, speed.warm),
+        ];
+        let values = values.into_iter();
+        self.0
+            .extend(values.filter_map(|(key, value)| Some((key.to_owned(), value?.to_string()))));
+        self
+    }
+
+    /// These, and those of `kept` where these say nothing.
+    #[must_use]
+    pub fn over(&self, kept: &Self) -> Self {
+        let mut merged = kept.clone();
+        merged.0.extend(self.0.clone());
+        merged
+    }
+
+    /// The container image, if the drive has its own.
+    #[must_use]
+    pub fn image(&self) -> Option<&str> {
+        self.0.get(SETTINGS[0]).map(String::as_str)
+    }
+
+    /// What is launched for the drive, if it has its own.
+    pub fn wish(&self) -> Result<Option<Wish>, Unreadable> {
+        let text = self.0.get(SETTINGS[1]);
+        text.map(|text| {
+            text.parse().map_err(|error| Unreadable {
+                tag: SETTINGS[1],
+                problem: format!("is {text:?}: {error}"),
+            })
+        })
+        .transpose()
+    }
+
+    /// How fast the drive's volumes are to be.
+    pub fn speed(&self) -> Result<Speed, Unreadable> {
+        let read = |tag: &'static str| {
+            let text = self.0.get(tag);
+            text.map(|text| {
+                text.parse().map_err(|_| Unreadable {
+                    tag,
+                    problem: format!("is {text:?}, which is no number"),
+                })
+            })
+            .transpose()
+        };
+        Ok(Speed {
+            iops: read(IOPS)?,
+            throughput: read(THROUGHPUT)?,
+            warm: read(WARM)?,
+        })
+    }
+
+    /// The size in GiB that was asked for, if the drive has its own.
+    #[must_use]
+    pub fn size(&self) -> Option<u32> {
+        self.0.get(SETTINGS[2])?.parse().ok()
+    }
+
+    /// What the programs on the drive are compiled for; none if nothing says it.
+    pub fn arch(&self) -> Result<Option<Arch>, Unreadable> {
+        let text = self.0.get(ARCH);
+        text.map(|text| {
+            text.parse()
+                .map_err(|problem| Unreadable { tag: ARCH, problem })
+        })
+        .transpose()
+    }
+
+    /// As tags.
+    #[must_use]
+    pub fn tags(&self) -> Tags {
+        self.0.clone()
+    }
+}

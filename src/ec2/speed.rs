@@ -1,0 +1,159 @@
+//! How fast a volume is beyond what EC2 gives it anyway, and what that costs.
+//!
+//! The limits are those of gp3 (EBS user guide, *General Purpose SSD volumes*; EC2 API reference,
+//! `CreateVolume`), raised in 2025 from 16,000 IOPS and 1,000 MiB/s.
+
+use std::ops::RangeInclusive;
+
+use super::GibiBytes;
+
+/// Operations a second that a gp3 volume can be given.
+pub const IOPS: RangeInclusive<u32> = 3_000..=80_000;
+/// MiB a second that a gp3 volume can be given.
+pub const THROUGHPUT: RangeInclusive<u32> = 125..=2_000;
+/// MiB a second at which a volume can be filled from its snapshot.
+pub const WARM: RangeInclusive<u32> = 100..=300;
+
+/// Operations a second for each GiB, at most.
+const IOPS_A_GIB: u32 = 500;
+/// Operations a second that each MiB a second takes.
+const IOPS_A_MIB: u32 = 4;
+
+/// How fast a volume is; what is none is as EC2 has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Speed {
+    /// Operations a second.
+    pub iops: Option<u32>,
+    /// MiB a second.
+    pub throughput: Option<u32>,
+    /// MiB a second at which it is filled from its snapshot (`VolumeInitializationRate`).
+    pub warm: Option<u32>,
+}
+
+impl Speed {
+    /// These, and those of `other` where these say nothing.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            iops: self.iops.or(other.iops),
+            throughput: self.throughput.or(other.throughput),
+            warm: self.warm.or(other.warm),
+        }
+    }
+
+    /// What is out of its range, in words that name it.
+    pub fn check(self) -> Result<(), String> {
+        for (name, value, range, unit) in [
+            ("iops", self.iops, IOPS, "operations a second"),
+            ("throughput", self.throughput, THROUGHPUT, "MiB a second"),
+            ("warm", self.warm, WARM, "MiB a second"),
+        ] {
+            if let Some(value) = value.filter(|value| !range.contains(value)) {
+                let (least, most) = range.into_inner();
+                return Err(format!(
+                    "{name} = {value} is not between {least} and {most} {unit}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a volume of `size` cannot be as fast, and what helps.
+    pub fn check_for(self, size: GibiBytes) -> Result<(), (String, String)> {
+        let iops = self.iops.unwrap_or(*IOPS.start());
+        let most = IOPS_A_GIB.saturating_mul(size).max(*IOPS.start());
+        if iops > most {
+            let size_for = iops.div_ceil(IOPS_A_GIB);
+            return Err((
+                format!(
+                    "a volume of {size} GiB has {most} IOPS at most ({IOPS_A_GIB} for each GiB), \
+                     and not {iops}"
+                ),
+                format!("--iops {most}, or --size {size_for}"),
+            ));
+        }
+        let throughput = self.throughput.unwrap_or(*THROUGHPUT.start());
+        if throughput > iops / IOPS_A_MIB {
+            return Err((
+                format!(
+                    "{throughput} MiB/s take {} IOPS, and the volume has {iops}",
+                    throughput * IOPS_A_MIB
+                ),
+                format!(
+                    "--iops {}, or --throughput {}",
+                    throughput * IOPS_A_MIB,
+                    iops / IOPS_A_MIB
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What it costs a month in US cents, beside the volume's size: $0.005 for each operation a
+    /// second beyond 3,000, $0.04 for each MiB a second beyond 125
+    /// (<https://aws.amazon.com/ebs/pricing/>, us-east-1). How fast it is filled is paid for once,
+    /// by the data in the snapshot.
+    #[must_use]
+    pub fn cents(self) -> u64 {
+        let beyond =
+            |value: Option<u32>, free: u32| u64::from(value.unwrap_or(0).saturating_sub(free));
+        beyond(self.iops, *IOPS.start()).div_ceil(2)
+            + 4 * beyond(self.throughput, *THROUGHPUT.start())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speed(iops: u32, throughput: u32) -> Speed {
+        Speed {
+            iops: Some(iops),
+            throughput: Some(throughput),
+            warm: None,
+        }
+    }
+
+    #[test]
+    fn a_volume_is_as_fast_as_its_size_and_its_operations_allow() {
+        assert_eq!(Speed::default().check_for(1), Ok(()));
+        assert_eq!(speed(16_000, 1_000).check_for(32), Ok(()));
+        assert_eq!(speed(80_000, 2_000).check_for(160), Ok(()));
+        let (why, hint) = speed(80_000, 125).check_for(159).unwrap_err();
+        assert!(why.contains("79500 IOPS at most"), "{why}");
+        assert_eq!(hint, "--iops 79500, or --size 160");
+        let (_, hint) = speed(3_000, 751).check_for(32).unwrap_err();
+        assert_eq!(hint, "--iops 3004, or --throughput 750");
+        assert_eq!(speed(3_000, 750).check_for(1), Ok(()));
+    }
+
+    #[test]
+    fn ranges_are_named() {
+        for (speed, why) in [
+            (
+                speed(2_999, 125),
+                "iops = 2999 is not between 3000 and 80000 operations",
+            ),
+            (
+                speed(3_000, 2_001),
+                "throughput = 2001 is not between 125 and 2000 MiB",
+            ),
+        ] {
+            let told = speed.check().unwrap_err();
+            assert!(told.starts_with(why), "{told}");
+        }
+        let warm = |warm| Speed {
+            warm: Some(warm),
+            ..Speed::default()
+        };
+        assert!(warm(99).check().is_err() && warm(301).check().is_err());
+        assert_eq!(warm(300).check(), Ok(()));
+    }
+
+    #[test]
+    fn only_what_is_bought_costs() {
+        assert_eq!(Speed::default().cents(), 0);
+        assert_eq!(speed(3_000, 125).cents(), 0);
+        assert_eq!(speed(4_000, 500).cents(), 500 + 1_500);
+    }
+}

@@ -1,0 +1,55 @@
+//! Root disks: each is encrypted, whatever the image calls its root device.
+
+use std::fs;
+
+use xdrive::local::wire::Params;
+
+use super::site::Site;
+use super::speed::volumes;
+
+fn site(settings: &str) -> Site {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    site
+}
+
+/// Whether each disk is encrypted: the root disk and the drive's volume.
+fn are_encrypted(volumes: &str) -> Vec<bool> {
+    let values = volumes.split("\"encrypted\"").skip(1);
+    let mut all: Vec<bool> = values
+        .map(|rest| rest.split('"').nth(1) == Some("true"))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// The id of the machine image that instances of this site boot.
+fn machine_image(site: &Site) -> String {
+    let answer = site.local().call("DescribeImages", &Params::default());
+    let told = format!("{:?}", answer.unwrap());
+    let id = told[told.find("ami-").unwrap()..].split('"').next();
+    id.unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_root_disk_is_encrypted_as_the_drive_is() {
+    let site = site("");
+    let volumes = volumes(&site, &["--image", &site.image()]);
+    assert_eq!(are_encrypted(&volumes), [true, true]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_image_by_its_id_says_what_its_root_device_is_called() {
+    let site = site("root-device = \"/dev/sda1\"\n");
+    let (image, ami) = (site.image(), machine_image(&site));
+    let described = volumes(&site, &["--image", &image, "--ami", &ami]);
+    assert_eq!(are_encrypted(&described), [true, true]);
+    // A parameter cannot be looked up: Amazon Linux's name is tried, and adds no disk.
+    let ended = site.session("demo", &["true"]);
+    ended.is(0).says("its root disk is not encrypted");
+    let resolved = volumes(&site, &[]);
+    assert_eq!(are_encrypted(&resolved), [false, true]);
+}

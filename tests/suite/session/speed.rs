@@ -1,0 +1,122 @@
+//! How large and how fast a drive's volume is: asked for once, and so from any laptop.
+
+use std::process::Command;
+
+use xdrive::local::wire::Params;
+
+use super::paper::{configured, connect, dry_run, paper};
+use super::site::Site;
+use crate::serving::Serving;
+
+/// What EC2 says of all volumes while a session of `demo` with these flags runs; it is saved then.
+pub(super) fn volumes(site: &Site, flags: &[&str]) -> String {
+    let script = "echo begun; sleep 600";
+    let words = [&["connect", "demo"], flags, &["--", "sh", "-c", script]].concat();
+    let mut session = site.start(&words);
+    session.prints("begun\n");
+    let answer = site.local().call("DescribeVolumes", &Params::default());
+    site.run(&["stop", "demo"]).is(0);
+    session.end();
+    format!("{:?}", answer.unwrap())
+}
+
+/// Whether an element of that name has this value.
+fn has(volumes: &str, name: &str, value: u32) -> bool {
+    volumes
+        .split(&format!("\"{name}\""))
+        .skip(1)
+        .any(|rest| rest.split('"').nth(1) == Some(value.to_string().as_str()))
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_is_as_fast_as_it_was_asked_for_from_any_laptop() {
+    let site = Site::new();
+    let image = site.image();
+    let flags = ["--image", &image, "--throughput", "300", "--iops", "4000"];
+    let volume = volumes(&site, &flags);
+    assert!(
+        has(&volume, "throughput", 300) && has(&volume, "iops", 4000),
+        "{volume}"
+    );
+    let other = site.other_laptop();
+    let volume = volumes(&other, &["--warm", "200"]);
+    assert!(
+        has(&volume, "throughput", 300) && has(&volume, "iops", 4000),
+        "{volume}"
+    );
+    assert!(has(&volume, "volumeInitializationRate", 200), "{volume}");
+    let volume = volumes(&site, &["--throughput", "125"]);
+    assert!(
+        !has(&volume, "throughput", 300) && has(&volume, "iops", 4000),
+        "{volume}"
+    );
+    assert!(has(&volume, "volumeInitializationRate", 200), "{volume}");
+}
+
+#[test]
+fn what_no_volume_can_be_is_refused_with_its_range() {
+    let site = paper();
+    for (flags, why) in [
+        (&["--throughput", "2001"][..], "125..=2000"),
+        (&["--iops", "2999"], "3000..=80000"),
+        (&["--warm", "99"], "100..=300"),
+        (
+            &["--throughput", "1000"],
+            "1000 MiB/s take 4000 IOPS, and the volume has 3000",
+        ),
+        (
+            &["--iops", "16000"],
+            "a volume of 8 GiB has 4000 IOPS at most (500 for each GiB), and not 16000",
+        ),
+    ] {
+        connect(&site, flags).is(2).says(why);
+    }
+    for (text, why) in [
+        (
+            "throughput = 2001\n",
+            "throughput = 2001 is not between 125 and 2000 MiB a second",
+        ),
+        ("iops = 2999\n", "iops = 2999 is not between 3000 and 80000"),
+        (
+            "warm = 301\n",
+            "warm = 301 is not between 100 and 300 MiB a second",
+        ),
+    ] {
+        configured(&site, text);
+        connect(&site, &[]).is(78).says(why);
+    }
+    configured(&site, "throughput = 1000\n");
+    connect(&site, &[])
+        .is(2)
+        .says("hint: --iops 4000, or --throughput 750");
+    dry_run(&site, &["--iops", "4000"])
+        .is(0)
+        .prints("an empty volume of 8 GiB, about $40.64 a month");
+}
+
+#[test]
+fn a_new_drive_of_an_account_has_room_for_a_commit() {
+    let serving = Serving::start();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+    command
+        .env_clear()
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    for line in environment
+        .lines()
+        .filter_map(|line| line.strip_prefix("export "))
+    {
+        let (name, value) = line.split_once('=').unwrap();
+        command.env(name, value.trim_matches('\''));
+    }
+    let ended = command
+        .env("HOME", folder.path())
+        .args(["connect", "demo", "--dry-run"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&ended.stdout);
+    let expected = "demo is new: an empty volume of 32 GiB, about $2.56 a month";
+    assert!(told.contains(expected), "{ended:?}");
+}
