@@ -25,7 +25,7 @@ pub(super) const SCRIPTS: [(&str, &str); 13] = [
     ("session", include_str!("../../../shell/host/session")),
     ("drive", include_str!("../../../shell/host/drive")),
     ("container", include_str!("../../../shell/host/container")),
-    ("pull", include_str!("../../../shell/host/pull")),
+    ("pull.py", include_str!("../../../shell/host/pull.py")),
     (
         "jupyter_config.py",
         include_str!("../../../shell/host/jupyter_config.py"),

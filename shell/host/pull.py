@@ -1,6 +1,6 @@
 """Pulls an image, and says how far it is.
 
-    pull REFERENCE
+    pull.py REFERENCE
 
 Asked of dockerd itself (Docker Engine API, "Create an image"), which tells each layer's bytes only
 there and to a terminal. About twice a second, if anything changed, a fact:
