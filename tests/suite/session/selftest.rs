@@ -7,8 +7,9 @@ use serde_json::Value;
 use xdrive::ec2::{InstanceState, VolumeState};
 use xdrive::local::Fault;
 
-use super::paper::{in_the_cloud, paper, plant, with_snapshot};
+use super::paper::{configured, in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
+use super::tree::second;
 
 /// With the small image and a report of its own.
 fn words<'a>(image: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -83,6 +84,26 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
     let spent = report["spent_dollars"].as_f64().unwrap();
     assert!(spent > 0.0 && spent < 0.5, "{report:#}");
     assert_eq!(report["left"], Value::Array(Vec::new()));
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the second tree"]
+fn it_passes_on_the_second_tree_too() {
+    let site = Site::new();
+    configured(&site, &format!("ami = {:?}\n", second()));
+    let ended = selftest(&site, &[]);
+    ended.is(0).prints("xdrive's second tree");
+    let report = report(&site);
+    for name in [
+        "sshd",
+        "docker data-root",
+        "metadata",
+        "save",
+        "interruption",
+    ] {
+        assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
+    }
     is_bare(&site);
 }
 

@@ -54,7 +54,7 @@ const WORK: &str = "cat /note /work/note 2> /dev/null; echo layer >/note; echo w
                     echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
 
 /// The image of the second tree.
-fn second() -> String {
+pub(super) fn second() -> String {
     let folder = fs::read_link(cache().join("local/second")).expect("shell/setup.sh test was run");
     let hash = folder
         .to_str()
