@@ -56,7 +56,7 @@ impl Teller {
                     if let (Step::Launch { .. }, Some((id, offer))) = (&step, self.launched.take())
                         && made == Some(id)
                     {
-                        line = format!("{line}, {}", of_offer(&offer));
+                        line = format!("{line}, {}", offer.pool);
                     }
                     running.done(&line);
                 }
@@ -155,12 +155,10 @@ impl Teller {
 }
 
 impl Teller {
-    /// Says what is about to be launched, unless only the zone is another one than the last time.
+    /// Says what is about to be launched; what that costs besides, once for each type and market.
     fn announce(&mut self, offer: Box<Offer>, size: GibiBytes) {
         let what = |offer: &Offer| (offer.kind.name.clone(), offer.pool.market);
-        if self.announced.as_ref().map(|known| what(known)) == Some(what(&offer)) {
-            return;
-        }
+        let is_known = self.announced.as_ref().map(|known| what(known)) == Some(what(&offer));
         let (kind, pool) = (&offer.kind, &offer.pool);
         let place = pool.zone.as_ref().map(|zone| format!(" in {zone}"));
         self.report.say(&format!(
@@ -171,9 +169,11 @@ impl Teller {
             place.unwrap_or_default(),
             offer.price_words(),
         ));
-        self.report.say(&format!("  {}", beside_words(size)));
-        if let Some(surplus) = surplus_words(kind) {
-            self.report.say(&format!("  {surplus}"));
+        if !is_known {
+            self.report.say(&format!("  {}", beside_words(size)));
+            if let Some(surplus) = surplus_words(kind) {
+                self.report.say(&format!("  {surplus}"));
+            }
         }
         self.announced = Some(offer);
     }
@@ -203,17 +203,6 @@ pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
         "{name} is burstable: each vCPU-hour above its baseline costs {} more",
         dollars(u64::from(cents))
     ))
-}
-
-/// What was launched: type, market and zone; architecture and price, where they were not announced.
-fn of_offer(offer: &Offer) -> String {
-    let price = offer.price.map(|price| format!(", {price} an hour"));
-    format!(
-        "{}, {}{}",
-        offer.pool,
-        offer.kind.arch,
-        price.unwrap_or_default()
-    )
 }
 
 /// US cents as dollars.
