@@ -15,7 +15,8 @@ pub(crate) fn small_image(tar: &Path) {
     let script = format!(
         "cd / && for p in {PROGRAMS}; do echo /bin/$p; \
          ldd /bin/$p | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
-         tar -chf {0} --no-recursion --hard-dereference -T {0}.list tmp 2>{0}.said || \
+         mkdir -p {0}.root/tmp && chmod 1777 {0}.root/tmp && \
+         tar -chf {0} --no-recursion --hard-dereference -T {0}.list -C {0}.root tmp 2>{0}.said || \
          {{ cat {0}.said; false; }}",
         tar.display()
     );

@@ -1,7 +1,6 @@
 use xdrive::local::plane::{Machine, PlaneError};
 
 use super::site::{Site, id};
-use crate::harness::leaks;
 
 const BY_ID: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 
@@ -51,7 +50,7 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     // Instances end with their disks mounted: the disks are free afterwards.
     site.plane.clear(&second.id).unwrap();
     site.plane.clear(&first.id).unwrap();
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     site.plane.delete_volume(&volume).unwrap();
     site.plane.delete_volume(&volume).unwrap();
     site.plane.delete_snapshot(&snapshot).unwrap();
@@ -157,7 +156,7 @@ fn a_full_disk_leaves_no_half_snapshot() {
     site.plane
         .create_volume(&id("vol"), 1, Some(&snapshot))
         .unwrap();
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
 }
 
 #[test]
@@ -175,7 +174,7 @@ fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
         .create_volume(&id("vol"), 1, Some(&snapshot))
         .unwrap();
     assert!(site.plane.create_snapshot(&id("snap"), &lost).is_err());
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
 }
 
 #[test]
@@ -202,5 +201,5 @@ fn many_calls_at_once_share_the_disks() {
             });
         }
     });
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
 }

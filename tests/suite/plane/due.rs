@@ -174,7 +174,7 @@ fn a_machine_that_ends_before_its_boot_ends_at_once_and_leaves_nothing() {
             assert_ne!(leaks(site.dir()), [""; 0]);
             site.plane.clear(&machine.instance).unwrap();
         }
-        assert_eq!(leaks(site.dir()), [""; 0]);
+        site.has_no_leaks();
         assert!(matches!(
             site.plane.power_off(&machine.instance, LATER),
             Err(PlaneError::Gone)
@@ -274,7 +274,7 @@ fn an_instance_that_ends_before_its_device_came_gives_the_volume_back() {
     assert_ne!(leaks(site.dir()), [""; 0]);
     site.plane.power_off(&host.id, Duration::ZERO).unwrap();
     until("an end", || !site.plane.is_up(&host.up));
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     let attached = site.plane.attach(&volume, &host.id, "/dev/sdf", due);
     assert!(matches!(attached, Err(PlaneError::Gone)));
     site.plane.delete_volume(&volume).unwrap();

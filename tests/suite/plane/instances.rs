@@ -4,7 +4,6 @@ use std::time::Duration;
 use xdrive::local::plane::PlaneError;
 
 use super::site::{Site, id, succeed, until};
-use crate::harness::leaks;
 
 const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
      -H 'X-aws-ec2-metadata-token-ttl-seconds: 60'";
@@ -73,7 +72,7 @@ fn powering_off_inside_ends_the_instance_and_nothing_is_left() {
     let host = site.launch();
     host.ssh("root", &site.key(), "systemctl poweroff");
     until("an end", || !site.plane.is_up(&host.up));
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     let console = site.plane.console(&host.id).unwrap();
     assert!(String::from_utf8_lossy(&console).contains("Powering off"));
     assert!(matches!(
@@ -103,7 +102,7 @@ fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
         .power_off(&stubborn.id, Duration::from_millis(300))
         .unwrap();
     until("an end", || !site.plane.is_up(&stubborn.up));
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
 }
 
 #[test]
@@ -132,7 +131,7 @@ fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
         !std::path::Path::new("/proc").join(init).exists()
     });
     site.plane.sweep(&[], &[&volume], &[]).unwrap();
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     site.plane.sweep(&[], &[&volume], &[]).unwrap();
 }
 

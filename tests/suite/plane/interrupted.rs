@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::harness::leaks;
-
 use super::site::{Host, Site, id, succeed, until};
 
 /// Prints a session token of the metadata service.
@@ -50,7 +48,7 @@ fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
     assert!(site.plane.is_up(&host.up));
     until("an end", || !site.plane.is_up(&host.up));
     assert!(began.elapsed() >= left, "{:?}", began.elapsed());
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     let console = site.plane.console(&host.id).unwrap();
     assert!(!String::from_utf8_lossy(&console).contains("Powering off"));
 

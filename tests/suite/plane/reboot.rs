@@ -5,7 +5,6 @@ use std::time::Duration;
 use xdrive::local::plane::PlaneError;
 
 use super::site::{Host, Site, id, until};
-use crate::harness::leaks;
 
 /// Waits until the machine has run its user data for the `count`th time and lets this test in.
 fn until_boot(site: &Site, host: &Host, count: usize) {
@@ -73,7 +72,7 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
         .unwrap();
     until("an end", || !site.plane.is_up(&host.up));
     site.plane.delete_volume(&volume).unwrap();
-    assert_eq!(leaks(site.dir()), [""; 0]);
+    site.has_no_leaks();
     assert!(matches!(
         site.plane.reboot(&host.id, Duration::ZERO),
         Err(PlaneError::Gone)

@@ -130,6 +130,23 @@ impl Site {
         host
     }
 
+    /// Nothing of it takes part in the running system any more, once whoever came last has unmounted.
+    /// A program that another test starts has copies of this process's locks until it runs: whoever
+    /// ended meanwhile left the unmounting to that other user, so that one more comes.
+    pub(super) fn has_no_leaks(&self) {
+        eventually_within(
+            DEADLINE,
+            || format!("no leaks, but {:#?}", leaks(&self.dir)),
+            || {
+                let none = leaks(&self.dir).is_empty();
+                if !none {
+                    self.plane.delete_volume(&id("vol")).unwrap();
+                }
+                none
+            },
+        );
+    }
+
     /// This test's key pair.
     pub(super) fn key(&self) -> PathBuf {
         let key = self.folder.path().join("key");

@@ -20,7 +20,7 @@ fn an_image_that_cannot_be_used_is_refused_and_the_drive_goes_on() {
         .is(0);
     connect("127.0.0.1:9/nothing:here")
         .is(69)
-        .says("error: cannot get the image 127.0.0.1:9/nothing:here\n  caused by: ");
+        .says("error: the instance does not reach the registry 127.0.0.1:9\n  caused by: ");
     connect(no_archive).is(69);
     let after = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(after.is(0).stdout, "kept\n");

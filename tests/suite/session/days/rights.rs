@@ -92,16 +92,23 @@ fn a_quota_and_an_empty_region_say_what_helps() {
     );
     ended
         .is(75)
-        .says("Service Quotas in the AWS console raises it");
+        .says("`aws service-quotas request-service-quota-increase --service-code ec2 --quota-code")
+        .says("Service Quotas in the AWS console shows how far it is");
     assert_eq!(
         ended.error(),
-        format!("RunInstances: VcpuLimitExceeded: {message}")
+        format!(
+            "the account's quota is reached: \"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance \
+             Requests\" (L-34B43A08) allows 0 vCPUs at once, and c6a.large has 2: \
+             RunInstances: VcpuLimitExceeded: {message}"
+        )
     );
+    // What meets the need is of one quota.
     assert_eq!(count(&account, "RunInstances"), 1);
 
     let message = "We currently do not have sufficient capacity.";
     let full = Fate::Refused(500, "InsufficientInstanceCapacity", message);
-    let ended = launching(&account, full, &["--fallback", "on-demand"]);
+    let flags = ["--type", "t3.medium", "--fallback", "on-demand"];
+    let ended = launching(&account, full, &flags);
     ended.is(75).says("hint: --type names other types");
     let error = format!("no capacity: RunInstances: InsufficientInstanceCapacity: {message}");
     assert_eq!(ended.error(), error);
