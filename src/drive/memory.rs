@@ -96,6 +96,7 @@ impl Memory {
             unsure: None,
             launches: 0,
             raised: None,
+            attached: None,
             closed: None,
             closes: BTreeMap::new(),
             unmounted: None,

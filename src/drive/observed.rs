@@ -59,6 +59,9 @@ pub struct Me {
     /// The volume whose generation this process raised, and to what; none again once an
     /// `AttachVolume` was sent for it: every attachment needs its own raise.
     pub raised: Option<(VolumeId, Generation)>,
+    /// The volume that this process attached to a host that it holds since then, and at what generation;
+    /// none again once it is to be mounted, or the host had to be taken anew.
+    pub attached: Option<(VolumeId, Generation)>,
     /// The volume that was closed on its host by this process, and its generation then.
     pub closed: Option<(VolumeId, Generation)>,
     /// Hosts that answered a close, and how.

@@ -319,9 +319,12 @@ impl<'a> Ending<'a> {
             return self.wait_for_abandonment(volume);
         }
         // A host that has closed may have restarted before that, in the middle of its work: only what
-        // was unmounted since, or was raised and never attached, is certainly whole.
+        // was unmounted since, or was raised and never mounted, is certainly whole: never attached, or
+        // attached and closed by this process alone.
         let was_unmounted = is_whole || seen.me.unmounted == known;
-        let was_clean = || seen.me.raised == known && line::was_clean(seen, volume);
+        let was_never_mounted =
+            seen.me.raised == known || (seen.me.attached == known && seen.me.closed == known);
+        let was_clean = || was_never_mounted && line::was_clean(seen, volume);
         let kind = if is_known && (was_unmounted || was_clean()) {
             SnapshotKind::Clean
         } else {

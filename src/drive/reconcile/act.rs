@@ -120,6 +120,7 @@ impl<H: Hosts> Reconciler<H> {
                 "the lease of {id} was recorded too long ago"
             )));
         }
+        self.memory.me.attached = None;
         self.hosts
             .claim(&host, &who.session, &who.owner, lease)
             .await?;
@@ -194,6 +195,7 @@ impl<H: Hosts> Reconciler<H> {
         let answer = self.ec2.attach(id, instance, DEVICE).await;
         if answer.as_ref().err().is_none_or(may_have_happened) {
             self.moved(id, AttachmentState::Attaching, instance);
+            self.memory.me.attached = Some((id.clone(), raised));
         }
         Ok(answer?)
     }
@@ -207,6 +209,8 @@ impl<H: Hosts> Reconciler<H> {
             VolumeTags::Root => false,
         })
         .await?;
+        // Whatever is heard of it.
+        self.memory.me.attached = None;
         let refusal = match self.hosts.mount(&host, order).await {
             Ok(uuid) => {
                 self.memory.me.reported = Some((order.volume.clone(), uuid));

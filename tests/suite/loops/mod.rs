@@ -227,6 +227,29 @@ async fn an_interrupt_is_answered_while_a_step_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_attached_and_never_mounted_is_saved_as_clean_as_it_was() {
+    let world = world(Past::Saved, FRESH).await;
+    let attached = |event: &Event| matches!(event, Event::Finished { step, .. } if matches!(step, Step::Attach { .. }));
+    let events = undisturbed(&world).await.events;
+    let trouble = Trouble {
+        interrupts: vec![1 + events.iter().position(attached).unwrap()],
+        ..Trouble::default()
+    };
+    let world = world.copy();
+    let told = world.run(Ask::Session(2), trouble).await;
+    assert!(is_saved(&told), "{told:#?}");
+    let mounts =
+        |event: &Event| matches!(event, Event::Started(step) if matches!(step, Step::Mount { .. }));
+    assert!(!told.events.iter().any(mounts), "{told:#?}");
+    let mut kinds = Vec::new();
+    for snapshot in world.truth.snapshots("demo").await.unwrap() {
+        kinds.push(snapshot.tags["xdrive:kind"].clone());
+    }
+    assert_eq!(kinds, ["clean", "clean"], "{told:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_mounted_before_its_generation_can_be_read() {
     let told = undisturbed(&world(Past::Saved, STALE).await).await;
     let took = told.events.iter().find_map(|event| match event {

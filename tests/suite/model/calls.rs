@@ -173,6 +173,11 @@ impl Client {
     }
 
     fn moved(&mut self, volume: &VolumeId, how: AttachmentState, to: &InstanceId, now: u16) {
+        if let (AttachmentState::Attaching, Some(Step::Attach { generation, .. })) =
+            (how, self.step().cloned())
+        {
+            self.know().me.attached = Some((volume.clone(), generation));
+        }
         let moved = (how, to.clone(), values::moment(now));
         self.know().moves.insert(volume.clone(), moved);
     }

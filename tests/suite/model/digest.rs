@@ -91,7 +91,8 @@ fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
     )
         .hash(to);
     (me.launches, &me.raised, &me.closed, &me.closes).hash(to);
-    (&me.unmounted, &me.reported, me.verdicts.len()).hash(to);
+    (&me.attached, &me.unmounted, &me.reported).hash(to);
+    me.verdicts.len().hash(to);
     for (id, verdict) in &me.verdicts {
         match verdict {
             Verdict::Open { first, last } => {

@@ -145,7 +145,7 @@ fn versions<T: Clone + PartialEq>(
 }
 
 impl Client {
-    fn step(&self) -> Option<&Step> {
+    pub(super) fn step(&self) -> Option<&Step> {
         match &self.at {
             At::Acting { steps, .. } => steps.last(),
             _ => None,
@@ -377,6 +377,7 @@ impl Client {
                 Call::CreateVolume(session, token, zone, from)
             }
             Step::Claim(id) => {
+                self.know().me.attached = None;
                 let id = number(id.as_str());
                 let first = rules.broken.map_or(First::Record, Broken::first_renewed);
                 match (read, world.lease) {
@@ -397,14 +398,15 @@ impl Client {
             Step::Attach {
                 volume, instance, ..
             } => Call::Attach(number(volume.as_str()), number(instance.as_str())),
-            Step::Mount { instance, order } => Call::Mount(
-                Order {
+            Step::Mount { instance, order } => {
+                self.know().me.attached = None;
+                let order = Order {
                     instance: number(instance.as_str()),
                     volume: number(order.volume.as_str()),
                     format: order.format,
-                },
-                slot,
-            ),
+                };
+                Call::Mount(order, slot)
+            }
             Step::MarkFormatted { volume, .. } => Call::MarkFormatted(number(volume.as_str())),
             Step::KeepOnTermination { instance, .. } => Call::Keep(number(instance.as_str())),
             Step::Close { instance, .. } => Call::Close(number(instance.as_str())),

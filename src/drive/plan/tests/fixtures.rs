@@ -55,6 +55,7 @@ pub(super) fn nothing() -> Observed {
             unsure: None,
             launches: 0,
             raised: None,
+            attached: None,
             closed: None,
             closes: std::collections::BTreeMap::new(),
             unmounted: None,
