@@ -18,10 +18,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
 use crate::pace::Pace;
@@ -33,6 +35,17 @@ use crate::site::Site;
 const CUTS: usize = 40;
 /// How long the moment may take to come.
 const MOMENT: Duration = Duration::from_mins(1);
+
+/// What a session writes that is not cut.
+const WRITES: [&str; 2] = ["1 2 3", "busy"];
+
+/// A site, and the drive there that comes through all the cuts.
+struct Worker {
+    site: Site,
+    month: Month,
+    /// Whether a session has saved it.
+    is_used: bool,
+}
 
 /// Where a session is cut.
 #[derive(Debug, Clone, Copy)]
@@ -104,47 +117,84 @@ const PHASES: [Phase; 10] = [
 ];
 
 pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
-    const WRITES: [&str; 2] = ["1 2 3", "busy"];
-    let mut site = Site::new(false)?;
-    let mut month = Month::new("month".to_owned());
-    let made = month.rehearse(&site, &WRITES)?;
-    let used = month.rehearse(&site, &WRITES)?;
-    let mut failed = Vec::new();
-    let mut done = 0;
-    let first = pace.random(PHASES.len());
+    let mut first = Worker::begin()?;
+    let made = first.month.rehearse(&first.site, &WRITES)?;
+    let used = first.month.rehearse(&first.site, &WRITES)?;
+    first.is_used = true;
     println!(
         "phase, moment: what was there to cut, lines acknowledged, the client's exit code, seconds \
          to its end and to recover"
     );
-    while done < CUTS && pace.goes_on() {
-        pace.check()?;
-        let phase = PHASES[(first + done) % PHASES.len()];
-        let is_new = phase.is_on_a_new_drive();
-        let passed = if is_new { &made } else { &used };
-        let session = Session {
-            phase,
-            moment: moment(phase, passed, pace)?,
-            is_killed: pace.random(2) == 0,
-        };
-        done += 1;
-        let row = format!("{done:3}  {phase:12}  {:48}  ", session.moment);
-        let mut new = Month::new(format!("new-{done}"));
-        let drive = if is_new { &mut new } else { &mut month };
-        match session.cut(&site, drive) {
-            Ok(told) => println!("{row}{told}"),
-            Err(error) => {
-                println!("{row}FAILED\n{error:?}");
-                failed.push(format!("{row}: {error:#}"));
-                // What is wrong there would be told at every later moment.
-                site = Site::new(false)?;
-                month = Month::new("month".to_owned());
-                month.rehearse(&site, &WRITES)?;
-            }
-        }
-    }
+    let from = pace.random(PHASES.len());
+    let sessions: Vec<_> = (0..CUTS)
+        .map(|index| {
+            let phase = PHASES[(from + index) % PHASES.len()];
+            let passed = if phase.is_on_a_new_drive() {
+                &made
+            } else {
+                &used
+            };
+            anyhow::Ok(Session {
+                phase,
+                moment: moment(phase, passed, pace)?,
+                is_killed: pace.random(2) == 0,
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let (first, failed) = (Mutex::new(Some(first)), Mutex::new(Vec::new()));
+    let done = side_by_side(
+        pace,
+        &sessions,
+        || match first.lock().unwrap().take() {
+            Some(first) => Ok(first),
+            None => Worker::begin(),
+        },
+        |worker, row, session| worker.session(row, session, &failed),
+    )?;
+    let failed = failed.into_inner()?;
     println!("{done} cuts, {} failed", failed.len());
     ensure!(failed.is_empty(), "failed at\n{}", failed.join("\n"));
     Ok(())
+}
+
+impl Worker {
+    fn begin() -> anyhow::Result<Self> {
+        Ok(Self {
+            site: Site::new(false)?,
+            month: Month::new("month".to_owned()),
+            is_used: false,
+        })
+    }
+
+    /// Cuts one session off, and tells.
+    fn session(
+        &mut self,
+        row: usize,
+        session: &Session,
+        failed: &Mutex<Vec<String>>,
+    ) -> anyhow::Result<()> {
+        let mut new = Month::new(format!("new-{row}"));
+        let drive = if session.phase.is_on_a_new_drive() {
+            &mut new
+        } else {
+            if !self.is_used {
+                self.month.rehearse(&self.site, &WRITES)?;
+                self.is_used = true;
+            }
+            &mut self.month
+        };
+        let row = format!("{row:3}  {:12}  {:48}  ", session.phase, session.moment);
+        match session.cut(&self.site, drive) {
+            Ok(told) => println!("{row}{told}"),
+            Err(error) => {
+                println!("{row}FAILED\n{error:?}");
+                failed.lock().unwrap().push(format!("{row}: {error:#}"));
+                // What is wrong there would be told at every later moment.
+                *self = Self::begin()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A moment of `phase`, in a session whose times are those of `passed`.

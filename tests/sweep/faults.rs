@@ -6,10 +6,13 @@
 //! what is billed afterwards it has named; and then one more session must save the drive with every
 //! note that was acknowledged.
 
+use std::sync::Mutex;
+
 use anyhow::ensure;
 use tokio::runtime::Runtime;
 use xdrive::drive::Outcome;
 
+use crate::jobs::side_by_side;
 use crate::pace::Pace;
 use crate::paper::wire::{Calls, Fault, WAYS};
 use crate::paper::{Ask, FRESH, Staleness, Told, Trouble, World};
@@ -51,12 +54,7 @@ struct Row {
 }
 
 pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
-    let mut scenes = Vec::new();
-    for stale in [FRESH, OLD] {
-        for past in [Past::New, Past::Saved, Past::Crashed] {
-            scenes.push(Scene::new(past, stale)?);
-        }
-    }
+    let scenes = scenes()?;
     let mut cases = Vec::new();
     for (scene, made) in scenes.iter().enumerate() {
         let changes = (1..=made.changes).map(|number| (Calls::Changes, number));
@@ -70,14 +68,25 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
         }
     }
     let all = cases.len();
-    let mut rows: [Row; WAYS.len()] = std::array::from_fn(|_| Row::default());
-    for (scene, calls, number, way) in pace.order(cases) {
-        if !pace.goes_on() {
-            break;
-        }
-        pace.check()?;
-        rows[way].add(&scenes[scene], calls, number, WAYS[way].1);
-    }
+    let cases = pace.order(cases);
+    let (scenes, rows) = (
+        Mutex::new(Some(scenes)),
+        Mutex::new(std::array::from_fn(|_| Row::default())),
+    );
+    let done = side_by_side(
+        pace,
+        &cases,
+        || match scenes.lock().unwrap().take() {
+            Some(scenes) => Ok(scenes),
+            None => self::scenes(),
+        },
+        |scenes, _, &(scene, calls, number, way)| {
+            let outcome = scenes[scene].run(calls, number, WAYS[way].1);
+            rows.lock().unwrap()[way].add(outcome);
+            Ok(())
+        },
+    )?;
+    let rows: [Row; WAYS.len()] = rows.into_inner()?;
     println!(
         "{:24}  cases  saved at once  by the next run  failed",
         "a call is"
@@ -91,7 +100,6 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
             row.failed.len()
         );
     }
-    let done: usize = rows.iter().map(|row| row.cases).sum();
     let failed: Vec<&str> = rows
         .iter()
         .flat_map(|row| row.failed.iter().map(String::as_str))
@@ -99,6 +107,17 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
     println!("{done} of {all} cases, {} failed", failed.len());
     ensure!(failed.is_empty(), "{}", failed.join("\n\n"));
     Ok(())
+}
+
+/// Every past with lists of every age.
+fn scenes() -> anyhow::Result<Vec<Scene>> {
+    let mut scenes = Vec::new();
+    for stale in [FRESH, OLD] {
+        for past in [Past::New, Past::Saved, Past::Crashed] {
+            scenes.push(Scene::new(past, stale)?);
+        }
+    }
+    Ok(scenes)
 }
 
 impl Scene {
@@ -162,9 +181,9 @@ impl Scene {
 }
 
 impl Row {
-    fn add(&mut self, scene: &Scene, calls: Calls, number: usize, fault: Fault) {
+    fn add(&mut self, outcome: Result<bool, String>) {
         self.cases += 1;
-        match scene.run(calls, number, fault) {
+        match outcome {
             Ok(true) => self.saved_at_once += 1,
             Ok(false) => self.saved_by_the_next += 1,
             Err(problem) => self.failed.push(problem),

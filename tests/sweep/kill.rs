@@ -1,9 +1,11 @@
 //! SIGKILL at every point, then one more connect: nothing acknowledged is lost, nothing is left.
 
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
+use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
 use crate::pace::Pace;
@@ -14,6 +16,8 @@ use crate::site::Site;
 const TRIES: u32 = 3;
 /// The lines that each session writes.
 const LINES: &str = "1 2 3";
+/// The drive that goes on from point to point.
+const USED: &str = "month";
 
 /// xdrive and the EC2 in its process die together.
 pub(crate) fn with_ec2(pace: &mut Pace) -> anyhow::Result<()> {
@@ -32,30 +36,26 @@ struct Target {
     kill: Kill,
 }
 
-/// What is being swept.
-struct Sweep {
+/// A site, and the drive that goes on from point to point there, once one was wanted.
+struct Worker {
     is_served: bool,
     site: Site,
-    /// The drive that goes on from point to point.
-    month: Month,
-    rows: u32,
-    missed: u32,
+    month: Option<Month>,
+}
+
+/// What the points came to.
+#[derive(Default)]
+struct Sum {
+    missed: usize,
     failed: Vec<String>,
 }
 
 fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
-    let site = Site::new(is_served)?;
-    let mut sweep = Sweep {
-        is_served,
-        site,
-        month: Month::new("month".to_owned()),
-        rows: 0,
-        missed: 0,
-        failed: Vec::new(),
-    };
+    let mut first = Worker::begin(is_served)?;
+    let mut month = Month::new(USED.to_owned());
     let mut targets = Vec::new();
     for is_new in [true, false] {
-        let passed = sweep.month.rehearse(&sweep.site, &[LINES])?;
+        let passed = month.rehearse(&first.site, &[LINES])?;
         for (index, point) in passed.iter().enumerate() {
             targets.push(Target {
                 is_new,
@@ -66,82 +66,99 @@ fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
             });
         }
     }
+    first.month = Some(month);
     let all = targets.len();
     println!("{all} points; drive, point: lines acknowledged, seconds to the kill and to recover");
-    for target in pace.order(targets) {
-        if !pace.goes_on() {
-            break;
-        }
-        pace.check()?;
-        sweep.point(&target)?;
-    }
+    let targets = pace.order(targets);
+    let (first, sum) = (Mutex::new(Some(first)), Mutex::new(Sum::default()));
+    let taken = side_by_side(
+        pace,
+        &targets,
+        || match first.lock().unwrap().take() {
+            Some(first) => Ok(first),
+            None => Worker::begin(is_served),
+        },
+        |worker, row, target| worker.point(row, target, &sum),
+    )?;
+    let Sum { missed, failed } = sum.into_inner()?;
     println!(
-        "{} of {all} points, {} of them not reached, {} failed",
-        sweep.rows,
-        sweep.missed,
-        sweep.failed.len()
+        "{taken} of {all} points, {missed} of them not reached, {} failed",
+        failed.len()
     );
+    ensure!(failed.is_empty(), "failed at\n{}", failed.join("\n"));
     ensure!(
-        sweep.failed.is_empty(),
-        "failed at\n{}",
-        sweep.failed.join("\n")
-    );
-    ensure!(
-        !pace.is_long() || sweep.missed * 10 <= sweep.rows,
+        !pace.is_long() || missed * 10 <= taken,
         "too many points were not reached"
     );
     Ok(())
 }
 
-impl Sweep {
+impl Worker {
+    fn begin(is_served: bool) -> anyhow::Result<Self> {
+        Ok(Self {
+            is_served,
+            site: Site::new(is_served)?,
+            month: None,
+        })
+    }
+
     /// Kills at one point, recovers, looks, and tells.
-    fn point(&mut self, target: &Target) -> anyhow::Result<()> {
-        self.rows += 1;
+    fn point(&mut self, row: usize, target: &Target, sum: &Mutex<Sum>) -> anyhow::Result<()> {
         let kind = if target.is_new { "new" } else { "used" };
         let mut last = Ok(None);
-        let began = Instant::now();
-        for _ in 0..TRIES {
-            let mut month = if target.is_new {
-                Month::new(format!("new-{}-{}", self.rows, began.elapsed().as_millis()))
+        for attempt in 1..=TRIES {
+            last = if target.is_new {
+                let mut new = Month::new(format!("new-{row}-{attempt}"));
+                let outcome = self.kill_once(&target.kill, row, &mut new);
+                self.site.count_snapshots(&new.drive, true)?;
+                outcome
             } else {
-                self.month.clone()
+                let mut month = match self.month.take() {
+                    Some(month) => month,
+                    None => self.used()?,
+                };
+                let outcome = self.kill_once(&target.kill, row, &mut month);
+                self.month = Some(month);
+                outcome
             };
-            last = self.kill_once(&target.kill, &mut month);
-            if target.is_new {
-                self.site.count_snapshots(&month.drive, true)?;
-            } else {
-                self.month = month;
-            }
             if !matches!(last, Ok(None)) {
                 break;
             }
         }
         let name = format!("{kind:4}  {:56}", target.kill.point);
         match last {
-            Ok(Some(told)) => println!("{:4}  {name}  {told}", self.rows),
+            Ok(Some(told)) => println!("{row:4}  {name}  {told}"),
             Ok(None) => {
-                self.missed += 1;
-                println!(
-                    "{:4}  {name}  not reached in {TRIES} sessions; all saved",
-                    self.rows
-                );
+                sum.lock().unwrap().missed += 1;
+                println!("{row:4}  {name}  not reached in {TRIES} sessions; all saved");
             }
             Err(error) => {
-                println!("{:4}  {name}  FAILED\n{error:?}", self.rows);
-                self.failed.push(format!("{name}: {error:#}"));
+                println!("{row:4}  {name}  FAILED\n{error:?}");
+                let failed = format!("{name}: {error:#}");
+                sum.lock().unwrap().failed.push(failed);
                 // What is wrong there would be told at every later point.
-                self.site = Site::new(self.is_served)?;
-                self.month = Month::new("month".to_owned());
-                self.month.rehearse(&self.site, &[LINES])?;
+                *self = Self::begin(self.is_served)?;
             }
         }
         Ok(())
     }
 
+    /// A drive that a session has saved.
+    fn used(&self) -> anyhow::Result<Month> {
+        let mut month = Month::new(USED.to_owned());
+        month.rehearse(&self.site, &[LINES])?;
+        Ok(month)
+    }
+
     /// One killed session and one that recovers; nothing if the point was not reached.
-    fn kill_once(&self, kill: &Kill, month: &mut Month) -> anyhow::Result<Option<String>> {
+    fn kill_once(
+        &self,
+        kill: &Kill,
+        row: usize,
+        month: &mut Month,
+    ) -> anyhow::Result<Option<String>> {
         let trace = self.site.path("trace");
-        let tag = format!("kill-{}-{}", self.rows, month.lines());
+        let tag = format!("kill-{row}-{}", month.lines());
         let command = ["sh", "-c", WRITE, &tag, LINES];
         let killed = self
             .site

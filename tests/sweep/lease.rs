@@ -10,6 +10,7 @@ use anyhow::{Context as _, ensure};
 use rustix::process::Signal;
 
 use crate::host::Host;
+use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
 use crate::pace::Pace;
@@ -33,7 +34,14 @@ struct Trouble {
     is_slow: bool,
 }
 
+/// The slow one first: the others happen beside it.
 const TROUBLES: [Trouble; 6] = [
+    Trouble {
+        name: "watch gone",
+        is_stopped: true,
+        on_the_host: "systemctl disable --quiet --now xdrive-watch.service",
+        is_slow: true,
+    },
     Trouble {
         name: "laptop asleep",
         is_stopped: true,
@@ -64,35 +72,30 @@ const TROUBLES: [Trouble; 6] = [
         on_the_host: "systemctl reboot",
         is_slow: false,
     },
-    Trouble {
-        name: "watch gone",
-        is_stopped: true,
-        on_the_host: "systemctl disable --quiet --now xdrive-watch.service",
-        is_slow: true,
-    },
 ];
 
 pub(crate) fn without_a_laptop(pace: &mut Pace) -> anyhow::Result<()> {
-    let site = Site::new(false)?;
-    let mut month = Month::new("month".to_owned());
-    month.rehearse(&site, &["1"])?;
     println!(
         "lease {} s; trouble: seconds until the host was off, lines kept",
         KEEP.1
     );
-    for trouble in pace.order(TROUBLES.iter().collect()) {
-        if !pace.goes_on() {
-            break;
-        }
-        if trouble.is_slow && !pace.is_long() {
-            continue;
-        }
-        pace.check()?;
+    let is_long = pace.is_long();
+    let troubles = TROUBLES
+        .iter()
+        .filter(|trouble| is_long || !trouble.is_slow);
+    let troubles = pace.order(troubles.collect());
+    let begin = || {
+        let (site, mut month) = (Site::new(false)?, Month::new("month".to_owned()));
+        month.rehearse(&site, &["1"])?;
+        Ok((site, month))
+    };
+    side_by_side(pace, &troubles, begin, |(site, month), _, trouble| {
         let told = trouble
-            .happen(&site, &mut month)
+            .happen(site, month)
             .with_context(|| trouble.name.to_owned())?;
         println!("{:16} {told}", trouble.name);
-    }
+        Ok(())
+    })?;
     Ok(())
 }
 

@@ -2,7 +2,8 @@
 //! and on paper, with every call failing in every way.
 //!
 //! ```text
-//! driver (main) ─ kill, cut, lease, notice ─┬─ site   a home, a state directory, what must not be left in it
+//! driver (main) ─ kill, cut, lease, notice ─┬─ jobs   points side by side, each worker on a site of its own
+//!               │                           ├─ site   a home, a state directory, what must not be left in it
 //!               │                           ├─ month  a drive session after session ─ journal: what was acknowledged
 //!               │                           └─ client this program again, as the xdrive that is killed
 //!               │                               └─ points  counts what it says of its calls and steps
@@ -16,7 +17,9 @@
 //! With `XDRIVE_LONG` in the environment every point is taken, else as many as fit in a minute for
 //! each sweep, others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments are those of
 //! `cargo test`: what needs root counts as ignored unless `--include-ignored` or `--ignored` is
-//! among them.
+//! among them, and `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once,
+//! twice as many as there are processors if nobody says. A session is mostly waiting: more points
+//! than processors keep those busy.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,6 +32,7 @@ mod day;
 mod ending;
 mod faults;
 mod host;
+mod jobs;
 mod journal;
 mod kill;
 mod lease;
@@ -54,7 +58,10 @@ mod line;
 mod paper;
 
 use std::process::ExitCode;
+use std::thread;
 use std::time::Instant;
+
+use anyhow::Context as _;
 
 use pace::{BOUNDED, Pace};
 
@@ -111,7 +118,11 @@ fn main() -> ExitCode {
         Some("local") => return client::supervise(),
         _ => {}
     }
-    drive(&Choice::read(arguments))
+    let outcome = Choice::read(arguments).and_then(|choice| drive(&choice));
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// What `cargo test` was asked for.
@@ -122,25 +133,39 @@ struct Choice {
     exact: bool,
     ignored: bool,
     list: bool,
+    /// How many points are to be taken at once, if that was said.
+    jobs: Option<usize>,
 }
 
 impl Choice {
-    fn read(mut arguments: impl Iterator<Item = String>) -> Self {
-        let mut choice = Self::default();
+    fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
+        let jobs = std::env::var("RUST_TEST_THREADS").ok();
+        let mut choice = Self {
+            jobs: jobs.map(|said| parse_jobs(&said)).transpose()?,
+            ..Self::default()
+        };
         while let Some(word) = arguments.next() {
+            if let Some(said) = word.strip_prefix("--test-threads=") {
+                choice.jobs = Some(parse_jobs(said)?);
+                continue;
+            }
             match word.as_str() {
+                "--test-threads" => {
+                    let said = arguments.next().context("--test-threads: how many?")?;
+                    choice.jobs = Some(parse_jobs(&said)?);
+                }
                 "--include-ignored" | "--ignored" => choice.ignored = true,
                 "--list" => choice.list = true,
                 "--exact" => choice.exact = true,
                 "--skip" => choice.skipped.extend(arguments.next()),
-                "--test-threads" | "--format" | "--color" | "--logfile" | "-Z" => {
+                "--format" | "--color" | "--logfile" | "-Z" => {
                     arguments.next();
                 }
                 _ if word.starts_with('-') => {}
                 _ => choice.filters.push(word),
             }
         }
-        choice
+        Ok(choice)
     }
 
     fn takes(&self, name: &str) -> bool {
@@ -156,7 +181,16 @@ impl Choice {
     }
 }
 
-fn drive(choice: &Choice) -> ExitCode {
+fn parse_jobs(said: &str) -> anyhow::Result<usize> {
+    let jobs = said.parse().ok().filter(|jobs| *jobs > 0);
+    jobs.with_context(|| format!("{said:?} is no number of points to take at once"))
+}
+
+fn drive(choice: &Choice) -> anyhow::Result<ExitCode> {
+    let jobs = match choice.jobs {
+        Some(jobs) => jobs,
+        None => 2 * thread::available_parallelism()?.get(),
+    };
     let is_root = rustix::process::geteuid().is_root();
     let mut failed = 0;
     for Sweep {
@@ -178,7 +212,7 @@ fn drive(choice: &Choice) -> ExitCode {
         }
         println!("test {name} ...");
         let began = Instant::now();
-        let outcome = Pace::new(BOUNDED).and_then(|mut pace| run(&mut pace));
+        let outcome = Pace::new(BOUNDED, jobs).and_then(|mut pace| run(&mut pace));
         let took = began.elapsed().as_secs();
         match outcome {
             Ok(()) => println!("test {name} ... ok, {took} s\n"),
@@ -188,9 +222,9 @@ fn drive(choice: &Choice) -> ExitCode {
             }
         }
     }
-    if failed == 0 {
+    Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    }
+    })
 }

@@ -1,4 +1,4 @@
-//! How much of a sweep is done, in which order, and when it has to stop.
+//! How much of a sweep is done, in which order, how much of it at once, and when it has to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +15,15 @@ pub(crate) struct Pace {
     long: bool,
     began: Instant,
     bound: Duration,
+    jobs: usize,
     random: u64,
     stopped: Arc<AtomicBool>,
 }
 
 impl Pace {
-    /// As the environment asks, and says so; for no longer than `bound` where nobody asks for all.
-    pub(crate) fn new(bound: Duration) -> anyhow::Result<Self> {
+    /// As the environment asks, and says so; for no longer than `bound` where nobody asks for all,
+    /// `jobs` points at once.
+    pub(crate) fn new(bound: Duration, jobs: usize) -> anyhow::Result<Self> {
         let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
             Ok(said) => said
@@ -42,6 +44,7 @@ impl Pace {
             long,
             began: Instant::now(),
             bound,
+            jobs,
             random: seed,
             stopped,
         })
@@ -49,6 +52,11 @@ impl Pace {
 
     pub(crate) fn is_long(&self) -> bool {
         self.long
+    }
+
+    /// How many points may be under way at once.
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs
     }
 
     /// Whether there is time for one more.

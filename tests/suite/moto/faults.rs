@@ -152,7 +152,7 @@ async fn every_call(world: &mut World) {
             }
         }
     }
-    let mut pace = Pace::new(BOUND).unwrap();
+    let mut pace = Pace::new(BOUND, 1).unwrap();
     let all = cases.len();
     let mut rows: [Row; WAYS.len()] = std::array::from_fn(|_| Row::default());
     let mut problems = Vec::new();
