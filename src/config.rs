@@ -256,7 +256,7 @@ impl Config {
     }
 
     /// How fast the drive's volume is.
-    fn speed(&self) -> Speed {
+    pub(crate) fn speed(&self) -> Speed {
         Speed {
             iops: self.iops,
             throughput: self.throughput,

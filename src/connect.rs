@@ -33,6 +33,7 @@ mod preview;
 mod pull;
 mod request;
 mod resume;
+mod room;
 pub mod tidy;
 mod vigil;
 mod way;
@@ -54,7 +55,7 @@ use crate::drive::pools;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{GibiBytes, Instance, VolumeId};
+use crate::ec2::{Instance, Speed, VolumeId};
 use crate::failure::Failure;
 use crate::host::escape::Question;
 use crate::host::{Line, UserKey};
@@ -117,6 +118,8 @@ struct Session {
     owner: String,
     /// Whether somebody has said that this session shall wait for others to end.
     is_patient: bool,
+    /// How fast the drive's volume is, as far as that is known.
+    speed: Rc<Cell<Speed>>,
     /// What is launched, if anything may be.
     terms: Option<pools::Terms>,
     clock: Clock,
@@ -238,7 +241,8 @@ impl Session {
         let identity = patience::identity(cloud, &report).await?;
         // Until here there is nothing that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
-        let mut teller = Teller::new(report.clone());
+        let speed = Rc::new(Cell::new(options.speed));
+        let mut teller = Teller::new(report.clone(), Rc::clone(&speed));
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
@@ -300,6 +304,7 @@ impl Session {
             reconciler,
             owner,
             is_patient: false,
+            speed,
             terms: None,
             clock: cloud.clock.clone(),
             port: None,
@@ -363,6 +368,9 @@ impl Session {
 
     /// From a mounted drive to the end of the shell or command in its container.
     async fn be_inside(&mut self, instance: &Instance, request: &Request, cloud: &Cloud) -> Ending {
+        let mounted = self.reconciler.hosts().mounted();
+        let room = mounted.and_then(|mounted| mounted.room);
+        self.warn_of(room, room::When::InUse);
         let hosts = self.reconciler.hosts();
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
             let id = &instance.id;
@@ -374,7 +382,6 @@ impl Session {
                  saving may take long, and longer than a notice of EC2's gives",
             );
         }
-        let gibibytes = u32::try_from(mounted.size >> 30).unwrap_or(u32::MAX);
         let enter = container::enter(
             &self.drive,
             hosts.session(),
@@ -411,15 +418,13 @@ impl Session {
                 };
             }
         };
-        self.stay(instance, gibibytes, inside, line, request, cloud)
-            .await
+        self.stay(instance, inside, line, request, cloud).await
     }
 
-    /// In the container, to the end of the shell or command, or of the host. The drive has `size`.
+    /// In the container, to the end of the shell or command, or of the host.
     async fn stay(
         &mut self,
         instance: &Instance,
-        size: GibiBytes,
         mut inside: Inside,
         line: Line,
         request: &Request,
@@ -448,7 +453,7 @@ impl Session {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report.say(&way::rule(lease, cloud.limits.grace));
-                let cost = Cost::of(instance, size, &cloud.ec2, &cloud.clock);
+                let cost = Cost::of(instance, &self.drive, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {
                     Question::Forwards => forwards(),

@@ -55,7 +55,8 @@ pub async fn prices(
         }
     }
     if !rows.is_empty() {
-        let beside = format!("each {}", beside_words(config.size.unwrap_or(cloud.size)));
+        let size = config.size.unwrap_or(cloud.size);
+        let beside = format!("each {}", beside_words(size, config.speed()));
         Report::stderr().say(&beside);
     }
     let mut burstable: Vec<&InstanceType> = Vec::new();

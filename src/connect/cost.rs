@@ -8,25 +8,28 @@ use jiff::Timestamp;
 
 use super::words::{beside_words, dollars, surplus_words};
 use crate::clock::Clock;
+use crate::drive::DriveName;
 use crate::drive::stuck::volume_cents;
-use crate::ec2::{Ec2, GibiBytes, Instance, Market};
+use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::ec2::{Ec2, GibiBytes, Instance, InstanceId, Market, Speed, Volume};
 
 /// The running cost of one instance and its drive.
 pub(super) struct Cost {
     instance_type: String,
     market: Market,
     launched: Timestamp,
-    volume: GibiBytes,
     clock: Clock,
     /// US dollars an hour, once they are known.
     price: Arc<OnceLock<f64>>,
+    /// The drive's volume, once it is known: its size, and what was bought of speed.
+    volume: Arc<OnceLock<(GibiBytes, Speed)>>,
     /// What its type costs besides, once that is known.
     surplus: Arc<OnceLock<String>>,
 }
 
 impl Cost {
-    /// Begins to ask for the price of `instance`; the drive has `volume` GiB.
-    pub(super) fn of(instance: &Instance, volume: GibiBytes, ec2: &Ec2, clock: &Clock) -> Self {
+    /// Begins to ask what `instance` and the volume of `drive` on it cost.
+    pub(super) fn of(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
         let price = Arc::new(OnceLock::new());
         if instance.market == Market::Spot {
             let (asked, ec2) = (Arc::clone(&price), ec2.clone());
@@ -37,6 +40,17 @@ impl Cost {
                 }
             });
         }
+        let volume = Arc::new(OnceLock::new());
+        let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
+        let (host, drive) = (instance.id.clone(), drive.clone());
+        tokio::spawn(async move {
+            let volumes = ec2_too.volumes(drive.as_str()).await.unwrap_or_default();
+            if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
+                // What cannot be read was not bought by it.
+                let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
+                let _known = asked.set((volume.size, speed));
+            }
+        });
         let surplus = Arc::new(OnceLock::new());
         let (asked, ec2) = (Arc::clone(&surplus), ec2.clone());
         let named = [instance.instance_type.clone()];
@@ -47,13 +61,13 @@ impl Cost {
             }
         });
         Self {
-            surplus,
             instance_type: instance.instance_type.clone(),
             market: instance.market,
             launched: instance.launched,
-            volume,
             clock: clock.clone(),
             price,
+            volume,
+            surplus,
         }
     }
 
@@ -86,17 +100,36 @@ impl Cost {
             Some(hour) => {
                 // EC2 bills by the second, 60 at least (EC2 user guide, *Billing for Linux*).
                 let billed = std::time::Duration::from_secs(seconds.max(60)).as_secs_f64();
+                let beside = self.volume.get().map(|(size, speed)| {
+                    let words = beside_words(*size, *speed);
+                    format!(", {words}")
+                });
                 format!(
-                    ": ${:.4} so far, ${hour:.4} an hour, {}",
+                    ": ${:.4} so far, ${hour:.4} an hour{}",
                     hour * billed / 3600.0,
-                    beside_words(self.volume)
+                    beside.unwrap_or_default()
                 )
             }
             None => ": price not known".to_owned(),
         };
-        let drive = dollars(volume_cents(self.volume));
+        let drive = self.volume.get().map(|(size, speed)| {
+            let month = dollars(volume_cents(*size) + speed.cents());
+            format!("\nthe drive: about {month} a month while it is a volume")
+        });
         let surplus = self.surplus.get().map(|words| format!("\n{words}"));
-        let so_far = so_far + &surplus.unwrap_or_default();
-        format!("{since}{so_far}\nthe drive: about {drive} a month while it is a volume")
+        [Some(since + &so_far), surplus, drive]
+            .into_iter()
+            .flatten()
+            .collect()
     }
+}
+
+/// Whether it is the drive's volume, and not the root disk, that `host` has.
+fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
+    let attachment = volume.attachment.as_ref();
+    attachment.is_some_and(|attachment| attachment.instance == *host)
+        && matches!(
+            tags::read_volume(&volume.tags),
+            Ok(VolumeTags::Drive { .. })
+        )
 }

@@ -18,7 +18,7 @@ use crate::host::scripts::Committed;
 use crate::signals::Signal;
 
 use super::cost::Cost;
-use super::{Ending, Session, market};
+use super::{Ending, Session, market, room};
 
 impl Session {
     /// A commit that failed loses nothing, but the next session may want to know why a container
@@ -67,7 +67,11 @@ impl Session {
     }
 
     /// The end of a session that never had a shell.
-    pub(super) fn not_ready(&self, outcome: Outcome, asked: Option<Signal>) -> Result<u8, Failure> {
+    pub(super) fn not_ready(
+        &mut self,
+        outcome: Outcome,
+        asked: Option<Signal>,
+    ) -> Result<u8, Failure> {
         match (outcome, asked) {
             (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(signal)) => {
                 self.finish(Ending::Asked(signal), outcome)
@@ -77,7 +81,7 @@ impl Session {
     }
 
     /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
-    pub(super) fn finish(&self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
+    pub(super) fn finish(&mut self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
         let saved = self.told(outcome);
         let code = match Self::code(ending) {
             Ok(code) => code,
@@ -141,8 +145,9 @@ impl Session {
     }
 
     /// What came of the save, said or as a failure.
-    pub(super) fn told(&self, outcome: Outcome) -> Result<(), Failure> {
-        let drive = &self.drive;
+    pub(super) fn told(&mut self, outcome: Outcome) -> Result<(), Failure> {
+        let drive = self.drive.clone();
+        let drive = &drive;
         match outcome {
             Outcome::Saved {
                 snapshot: Some((snapshot, generation)),
@@ -151,6 +156,9 @@ impl Session {
                 self.report.say(&format!(
                     "{drive} is saved: {snapshot}, generation {generation}"
                 ));
+                let closed = self.reconciler.hosts().closed();
+                let room = closed.and_then(|closed| closed.room);
+                self.warn_of(room, room::When::Saved);
                 Ok(())
             }
             // What a killed run had begun is gone; a drive never came of it.
@@ -215,7 +223,7 @@ impl Session {
         Failure::new(Exit::Stuck, error).hint(commands.join("\n      "))
     }
 
-    fn failed(&self, failure: RunFailure) -> Failure {
+    fn failed(&mut self, failure: RunFailure) -> Failure {
         let RunFailure { error, also, left } = failure;
         if let Some(also) = also
             && let Err(also) = self.told(*also)

@@ -317,6 +317,8 @@ impl Hosts for SshHosts {
             .map_err(translated)?;
         let uuid = mounted.uuid.parse();
         self.mounted = Some(mounted);
+        // Another host's close says nothing of what is done here.
+        self.closed = None;
         uuid.map_err(|error: superblock::InvalidUuid| HostError::Failed(error.to_string()))
     }
 

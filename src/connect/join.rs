@@ -12,14 +12,16 @@ use anyhow::anyhow;
 use tokio::time::{Instant, sleep};
 
 use super::container::{self, Inside};
+use super::room::When;
 use super::{Ending, Request, Session};
 use crate::cloud::Cloud;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
-use crate::ec2::{GibiBytes, Instance};
+use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::Line;
 use crate::host::container::Container;
+use crate::host::room::Room;
 use crate::signals::Signal;
 
 /// How often a host is asked whether its container runs.
@@ -46,7 +48,8 @@ pub(super) enum Joined {
 
 /// What came of waiting for a container.
 enum Awaited {
-    Runs(Box<Container>),
+    /// It does, and the drive has so much room, where that is known.
+    Runs(Box<Container>, Option<Room>),
     Over,
     Ended(Ending),
 }
@@ -84,7 +87,10 @@ impl Session {
             holder.owner, holder.since
         ));
         let ending = match self.until_it_runs(&host).await {
-            Awaited::Runs(container) => self.be_a_guest(&host, *container, request, cloud).await,
+            Awaited::Runs(container, room) => {
+                self.warn_of(room, When::InUse);
+                self.be_a_guest(&host, *container, request, cloud).await
+            }
             Awaited::Ended(ending) => ending,
             Awaited::Over => {
                 self.reconciler.hosts().let_go(&host.id);
@@ -143,7 +149,7 @@ impl Session {
             }
             if let Some(container) = container {
                 step.done("the container runs");
-                return Awaited::Runs(Box::new(container));
+                return Awaited::Runs(Box::new(container), contact.room);
             }
             if contact.attached.is_some() {
                 led = Instant::now();
@@ -167,9 +173,9 @@ impl Session {
         request: &Request,
         cloud: &Cloud,
     ) -> Ending {
-        let entered = self.enter_as_guest(host, container, request, cloud).await;
+        let entered = self.enter_as_guest(host, container, request).await;
         match entered {
-            Ok((inside, line, size)) => self.stay(host, size, inside, line, request, cloud).await,
+            Ok((inside, line)) => self.stay(host, inside, line, request, cloud).await,
             Err(failure) => Ending::Failed(failure),
         }
     }
@@ -179,24 +185,14 @@ impl Session {
         host: &Instance,
         container: Container,
         request: &Request,
-        cloud: &Cloud,
-    ) -> Result<(Inside, Line, GibiBytes), Failure> {
+    ) -> Result<(Inside, Line), Failure> {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();
         let lost = || anyhow!("the connection to {} was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
         let port = request.options.port;
-        let (inside, line) =
-            container::join(ssh, scripts, container, &session, port, &report).await?;
-        // Only what `~$` says depends on it.
-        let volumes = cloud.ec2.volumes(self.drive.as_str()).await;
-        let attached = volumes.unwrap_or_default().into_iter().find(|volume| {
-            let attachment = volume.attachment.as_ref();
-            attachment.is_some_and(|attachment| attachment.instance == host.id)
-        });
-        let size = attached.map_or(0, |volume| volume.size);
-        Ok((inside, line, size))
+        container::join(ssh, scripts, container, &session, port, &report).await
     }
 
     /// Says until when the host is in use at least, and waits for that if a person wants to.

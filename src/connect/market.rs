@@ -52,6 +52,9 @@ impl Session {
                 types.join(", ")
             ));
         }
+        // One that cannot be read was refused before.
+        let own = found.settings.speed().unwrap_or_default();
+        self.speed.set(request.options.speed.or(own));
         self.terms = Some(terms);
         self.choose(&markets, &cloud.ec2, found.live.is_some());
         Ok(())

@@ -14,7 +14,7 @@ use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{GibiBytes, InstanceType, SnapshotState, Zone};
+use crate::ec2::{GibiBytes, InstanceType, SnapshotState, Speed, Zone};
 use crate::failure::Failure;
 use crate::report;
 
@@ -100,7 +100,10 @@ impl Session {
             let _ = writeln!(text, "{asked}");
         }
         let size = request.options.size.unwrap_or(cloud.size);
-        text.push_str(&plan(&chosen, zone, size));
+        // One that cannot be read was refused before.
+        let own = found.settings.speed().unwrap_or_default();
+        let speed = request.options.speed.or(own);
+        text.push_str(&plan(&chosen, zone, size, speed));
         print(&text)
     }
 
@@ -171,8 +174,8 @@ fn zone_of(from: Option<&Head>, found: &Found) -> Option<Zone> {
     chosen.map(|volume| volume.zone.clone())
 }
 
-/// What is tried, in order, for a drive of `size`.
-fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes) -> String {
+/// What is tried, in order, for a drive of `size` and `speed`.
+fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> String {
     let (tried, more) = pools::to_try(&chosen.offers, zone);
     let mut text = match (tried.len(), zone) {
         (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
@@ -189,7 +192,7 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes) -> String {
         );
     }
     if !tried.is_empty() {
-        let _ = writeln!(text, "  each {}", words::beside_words(size));
+        let _ = writeln!(text, "  each {}", words::beside_words(size, speed));
     }
     let mut kinds: Vec<&InstanceType> = tried.iter().map(|offer| &offer.kind).collect();
     kinds.dedup();

@@ -1,7 +1,9 @@
 //! The drive's events in words: what is being done, and what is true when it is done.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use super::console;
 use crate::drive::event::Event;
@@ -9,7 +11,7 @@ use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::{self, Offer};
 use crate::drive::stuck::beside;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{GibiBytes, InstanceType};
+use crate::ec2::{GibiBytes, InstanceType, Speed};
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -21,16 +23,19 @@ pub(crate) struct Teller {
     launched: Option<(String, Box<Offer>)>,
     /// The offer that was announced last.
     announced: Option<Box<Offer>>,
+    /// How fast the drive's volume is, as far as that is known by now.
+    speed: Rc<Cell<Speed>>,
 }
 
 impl Teller {
-    pub(crate) fn new(report: Report) -> Self {
+    pub(crate) fn new(report: Report, speed: Rc<Cell<Speed>>) -> Self {
         Self {
             report,
             steps: HashMap::new(),
             waits: HashMap::new(),
             launched: None,
             announced: None,
+            speed,
         }
     }
 
@@ -170,7 +175,8 @@ impl Teller {
             offer.price_words(),
         ));
         if !is_known {
-            self.report.say(&format!("  {}", beside_words(size)));
+            self.report
+                .say(&format!("  {}", beside_words(size, self.speed.get())));
             if let Some(surplus) = surplus_words(kind) {
                 self.report.say(&format!("  {surplus}"));
             }
@@ -188,10 +194,10 @@ fn root_as_it_is(image: &str) -> String {
 }
 
 /// What an instance costs beside its own price, as the end of a sentence.
-pub(crate) fn beside_words(size: GibiBytes) -> String {
+pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     format!(
         "plus about ${:.3} an hour for address and disks",
-        beside(size)
+        beside(size, speed)
     )
 }
 

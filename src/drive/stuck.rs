@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ec2::{GibiBytes, InstanceId, SnapshotId, VolumeId};
+use crate::ec2::{GibiBytes, InstanceId, SnapshotId, Speed, VolumeId};
 
 use super::memory::Memory;
 use super::name::{DriveName, Generation};
@@ -112,10 +112,11 @@ const ROOT_GIB: GibiBytes = 30;
 const HOURS: f64 = 730.0;
 
 /// What an instance costs an hour beside its own price, in US dollars, about: its address, its disk,
-/// and a drive of `size` while it is a volume.
+/// and a drive of `size` and `speed` while it is a volume.
 #[must_use]
-pub fn beside(size: GibiBytes) -> f64 {
-    let month = f64::from(ROOT_GIB + size) * 0.01 * f64::from(VOLUME_CENTS);
+pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
+    let cents = volume_cents(ROOT_GIB + size) + speed.cents();
+    let month = 0.01 * f64::from(u32::try_from(cents).unwrap_or(u32::MAX));
     ADDRESS_DOLLARS + month / HOURS
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::facts::{Facts, HostError};
+use super::room::Room;
 
 /// What closing did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Closed {
     /// The volume that was unmounted; none if none was mounted since the host's system started: what
     /// was mounted before a restart may be left as by a power cut.
     pub whole: Option<String>,
+    /// How much room there was on the drive, where that could be said.
+    pub room: Option<Room>,
     /// Whether, still mounted, it was synced and is read-only.
     pub frozen: bool,
     /// The steps and their times, in order.
@@ -49,6 +52,7 @@ impl Closed {
                 _ => return Err(facts.garbled("unmounted")),
             },
             whole: facts.get("whole").map(str::to_owned),
+            room: Room::read(facts),
             frozen: facts.yes("frozen"),
             timings: facts.timings(),
         })

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::facts::{Facts, HostError};
 use super::hold::{Role, notice};
+use super::room::Room;
 
 /// What a host knows of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Contact {
     pub frozen: bool,
     /// What is mounted.
     pub volume: Option<MountedVolume>,
+    /// How much room there is on it, where that can be said.
+    pub room: Option<Room>,
     /// The client that leads now: its line.
     pub attached: Option<String>,
     /// All clients attached now, the lead included: their lines.
@@ -66,6 +69,7 @@ impl Contact {
             whole: owned("whole"),
             frozen: facts.yes("frozen"),
             volume,
+            room: Room::read(facts),
             attached: owned("attached"),
             clients: clients
                 .collect::<Option<_>>()

@@ -20,6 +20,7 @@ mod peer;
 mod proxy;
 pub mod pull;
 pub mod quote;
+pub mod room;
 pub mod scripts;
 pub mod shell;
 pub mod ssh;

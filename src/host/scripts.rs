@@ -20,6 +20,7 @@ use super::container::{Came, CommandId, Container, Signal};
 use super::facts::{Facts, HostError, STILL_MOUNTED};
 use super::pull::Pulled;
 use super::quote::quote;
+use super::room::Room;
 use super::ssh::Ssh;
 use super::terminal::Terminal;
 
@@ -68,6 +69,8 @@ pub struct Mounted {
     pub uuid: String,
     /// The volume's size in bytes.
     pub size: u64,
+    /// How much room there is on it, where that can be said.
+    pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,
     /// Whether the file system was grown to the volume's size.
@@ -194,6 +197,7 @@ impl Host {
         Ok(Mounted {
             uuid: facts.require("uuid")?,
             size: facts.require("size")?,
+            room: Room::read(&facts),
             formatted: facts.yes("formatted"),
             grown: facts.yes("grown"),
             recorded: facts.get("recorded").and_then(|said| said.parse().ok()),

@@ -261,3 +261,39 @@ async fn an_image_without_ext4s_programs_gets_them_or_it_is_said_what_is_missing
     assert!(mounted.formatted);
     machine.host.close("test").await.unwrap();
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_says_how_much_room_its_drive_has_as_long_as_it_has_it_and_once_it_is_closed() {
+    let disk = Disk::new(1024);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    assert_eq!(machine.host.look().await.unwrap().room, None);
+    let first = machine.host.mount(&disk.order(1, true)).await.unwrap();
+    let first = first.room.unwrap();
+    assert_eq!((first.bytes, first.inodes), (1 << 30, 1 << 16));
+    assert!(
+        (900 << 20..1 << 30).contains(&first.free_bytes),
+        "{first:?}"
+    );
+    assert!((65_000..1 << 16).contains(&first.free_inodes), "{first:?}");
+    // What is not written yet counts.
+    machine
+        .sh("head -c 200M /dev/zero >/v1/work/some && cd /v1/work && seq 100 | xargs touch")
+        .await;
+    let then = machine.host.look().await.unwrap().room.unwrap();
+    let taken = first.free_bytes - then.free_bytes;
+    assert!((200 << 20..210 << 20).contains(&taken), "{taken}");
+    // Docker begins meanwhile.
+    let made = first.free_inodes - then.free_inodes;
+    assert!((101..1000).contains(&made), "{made}");
+    let closed = machine.host.close("test").await.unwrap();
+    let left = closed.room.unwrap();
+    assert!(
+        left.free_bytes.abs_diff(then.free_bytes) < 10 << 20,
+        "{left:?}"
+    );
+    // Whoever asks later is told as much.
+    assert_eq!(machine.host.close("test").await.unwrap().room, Some(left));
+    assert_eq!(machine.host.look().await.unwrap().room, None);
+}

@@ -28,6 +28,7 @@ mod ranges;
 mod refusals;
 mod rehearsal;
 mod restart;
+mod room;
 mod roots;
 mod selftest;
 mod site;

@@ -1,11 +1,12 @@
 //! How large and how fast a drive's volume is: asked for once, and so from any laptop.
 
 use std::process::Command;
+use std::time::Instant;
 
 use xdrive::local::wire::Params;
 
 use super::paper::{configured, connect, dry_run, paper};
-use super::site::Site;
+use super::site::{SESSION, Site};
 use crate::serving::Serving;
 
 /// What EC2 says of all volumes while a session of `demo` with these flags runs; it is saved then.
@@ -52,6 +53,42 @@ fn a_drive_is_as_fast_as_it_was_asked_for_from_any_laptop() {
         "{volume}"
     );
     assert!(has(&volume, "volumeInitializationRate", 200), "{volume}");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_was_bought_of_speed_is_part_of_what_a_session_costs() {
+    let site = Site::new();
+    let image = site.image();
+    let flags = ["--image", &image, "--throughput", "300", "--iops", "4000"];
+    let mut pty = site.in_terminal(&[&["connect", "demo"], &flags[..]].concat());
+    pty.see_within(SESSION, "plus about $0.026 an hour for address and disks");
+    pty.see_within(SESSION, "# ");
+    // $0.64 for 8 GiB, $7.00 for 175 MiB/s, $5.00 for 1000 operations a second.
+    let month = "the drive: about $12.64 a month while it is a volume";
+    let end = Instant::now() + SESSION;
+    while !pty.contents().contains(month) {
+        assert!(Instant::now() < end, "{}", pty.contents());
+        // It is asked for beside the shell.
+        pty.type_in("~$");
+        pty.see("spot, 0 h ");
+        pty.type_in("\r");
+    }
+    pty.see("an hour, plus about $0.026 an hour for address and disks");
+    pty.type_in("exit\r");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+
+    // From another laptop, which says nothing of it.
+    let other = site.other_laptop();
+    let dry = other.run(&["connect", "demo", "--dry-run"]);
+    dry.is(0)
+        .prints("each plus about $0.026 an hour for address and disks");
+    let mut pty = other.in_terminal(&["connect", "demo", "--throughput", "125"]);
+    pty.see_within(SESSION, "plus about $0.016 an hour for address and disks");
+    pty.see_within(SESSION, "# ");
+    pty.type_in("exit\r");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    site.is_saved("demo", 2);
 }
 
 #[test]

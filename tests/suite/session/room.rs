@@ -1,0 +1,99 @@
+//! A drive that is nearly full: who works in it is warned, and what is said to help does.
+
+use super::site::{Ended, Running, Site};
+use super::tree::inside;
+
+/// A session with these flags, in which `script` runs on the host before it ends.
+fn session(site: &Site, flags: &[&str], script: &str) -> Ended {
+    let image = site.image();
+    let wait = "echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
+    let words = [&["connect", "demo", "--image", &image], flags].concat();
+    let mut running: Running = site.start(&[&words[..], &["--", "sh", "-c", wait]].concat());
+    running.prints("there\n");
+    inside(site, &format!("{script}; touch /v1/work/end"));
+    let ended = running.end();
+    ended.is(0);
+    ended
+}
+
+/// What was said before the drive was closed, and after.
+fn halves(ended: &Ended) -> (&str, &str) {
+    ended.stderr.split_once("container stopped").unwrap()
+}
+
+/// The command that was said to help, without what it is said to do.
+fn command(said: &str) -> Vec<String> {
+    let line = said.lines().find(|line| line.contains("makes it larger"));
+    let line = line.unwrap_or_else(|| panic!("no command in {said}"));
+    assert!(line.len() <= 80, "{line}");
+    let (command, _) = line.trim().split_once("  ").unwrap();
+    let words = command.strip_prefix("xdrive --local ").unwrap();
+    words.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_nearly_full_drive_warns_at_connect_and_save_and_its_command_makes_room() {
+    let site = Site::new();
+    let first = session(
+        &site,
+        &["--size", "1"],
+        "fallocate -l 850M /v1/work/much; sync",
+    );
+    let (before, after) = halves(&first);
+    assert!(!before.contains("nearly full"), "{before}");
+    let warning = "warning: demo is nearly full: 0.1 of 1 GiB are free\n";
+    assert!(after.contains(warning), "{after}");
+    let helps = command(after);
+    assert_eq!(helps, ["connect", "demo", "--size", "2"]);
+
+    let second = session(&site, &[], "rm /v1/work/much; sync");
+    let (before, after) = halves(&second);
+    assert!(before.contains(warning), "{before}");
+    assert_eq!(command(before), helps);
+    assert!(
+        before.contains("once this session has saved it"),
+        "{before}"
+    );
+    assert!(!after.contains("nearly full"), "{after}");
+
+    // As large as that, what filled it leaves room.
+    let helps: Vec<&str> = helps.iter().map(String::as_str).collect();
+    let words = [&helps[..], &["--", "true"]].concat();
+    let third = site.run(&words);
+    third.is(0);
+    let fill = "fallocate -l 850M /v1/work/much; df -m /v1 | tail -n 1 >/v1/work/df; sync";
+    let fourth = session(&site, &[], fill);
+    for ended in [&third, &fourth] {
+        assert!(!ended.stderr.contains("nearly full"), "{}", ended.stderr);
+    }
+    site.is_saved("demo", 4);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_with_hardly_an_inode_left_warns_also_who_joins() {
+    let site = Site::new();
+    // ext4 makes 65,536 for a GiB.
+    let many = "mkdir /v1/work/many; cd /v1/work/many; seq 62000 | xargs touch; sync";
+    let first = session(&site, &["--size", "1"], many);
+    let (before, after) = halves(&first);
+    assert!(!before.contains("warning"), "{before}");
+    assert!(!after.contains("GiB are free"), "{after}");
+    let line = after.lines().find(|line| line.contains("more files"));
+    let line = line.unwrap_or_else(|| panic!("{after}"));
+    let count = line.strip_prefix("warning: demo is nearly full: it has room for ");
+    let count = count.and_then(|rest| rest.strip_suffix(" more files"));
+    let count: u64 = count.unwrap().parse().unwrap();
+    assert!((1000..3536).contains(&count), "{line}");
+
+    let script = "echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
+    let mut leads = site.start(&["connect", "demo", "--", "sh", "-c", script]);
+    leads.prints("there\n");
+    let guest = site.run(&["connect", "demo", "--", "true"]);
+    guest.is(0).says("joined the session").says(" more files\n");
+    command(&guest.stderr);
+    inside(&site, "touch /v1/work/end");
+    leads.end().is(0).says(" more files\n");
+    site.is_saved("demo", 2);
+}
