@@ -151,6 +151,9 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
         return session.preview(&request, &found, &cloud).await;
     }
     session.settle_terms(&request, &found, &cloud)?;
+    if found.live.is_some() {
+        session.comes_to_a_host(&request);
+    }
     // The drive's own image goes before the default, where its container is not made yet.
     cloud.image = found.settings.image().map_or(cloud.image, str::to_owned);
     let is_shell = request.command.is_empty();
@@ -372,6 +375,7 @@ impl Session {
         let room = mounted.and_then(|mounted| mounted.room);
         self.warn_of(room, room::When::InUse);
         let hosts = self.reconciler.hosts();
+        let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
             let id = &instance.id;
             return Ending::Failed(anyhow!("the connection to {id} was lost").into());
@@ -386,7 +390,7 @@ impl Session {
             &self.drive,
             hosts.session(),
             (instance, ssh, host),
-            mounted,
+            (mounted, ready),
             &request.options,
             cloud,
             &self.report,

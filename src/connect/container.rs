@@ -17,9 +17,10 @@ use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
 use crate::host::forward::Forward;
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
-use crate::host::{Line, Ssh};
+use crate::host::{Early, Line, Ssh, SshError};
 use crate::report::{Report, Step};
 
+use super::hosts::Ready;
 use super::{gpu, pull};
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
@@ -83,12 +84,12 @@ pub(super) fn file(given: &str) -> Option<PathBuf> {
 }
 
 /// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
-/// and the port are opened while the container starts.
+/// and the port are opened while the container starts, unless both are `ready`.
 pub(super) async fn enter(
     drive: &DriveName,
     session: &str,
     (instance, ssh, host): (&Instance, &Ssh, &Host),
-    mounted: &Mounted,
+    (mounted, ready): (&Mounted, Ready),
     options: &Options,
     cloud: &Cloud,
     report: &Report,
@@ -105,11 +106,18 @@ pub(super) async fn enter(
     };
     let step = report.step("start the container");
     let port = options.port.unwrap_or(JUPYTER);
-    let (container, forward, line) = tokio::join!(
-        host.container(&order),
-        // Until the container has an address nothing can answer.
-        Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into()),
-        Line::open(ssh),
+    // Until the container has an address nothing can answer.
+    let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
+    let running = ready.container.filter(|_| order.image == Image::Kept);
+    let is_ready = running.is_some();
+    let (container, line) = tokio::join!(
+        async {
+            match running {
+                Some(container) => Ok(container),
+                None => host.container(&order).await,
+            }
+        },
+        line(ssh, ready.early, is_ready),
     );
     let container = container.map_err(failure)?;
     step.done(&match &container.came {
@@ -124,20 +132,25 @@ pub(super) async fn enter(
 
 /// The same where another session has the container up: `port` is Jupyter's here.
 pub(super) async fn join(
-    ssh: &Ssh,
-    host: &Host,
+    (ssh, host, early): (&Ssh, &Host, Option<Early>),
     container: Container,
     session: &str,
     port: Option<u16>,
     report: &Report,
 ) -> Result<(Inside, Line), Failure> {
     let port = port.unwrap_or(JUPYTER);
-    let (forward, line) = tokio::join!(
-        Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into()),
-        Line::open(ssh),
-    );
+    let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
+    let line = line(ssh, early, false).await;
     let inside = Inside::open(host, session, container, forward, port, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
+}
+
+/// The line for the shell; the `early` one if there is one, with its shell if that `is_ready`.
+async fn line(ssh: &Ssh, early: Option<Early>, is_ready: bool) -> Result<Line, SshError> {
+    match early {
+        Some(early) => early.beside(ssh, is_ready).await,
+        None => Line::open(ssh).await,
+    }
 }
 
 impl Inside {

@@ -4,6 +4,7 @@
 //! the lock is free as soon as this process or its connection is gone, however that came. Every
 //! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
 
+mod arrival;
 mod attached;
 mod mount;
 mod said;
@@ -26,6 +27,8 @@ use crate::host::{HostKey, Ssh, UserKey};
 use super::door::Door;
 use super::lease::Terms;
 use super::login::{ANSWER, LATE, Login, Refusal};
+pub(super) use arrival::Ready;
+use arrival::{Arrival, Coming};
 pub(super) use attached::Held;
 use attached::{Attachment, Link};
 use said::{other, session_of, silence, translated};
@@ -44,6 +47,8 @@ pub(super) struct SshHosts {
     terms: Terms,
     /// How this session's leases are asked for, once it has claimed a host.
     client: Option<Attachment>,
+    /// How this session comes to a host that runs already, once it is known that there is one.
+    coming: Option<Coming>,
     /// Another client, seen for long enough to be believed.
     other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
@@ -61,6 +66,7 @@ impl SshHosts {
             login: Login::new(key, door, terms.ec2.clone(), terms.clock.clone()),
             terms,
             client: None,
+            coming: None,
             other: None,
             links: BTreeMap::new(),
             silent: BTreeMap::new(),
@@ -150,7 +156,10 @@ impl SshHosts {
     /// is attached stays for as long as it lives: a host that answers late now goes on to hear of
     /// the lease over it.
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
-        if let Some(link) = self.links.get(&host.id) {
+        if let Some(link) = self.links.get_mut(&host.id) {
+            if let Some(contact) = link.said_on_arrival() {
+                return Ok((link.host.clone(), contact));
+            }
             let why = match timeout(ANSWER, link.host.look()).await {
                 Ok(Ok(contact)) => return Ok((link.host.clone(), contact)),
                 Ok(Err(error)) => error.to_string(),
@@ -161,10 +170,15 @@ impl SshHosts {
             }
             self.unlink(&host.id);
         }
-        let (ssh, scripts, contact) = self.login.enter(host).await?;
+        // Whoever has been attached once comes back in another way.
+        let coming = self.coming.as_ref().filter(|_| self.client.is_none());
+        let arrival = coming.map(|coming| &coming.arrival);
+        let made = self.login.enter(host, arrival).await?;
+        let (scripts, contact) = (made.host.clone(), made.contact.clone());
         let link = Link {
-            ssh,
-            host: scripts.clone(),
+            arrival: Arrival::of(made.arrived, made.early, made.contact),
+            ssh: made.ssh,
+            host: made.host,
             lease: None,
         };
         self.links.insert(host.id.clone(), link);
@@ -173,7 +187,7 @@ impl SshHosts {
 
     /// What a host says, in the drive's words.
     fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
-        let session = self.session().to_owned();
+        let session = self.own_session().to_owned();
         let is_own = |line: &str| !session.is_empty() && session_of(line) == session;
         if !contact.clients.iter().any(|(_, line)| is_own(line)) {
             // A hold that the host knows nothing of is none any more.
@@ -294,6 +308,9 @@ impl Hosts for SshHosts {
             return Err(HostError::Failed(
                 "the host's lease was recorded too long ago".to_owned(),
             ));
+        }
+        if self.has_arrived(&host.id, lease) {
+            return Ok(());
         }
         let client = self.attachment(Role::Lead, session, owner, lease);
         let link = self.links.get_mut(&host.id);

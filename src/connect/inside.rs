@@ -23,8 +23,7 @@ pub(super) async fn in_a_shell(
     signals: &mut Signals,
     words: &mut UnboundedReceiver<Word>,
 ) -> anyhow::Result<Ending> {
-    let term = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
-    let command = inside.container.shell(&term);
+    let command = inside.container.shell(&term());
     let name = {
         let mut drive = way.drive.lock().await;
         let hosts = drive.hosts();
@@ -68,6 +67,11 @@ pub(super) async fn in_a_shell(
             return Ok(ending);
         }
     }
+}
+
+/// The kind of this terminal.
+pub(super) fn term() -> String {
+    std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
 /// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.

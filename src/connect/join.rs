@@ -190,9 +190,11 @@ impl Session {
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();
         let lost = || anyhow!("the connection to {} was lost", host.id);
+        let early = hosts.take_ready(&host.id).early;
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
+        let ways = (ssh, scripts, early);
         let port = request.options.port;
-        container::join(ssh, scripts, container, &session, port, &report).await
+        container::join(ways, container, &session, port, &report).await
     }
 
     /// Says until when the host is in use at least, and waits for that if a person wants to.

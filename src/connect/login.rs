@@ -17,8 +17,8 @@ use crate::config::Reach;
 use crate::drive::{self, Silence, Way, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
 use crate::host::facts::HostError;
-use crate::host::scripts::{Contact, Host};
-use crate::host::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
+use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
+use crate::host::{Early, Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 
 use super::door::{Door, source};
 
@@ -84,7 +84,27 @@ impl From<Refusal> for drive::HostError {
 }
 
 /// A connection, and what the host said first.
-pub(super) type In = (Ssh, Host, Contact);
+pub(super) struct In {
+    pub(super) ssh: Ssh,
+    pub(super) host: Host,
+    pub(super) contact: Contact,
+    /// What came of an arrival, where there was one.
+    pub(super) arrived: Option<Arrived>,
+    /// The line that was opened beside it.
+    pub(super) early: Option<Early>,
+}
+
+/// What is done at a host that runs as soon as it lets this laptop in, if it can be done there.
+#[derive(Debug, Clone)]
+pub(super) struct Arrival {
+    /// The client's line, by which it is attached.
+    pub(super) client: String,
+    /// The drive's name.
+    pub(super) drive: String,
+    /// The session, and the command of its shell, if it is to have one.
+    pub(super) session: String,
+    pub(super) shell: Option<String>,
+}
 
 enum Attempt {
     In(Box<In>),
@@ -122,12 +142,16 @@ impl Login {
     /// Logs in and makes contact, while it is made sure that the host lets this laptop in. Where
     /// nothing answers that shows within about three seconds, six where it took a new rule; where
     /// something does, within 23.
-    pub(super) async fn enter(&mut self, host: &Instance) -> Result<In, Refusal> {
+    pub(super) async fn enter(
+        &mut self,
+        host: &Instance,
+        arrival: Option<&Arrival>,
+    ) -> Result<In, Refusal> {
         let target = target(host, self.door.reach())?;
         if !self.only_looks {
             self.door.open(host, target.address.ip());
         }
-        let attempt = self.first_attempt(&target).await;
+        let attempt = self.first_attempt(&target, arrival).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
         if let (Some(_), Err(Refusal::Unreachable(why) | Refusal::Astray(Silence { why, .. }))) =
             (&target.proxy, &attempt)
@@ -149,7 +173,7 @@ impl Login {
         {
             return Err(Refusal::Barred(why.clone()));
         }
-        let let_in = self.let_in(host, &target).await;
+        let let_in = self.let_in(host, &target, arrival).await;
         if let Err(Refusal::Barred(why)) = &let_in {
             self.asked.insert(host.id.clone(), (now, why.clone()));
         }
@@ -158,8 +182,12 @@ impl Login {
 
     /// An attempt beside the look at the host's door. What was sent before a rule was made is lost,
     /// and TCP sends it again only after a second: then another attempt is quicker.
-    async fn first_attempt(&mut self, target: &Target) -> Result<Attempt, Refusal> {
-        let mut first = pin!(attempt(target, &self.key));
+    async fn first_attempt(
+        &mut self,
+        target: &Target,
+        arrival: Option<&Arrival>,
+    ) -> Result<Attempt, Refusal> {
+        let mut first = pin!(attempt(target, &self.key, arrival));
         tokio::select! {
             biased;
             answer = &mut first => return answer,
@@ -169,11 +197,16 @@ impl Login {
                 }
             }
         }
-        attempt(target, &self.key).await
+        attempt(target, &self.key, arrival).await
     }
 
     /// Has the key let in for a minute, logs in with it, and tells the host to keep it.
-    async fn let_in(&self, host: &Instance, target: &Target) -> Result<In, Refusal> {
+    async fn let_in(
+        &self,
+        host: &Instance,
+        target: &Target,
+        arrival: Option<&Arrival>,
+    ) -> Result<In, Refusal> {
         let sending = self
             .ec2
             .send_ssh_key(&host.id, &host.zone, USER, self.key.public());
@@ -195,9 +228,9 @@ impl Login {
             }
         }
         for _ in 0..TRIES {
-            match attempt(target, &self.key).await? {
+            match attempt(target, &self.key, arrival).await? {
                 Attempt::In(made) => {
-                    made.1
+                    made.host
                         .admit(self.key.public())
                         .await
                         .map_err(|error| unreachable(&error))?;
@@ -212,17 +245,38 @@ impl Login {
 }
 
 /// One attempt with this laptop's key.
-async fn attempt(target: &Target, key: &UserKey) -> Result<Attempt, Refusal> {
+async fn attempt(
+    target: &Target,
+    key: &UserKey,
+    arrival: Option<&Arrival>,
+) -> Result<Attempt, Refusal> {
     let attempt = async {
+        let early = arrival.map(|it| {
+            let shell = it.shell.as_deref();
+            Early::begin(target, key.private(), &it.session, shell)
+        });
         let ssh = match Ssh::connect(target, key.private()).await {
             Ok(ssh) => ssh,
             Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
             Err(error) => return Err(refusal(&error)),
         };
-        let (host, contact) = Host::contact(ssh.clone())
-            .await
-            .map_err(|error| unreachable(&error))?;
-        Ok(Attempt::In(Box::new((ssh, host, contact))))
+        let answer = match arrival {
+            None => {
+                let contact = Host::contact(ssh.clone()).await;
+                contact.map(|(host, contact)| (host, contact, None))
+            }
+            Some(Arrival { client, drive, .. }) => {
+                Host::arrive(ssh.clone(), &ArriveOrder { client, drive }).await
+            }
+        };
+        let (host, contact, arrived) = answer.map_err(|error| unreachable(&error))?;
+        Ok(Attempt::In(Box::new(In {
+            ssh,
+            host,
+            contact,
+            arrived,
+            early,
+        })))
     };
     timeout(ATTEMPT, attempt)
         .await
@@ -373,7 +427,7 @@ mod tests {
         host.groups = vec!["sg-0abc".parse().unwrap()];
         let host_key = HostKey::generate().unwrap().public;
         host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
-        let entered = timeout(Duration::from_secs(20), login.enter(&host)).await;
+        let entered = timeout(Duration::from_secs(20), login.enter(&host, None)).await;
         let Ok(Err(Refusal::Astray(Silence { why, way }))) = entered else {
             panic!("it waits for EC2, or got in");
         };
@@ -417,7 +471,7 @@ mod tests {
         });
         let mut second = laptop("two", "198.51.100.1");
         second.door().open(&host, target.address.ip());
-        let Err(Refusal::Unreachable(why)) = second.first_attempt(&target).await else {
+        let Err(Refusal::Unreachable(why)) = second.first_attempt(&target, None).await else {
             panic!("nobody is there to let it in");
         };
         assert!(

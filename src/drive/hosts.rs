@@ -212,7 +212,8 @@ pub trait Hosts {
     fn forget_groups(&mut self) {}
 
     /// Asks a running host about itself. Answers within about three seconds where nothing does, and
-    /// within 23 where something does and is slow; changes nothing there.
+    /// within 23 where something does and is slow. Changes nothing there but that a session which is to
+    /// lead may have the client lock already, for as long as it lives, where nobody else has it.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
     /// Why a host that was asked last did not answer, if that is known.

@@ -94,15 +94,26 @@ const LOGIN_SHELL: &str =
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
+/// The command for a terminal of the host, before anything is known of it: the user's shell in the
+/// container of `drive`.
+#[must_use]
+pub fn shell_of(drive: &str, term: &str) -> String {
+    shell(&format!("xdrive-{drive}"), term)
+}
+
+fn shell(container: &str, term: &str) -> String {
+    let term = format!("TERM={term}");
+    let words = ["docker", "exec", "-it", DETACH_KEYS, "-e", &term];
+    let rest = ["-w", WORK, container, "sh", "-c", LOGIN_SHELL];
+    join(words.into_iter().chain(rest))
+}
+
 impl Container {
     /// The command for a terminal of the host: the user's shell. `term` is the value of the
     /// laptop's `TERM`.
     #[must_use]
     pub fn shell(&self, term: &str) -> String {
-        let term = format!("TERM={term}");
-        let words = ["docker", "exec", "-it", DETACH_KEYS, "-e", &term];
-        let rest = ["-w", WORK, &self.name, "sh", "-c", LOGIN_SHELL];
-        join(words.into_iter().chain(rest))
+        shell(&self.name, term)
     }
 
     /// The command for an SSH channel *without* a terminal: `argv`, word for word, with the

@@ -102,7 +102,8 @@ pub(super) struct Facts {
 
 /// Exit codes, as listed in `shell/host/prelude`.
 const CLOSING: u32 = 80;
-const BUSY: u32 = 81;
+/// Another client is attached, or another command is at work.
+pub(super) const BUSY: u32 = 81;
 const ODD: u32 = 82;
 const NO_IMAGE: u32 = 83;
 const NO_DEVICE: u32 = 84;

@@ -36,9 +36,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Why a forward could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// The connection or the host.
-    #[error(transparent)]
-    Ssh(#[from] SshError),
     /// No local port.
     #[error("cannot listen on 127.0.0.1: {0}")]
     Listen(#[from] io::Error),
@@ -62,11 +59,12 @@ pub struct Forward {
 
 impl Forward {
     /// Listens on `preferred` of the loopback addresses, or the next free port, and leads every
-    /// connection to `target`, as the host sees it. 0 lets the system choose.
-    pub async fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
+    /// connection to `target`, as the host sees it. 0 lets the system choose. Waits for nothing: who
+    /// comes before there is a connection to the host waits for that.
+    pub fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
         let listeners = listen(preferred)?;
         let port = listeners[0].local_addr()?.port();
-        let ssh = connect(ssh).await?;
+        let ssh = ssh.clone();
         let (target, targets) = watch::channel(Target {
             address: target,
             starting: false,
@@ -159,7 +157,7 @@ async fn connect(ssh: &Ssh) -> Result<Ssh, SshError> {
     Ok(ssh)
 }
 
-/// Accepts until it is aborted. A connection to the host that ends takes the relayed ones with it;
+/// Accepts until it is aborted, over a connection of its own to where `ssh` goes. A connection to the host that ends takes the relayed ones with it;
 /// the port stays, and whoever comes until there is another waits in its backlog.
 async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiver<Target>) {
     let mut listeners = listeners.into_iter();
@@ -167,13 +165,13 @@ async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiv
         return;
     };
     loop {
-        relay_all(&first, second.as_ref(), &ssh, &targets).await;
         ssh = loop {
             match connect(&ssh).await {
                 Ok(ssh) => break ssh,
                 Err(_) => tokio::time::sleep(RECONNECT).await,
             }
         };
+        relay_all(&first, second.as_ref(), &ssh, &targets).await;
     }
 }
 

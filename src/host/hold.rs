@@ -13,10 +13,11 @@ use russh::ChannelMsg;
 use tokio::sync::{mpsc, watch};
 
 use super::channel::{Sender, Session};
-use super::facts::{Facts, HostError};
-use super::ssh::{Output, Ssh};
+use super::facts::{BUSY, Facts, HostError};
+use super::ssh::{Output, Ssh, SshError};
 
 const SCRIPT: &str = "session hold";
+const ARRIVAL: &str = "session arrive";
 
 /// In which part a client is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,15 +120,7 @@ pub struct Hold {
 impl Hold {
     /// Runs `command`, the hold's, and returns once the host says that it is in force.
     pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, HostError> {
-        tracing::debug!(target: "xdrive::host", script = SCRIPT, "sending");
-        let session = ssh.exec(command, None).await?;
-        let mut host = Voice {
-            session,
-            said: Vec::new(),
-            seen: 0,
-            stderr: Vec::new(),
-            status: None,
-        };
+        let mut host = Voice::of(SCRIPT, ssh, command).await?;
         loop {
             match host.line().await {
                 Some(line) if line.starts_with("xdrive: attached=") => break,
@@ -135,10 +128,38 @@ impl Hold {
                 None => return Err(host.refusal(ssh).await),
             }
         }
+        Ok(Self::over(host))
+    }
+
+    /// Runs `command`, an arrival's, and returns once the host has said all that it knows: that, and
+    /// the hold if it is in force.
+    pub(super) async fn arrive(
+        ssh: &Ssh,
+        command: &str,
+    ) -> Result<(Facts, Option<Self>), HostError> {
+        let mut host = Voice::of(ARRIVAL, ssh, command).await?;
+        loop {
+            match host.line().await {
+                Some(line) if line.starts_with("xdrive: arrived=") => break,
+                Some(_) => {}
+                // It says what it knows before it tries to attach anybody.
+                None => return Ok((host.facts(ssh, &[BUSY]).await?, None)),
+            }
+        }
+        let output = Output {
+            status: 0,
+            stdout: host.said.clone(),
+            stderr: Vec::new(),
+        };
+        Ok((Facts::read(ARRIVAL, &output, &[])?, Some(Self::over(host))))
+    }
+
+    fn over(host: Voice) -> Self {
+        tracing::debug!(target: "xdrive::host", script = host.script, "in force");
         let (lease, refreshes) = watch::channel(Duration::ZERO);
         let (tell, events) = mpsc::unbounded_channel();
         tokio::spawn(host.keep(refreshes, tell));
-        Ok(Self { lease, events })
+        Self { lease, events }
     }
 
     /// The lease ends so long from now. Returns at once; false if the hold is gone.
@@ -156,6 +177,7 @@ impl Hold {
 
 /// The hold's command, as it is heard.
 struct Voice {
+    script: &'static str,
     session: Session,
     /// Standard output; what lies before `seen` was read as lines.
     said: Vec<u8>,
@@ -165,6 +187,18 @@ struct Voice {
 }
 
 impl Voice {
+    async fn of(script: &'static str, ssh: &Ssh, command: &str) -> Result<Self, SshError> {
+        tracing::debug!(target: "xdrive::host", script, "sending");
+        Ok(Self {
+            script,
+            session: ssh.exec(command, None).await?,
+            said: Vec::new(),
+            seen: 0,
+            stderr: Vec::new(),
+            status: None,
+        })
+    }
+
     /// The next line of standard output; none when the channel has ended.
     async fn line(&mut self) -> Option<String> {
         loop {
@@ -173,7 +207,7 @@ impl Voice {
                 let line = String::from_utf8_lossy(&rest[..end]).into_owned();
                 self.seen += end + 1;
                 if let Some(fact) = line.strip_prefix("xdrive: ") {
-                    tracing::trace!(target: "xdrive::host", script = SCRIPT, %fact, "said");
+                    tracing::trace!(target: "xdrive::host", script = self.script, %fact, "said");
                 }
                 return Some(line);
             }
@@ -185,7 +219,7 @@ impl Voice {
                 Some(ChannelMsg::ExitStatus { exit_status }) => self.status = Some(exit_status),
                 Some(ChannelMsg::Failure | ChannelMsg::Close) | None => {
                     let status = self.status;
-                    tracing::debug!(target: "xdrive::host", script = SCRIPT, status, "ended");
+                    tracing::debug!(target: "xdrive::host", script = self.script, status, "ended");
                     return None;
                 }
                 Some(_) => {}
@@ -195,18 +229,23 @@ impl Voice {
 
     /// Why it ended before it was in force.
     async fn refusal(self, ssh: &Ssh) -> HostError {
+        match self.facts(ssh, &[]).await {
+            Ok(facts) => facts.garbled("attached"),
+            Err(error) => error,
+        }
+    }
+
+    /// What it has said until its end.
+    async fn facts(self, ssh: &Ssh, also: &[u32]) -> Result<Facts, HostError> {
         let Some(status) = self.status else {
-            return ssh.lost().await.into();
+            return Err(ssh.lost().await.into());
         };
         let output = Output {
             status,
             stdout: self.said,
             stderr: self.stderr,
         };
-        match Facts::read(SCRIPT, &output, &[]) {
-            Ok(facts) => facts.garbled("attached"),
-            Err(error) => error,
-        }
+        Facts::read(self.script, &output, also)
     }
 
     /// Until the channel ends, or nobody has the [`Hold`] any more.

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::shell::Begun;
 use super::ssh::{Ssh, SshError};
 
 /// A connection for one [`super::Shell`].
@@ -23,6 +24,8 @@ pub struct Line {
     /// tell a host that is silent from one that it holds back.
     pub(super) beside: Ssh,
     pub(super) gate: Arc<Gate>,
+    /// A shell that has begun on it.
+    pub(super) begun: Option<Begun>,
 }
 
 impl Line {
@@ -38,6 +41,7 @@ impl Line {
             ssh: line,
             beside: ssh.clone(),
             gate,
+            begun: None,
         })
     }
 }

@@ -9,6 +9,7 @@ mod channel;
 mod closed;
 mod contact;
 pub mod container;
+mod early;
 pub mod escape;
 pub mod facts;
 pub mod forward;
@@ -27,6 +28,7 @@ pub mod ssh;
 pub mod streams;
 pub mod terminal;
 
+pub use early::Early;
 pub use key::{HostKey, UserKey};
 pub use line::Line;
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};

@@ -8,6 +8,7 @@
 //! connection is the way to know. Nothing here decides what should be done next, and nothing here
 //! retries. What ends a drive's time on a host is [`Host::close`]; it is for good.
 
+mod arrive;
 mod bundle;
 
 use std::fmt::Write as _;
@@ -25,6 +26,8 @@ use super::ssh::Ssh;
 use super::terminal::Terminal;
 
 use bundle::DIRECTORY;
+
+pub use arrive::{ArriveOrder, Arrived};
 
 pub use super::closed::{Closed, Committed};
 pub use super::contact::{Contact, MountedVolume};
@@ -194,23 +197,7 @@ impl Host {
                 ],
             )
             .await?;
-        Ok(Mounted {
-            uuid: facts.require("uuid")?,
-            size: facts.require("size")?,
-            room: Room::read(&facts),
-            formatted: facts.yes("formatted"),
-            grown: facts.yes("grown"),
-            recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
-            source: facts.get("source").map(str::to_owned),
-            gpus: match facts.require::<String>("gpus")?.as_str() {
-                "none" => Gpus::None,
-                "yes" => Gpus::Waiting,
-                "ready" => Gpus::Ready,
-                _ => return Err(facts.garbled("gpus")),
-            },
-            dirty_bytes: facts.get("dirty").and_then(|said| said.parse().ok()),
-            timings: facts.timings(),
-        })
+        Mounted::read(&facts)
     }
 
     /// Brings to the volume what is written on the mounted drive and not there yet (`sync -f`).
@@ -318,13 +305,7 @@ impl Host {
         if name == "none" {
             return Ok(None);
         }
-        Ok(Some(Container {
-            name,
-            address: facts.require("address")?,
-            came: Came::Running,
-            lab: facts.get("lab").map(|said| said == "yes"),
-            timings: facts.timings(),
-        }))
+        running(&facts).map(Some)
     }
 
     /// Makes `token` one that opens Jupyter, `session`'s only one, next to those of other sessions
@@ -372,7 +353,7 @@ impl Host {
     /// The terminal `name` on this host, in which `command` runs: see [`super::Shell`].
     #[must_use]
     pub fn terminal(&self, name: &str, command: &str) -> Terminal {
-        Terminal::new(&format!("{}/terminal", *DIRECTORY), name, command)
+        terminal(name, command)
     }
 
     /// The terminals on this host that sessions left behind, the latest first.
@@ -391,6 +372,44 @@ impl Host {
             .await?;
         Facts::read(script, &output, &[])
     }
+}
+
+impl Mounted {
+    fn read(facts: &Facts) -> Result<Self, HostError> {
+        Ok(Self {
+            uuid: facts.require("uuid")?,
+            size: facts.require("size")?,
+            room: Room::read(facts),
+            formatted: facts.yes("formatted"),
+            grown: facts.yes("grown"),
+            recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
+            source: facts.get("source").map(str::to_owned),
+            gpus: match facts.require::<String>("gpus")?.as_str() {
+                "none" => Gpus::None,
+                "yes" => Gpus::Waiting,
+                "ready" => Gpus::Ready,
+                _ => return Err(facts.garbled("gpus")),
+            },
+            dirty_bytes: facts.get("dirty").and_then(|said| said.parse().ok()),
+            timings: facts.timings(),
+        })
+    }
+}
+
+/// As [`Host::terminal`], where nothing is known yet of the host.
+pub(super) fn terminal(name: &str, command: &str) -> Terminal {
+    Terminal::new(&format!("{}/terminal", *DIRECTORY), name, command)
+}
+
+/// A container that runs.
+fn running(facts: &Facts) -> Result<Container, HostError> {
+    Ok(Container {
+        name: facts.require("container")?,
+        address: facts.require("address")?,
+        came: Came::Running,
+        lab: facts.get("lab").map(|said| said == "yes"),
+        timings: facts.timings(),
+    })
 }
 
 /// The command that runs `script` (its name and verb) with these inputs.

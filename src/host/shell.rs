@@ -32,6 +32,7 @@ use crate::terminal::{self, Raw};
 
 pub use pump::Word;
 use pump::{Local, Request};
+pub(super) use start::Begun;
 
 /// What answers the questions of `~#` and `~$`, in lines of text.
 pub type Answers = Box<dyn Fn(Question) -> String + Send>;
@@ -102,11 +103,13 @@ impl Shell {
     /// Attaches the local terminal, which is in raw mode from here on, to the one on the host:
     /// a new one, or one that was left there.
     pub async fn terminal(
-        line: Line,
+        mut line: Line,
         terminal: Terminal,
         answers: Answers,
     ) -> Result<Self, ShellError> {
-        let (session, attached, rest) = start::attached(&line.ssh, &terminal.start()).await?;
+        let begun = line.begun.take();
+        let (session, attached, rest) =
+            start::begun_or_attached(&line.ssh, &terminal, begun).await?;
         let mut local = Local::open(&line.gate, Some(answers))?;
         let typing = local.stop()?;
         let raw = Raw::enter()?;

@@ -119,6 +119,15 @@ impl Ssh {
         Self::open(target, Arc::new(key), None).await
     }
 
+    pub(super) async fn gated(
+        target: &Target,
+        key: &str,
+        gate: Arc<Gate>,
+    ) -> Result<Self, SshError> {
+        let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
+        Self::open(target, Arc::new(key), Some(gate)).await
+    }
+
     /// A second connection to the same host, so that what stalls on it stalls nothing here.
     pub async fn sibling(&self) -> Result<Self, SshError> {
         let Connection { target, key, .. } = &*self.connection;
@@ -184,6 +193,7 @@ impl Ssh {
         host_key: PublicKey,
     ) -> Result<Self, SshError> {
         let address = target.address;
+        tracing::debug!(target: "xdrive::host", "reached");
         let (peer, end) = Peer::new(host_key);
         let mut handle = client::connect_stream(config, stream, peer)
             .await
@@ -202,15 +212,18 @@ impl Ssh {
             )
             .await;
         match login {
-            Ok(client::AuthResult::Success) => Ok(Self {
-                connection: Arc::new(Connection {
+            Ok(client::AuthResult::Success) => {
+                tracing::debug!(target: "xdrive::host", "logged in");
+                let connection = Connection {
                     handle,
                     target: target.clone(),
                     key,
                     end,
                     proxy: OnceLock::new(),
-                }),
-            }),
+                };
+                let connection = Arc::new(connection);
+                Ok(Self { connection })
+            }
             // A connection that ends during authentication looks like a refusal of every method.
             Ok(client::AuthResult::Failure {
                 remaining_methods, ..

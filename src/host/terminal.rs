@@ -51,15 +51,30 @@ impl Terminal {
         format!("{} {}", self.attach(0), self.command)
     }
 
+    /// The words that attach to the one that the host chooses for the session `name`, once that has
+    /// arrived: see [`super::scripts::Arrived`].
+    pub(super) fn arrive(&self) -> String {
+        format!("{} {}", self.words("arrive"), self.command)
+    }
+
     /// The words that attach to it again, after `seen` bytes of its output.
     pub(super) fn attach(&self, seen: u64) -> String {
+        format!("{} {seen}", self.words("attach"))
+    }
+
+    fn words(&self, verb: &str) -> String {
         // Isolated: neither the environment nor a folder chooses what is imported.
         let Self { program, name, .. } = self;
         format!(
-            "exec python3 -I -S {} attach {} {seen}",
+            "exec python3 -I -S {} {verb} {}",
             quote(program),
             quote(name)
         )
+    }
+
+    /// The words of its command.
+    pub(super) fn command(&self) -> &str {
+        &self.command
     }
 }
 

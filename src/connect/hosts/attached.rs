@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use tokio::time::timeout;
 
 use super::SshHosts;
+use super::arrival::Arrival;
 use super::said::{session_of, translated};
 use crate::connect::lease::{Lease, News, Terms, extend};
 use crate::drive::{HostError, SessionId, lease_left, tags};
@@ -28,6 +29,7 @@ pub(super) struct Link {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
     pub(super) lease: Option<Lease>,
+    pub(super) arrival: Arrival,
 }
 
 /// How this session is attached to its hosts.

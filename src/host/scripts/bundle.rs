@@ -63,6 +63,13 @@ pub(super) fn command(script: &str) -> String {
     )
 }
 
+/// The same for `command`, which runs a script with inputs: where the scripts are not, they are asked
+/// for, and nothing else happens.
+pub(super) fn only_there(command: &str) -> String {
+    let directory = &*DIRECTORY;
+    format!("[ -d {directory} ] || {{ echo 'xdrive: {QUESTION}'; exit; }}; {command}")
+}
+
 /// [`bundle`], as it travels.
 pub(super) fn packed(script: &str) -> Vec<u8> {
     let text = bundle(script);

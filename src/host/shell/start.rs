@@ -9,16 +9,65 @@ use super::ShellError;
 use crate::host::channel::{Session, TerminalRequest};
 use crate::host::modes;
 use crate::host::ssh::{Ssh, SshError};
-use crate::host::terminal::{Attached, FirstLine};
+use crate::host::terminal::{Attached, FirstLine, Terminal};
 use crate::terminal;
 
 /// How long the host may take to open a terminal and start a command: three round trips of that are
 /// the line's, a second at 300 ms.
 const START: Duration = Duration::from_secs(15);
 
+/// A shell that has begun before anybody asked for it.
+pub(in crate::host) struct Begun {
+    /// The words of its command.
+    command: String,
+    session: Session,
+    attached: Attached,
+    rest: Bytes,
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Begun").field(&self.attached).finish()
+    }
+}
+
+impl Begun {
+    /// Attaches to the terminal that the host chooses for a session, once that has arrived there.
+    /// None if it chooses none.
+    pub(in crate::host) async fn waiting(
+        ssh: &Ssh,
+        terminal: &Terminal,
+    ) -> Result<Option<Self>, ShellError> {
+        let (session, attached, rest) = attached(ssh, &terminal.arrive()).await?;
+        let begun = Self {
+            command: terminal.command().to_owned(),
+            session,
+            attached,
+            rest,
+        };
+        Ok((attached != Attached::Gone).then_some(begun))
+    }
+}
+
 /// Opens a session and waits until the host has started `command`, between pipes.
 pub(super) async fn piped(ssh: &Ssh, command: &str) -> Result<Session, SshError> {
     in_time(ssh, start(ssh, command, None)).await
+}
+
+/// What `begun` has, if it runs what `terminal` is to run; else as [`attached`].
+pub(super) async fn begun_or_attached(
+    ssh: &Ssh,
+    terminal: &Terminal,
+    begun: Option<Begun>,
+) -> Result<(Session, Attached, Bytes), ShellError> {
+    match begun.filter(|begun| begun.command == terminal.command()) {
+        Some(begun) => {
+            // What happened to its size meanwhile nobody could tell it.
+            begun.session.sender.resize(terminal::size()).await;
+            Ok((begun.session, begun.attached, begun.rest))
+        }
+        None => attached(ssh, &terminal.start()).await,
+    }
 }
 
 /// Opens a session with a terminal as the local one is now, and waits for the first line of

@@ -6,6 +6,11 @@
 //! a thread of this process: it ends with it. A connection costs a round trip before its first byte
 //! passes, as TCP's would; where nobody answers behind the relay the connection is reset.
 //!
+//! It counts round trips as logical clocks do: what is sent by one side is half a round trip later than
+//! all that had reached that side before. So nothing that goes on at once counts twice, and time that
+//! either side takes counts for nothing, as long as it is short beside the line's: what went on beside
+//! what is waited for may add to it else, and never more than there was time for.
+//!
 //! What is not as on a real line: TCP's slow start, and packets that get lost.
 
 use std::fs::File;
@@ -43,12 +48,48 @@ pub(crate) struct Distance {
     pub(crate) up: Option<u32>,
 }
 
-/// A network namespace with such a relay. Dropped, both are gone.
+/// A network namespace with such a relay. Instances that are launched from there are reached from there
+/// alone. Dropped, both are gone.
 pub(crate) struct Far {
     name: String,
     stop: Option<oneshot::Sender<()>>,
     relay: Option<JoinHandle<()>>,
     passed: Arc<AtomicUsize>,
+    clocks: Arc<Clocks>,
+    distance: Arc<Mutex<Distance>>,
+}
+
+/// What each side has seen, in half round trips.
+#[derive(Debug, Default)]
+struct Clocks {
+    laptop: AtomicUsize,
+    hosts: AtomicUsize,
+}
+
+/// From where something is carried.
+#[derive(Debug, Clone, Copy)]
+enum From {
+    Laptop,
+    Host,
+}
+
+impl Clocks {
+    /// When what is sent now from there will arrive.
+    fn sent(&self, from: From) -> usize {
+        let clock = match from {
+            From::Laptop => &self.laptop,
+            From::Host => &self.hosts,
+        };
+        clock.load(Ordering::Relaxed) + 1
+    }
+
+    fn arrived(&self, from: From, at: usize) {
+        let clock = match from {
+            From::Laptop => &self.hosts,
+            From::Host => &self.laptop,
+        };
+        clock.fetch_max(at, Ordering::Relaxed);
+    }
 }
 
 impl Far {
@@ -60,12 +101,15 @@ impl Far {
             stop: None,
             relay: None,
             passed: Arc::default(),
+            clocks: Arc::default(),
+            distance: Arc::new(Mutex::new(distance)),
         };
         succeeds(Command::new("ip").args(["netns", "add", &far.name]));
         succeeds(Command::new("ip").args(["-n", &far.name, "link", "set", "lo", "up"]));
         let (stop, stopped) = oneshot::channel();
         let (ready, port) = std::sync::mpsc::channel();
         let (namespace, passed) = (far.namespace(), Arc::clone(&far.passed));
+        let (clocks, distance) = (Arc::clone(&far.clocks), Arc::clone(&far.distance));
         far.stop = Some(stop);
         far.relay = Some(std::thread::spawn(move || {
             let namespace = File::open(namespace).unwrap();
@@ -79,7 +123,7 @@ impl Far {
                 let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
                 ready.send(listener.local_addr().unwrap().port()).unwrap();
                 tokio::select! {
-                    () = relay(listener, distance, passed) => {}
+                    () = relay(listener, distance, passed, clocks) => {}
                     _ = stopped => {}
                 }
             });
@@ -102,6 +146,16 @@ impl Far {
     /// How many connections were made through the relay.
     pub(crate) fn passed(&self) -> usize {
         self.passed.load(Ordering::Relaxed)
+    }
+
+    /// From now on new connections go so far.
+    pub(crate) fn moves(&self, distance: Distance) {
+        *self.distance.lock().unwrap() = distance;
+    }
+
+    /// How many round trips were waited for, one after the other, until now.
+    pub(crate) fn round_trips(&self) -> usize {
+        self.clocks.laptop.load(Ordering::Relaxed) / 2
     }
 
     fn namespace(&self) -> String {
@@ -137,7 +191,12 @@ fn succeeds(command: &mut Command) {
 }
 
 /// Takes connections until it is dropped.
-async fn relay(listener: TcpListener, distance: Distance, passed: Arc<AtomicUsize>) {
+async fn relay(
+    listener: TcpListener,
+    distance: Arc<Mutex<Distance>>,
+    passed: Arc<AtomicUsize>,
+    clocks: Arc<Clocks>,
+) {
     let up = Arc::new(Mutex::new(Instant::now()));
     loop {
         let Ok((near, _)) = listener.accept().await else {
@@ -145,16 +204,24 @@ async fn relay(listener: TcpListener, distance: Distance, passed: Arc<AtomicUsiz
             continue;
         };
         passed.fetch_add(1, Ordering::Relaxed);
-        let up = Arc::clone(&up);
+        let (up, clocks) = (Arc::clone(&up), Arc::clone(&clocks));
+        let distance = *distance.lock().unwrap();
         // A line that ends ends for both sides.
-        tokio::spawn(async move { drop(pass(near, distance, &up).await) });
+        tokio::spawn(async move { drop(pass(near, distance, &up, &clocks).await) });
     }
 }
 
-async fn pass(near: TcpStream, distance: Distance, up: &Mutex<Instant>) -> io::Result<()> {
+async fn pass(
+    near: TcpStream,
+    distance: Distance,
+    up: &Mutex<Instant>,
+    clocks: &Clocks,
+) -> io::Result<()> {
     let to = rustix::net::sockopt::ip_original_dst(&near)?;
     // TCP's own: what is sent meanwhile waits in the socket.
+    let reached = clocks.sent(From::Laptop) + 1;
     sleep(distance.round_trip).await;
+    clocks.arrived(From::Host, reached);
     let reached = timeout(REACH, connect(to.into())).await;
     let Ok(Ok(far)) = reached else {
         return near.set_zero_linger();
@@ -174,8 +241,10 @@ async fn pass(near: TcpStream, distance: Distance, up: &Mutex<Instant>) -> io::R
         *free = (*free).max(Instant::now()) + takes;
         *free
     };
-    let there = carry(near_in, far_out, half, sent);
-    let back = carry(far_in, near_out, half, |_| Instant::now());
+    let there = carry(near_in, far_out, half, (clocks, From::Laptop), sent);
+    let back = carry(far_in, near_out, half, (clocks, From::Host), |_| {
+        Instant::now()
+    });
     tokio::try_join!(there, back).map(drop)
 }
 
@@ -200,9 +269,10 @@ async fn carry(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
     half: Duration,
+    (clocks, side): (&Clocks, From),
     sent: impl Fn(usize) -> Instant,
 ) -> io::Result<()> {
-    let (queue, mut queued) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
+    let (queue, mut queued) = mpsc::unbounded_channel::<(Instant, usize, Vec<u8>)>();
     let waiting = AtomicUsize::new(0);
     let room = Notify::new();
     let reading = async {
@@ -215,15 +285,16 @@ async fn carry(
             chunk.truncate(length);
             waiting.fetch_add(length, Ordering::Relaxed);
             // The end travels as long as the last byte.
-            let _over = queue.send((sent(length) + half, chunk));
+            let _over = queue.send((sent(length) + half, clocks.sent(side), chunk));
             if length == 0 {
                 return Ok::<_, io::Error>(());
             }
         }
     };
     let delivering = async {
-        while let Some((due, chunk)) = queued.recv().await {
+        while let Some((due, arrival, chunk)) = queued.recv().await {
             sleep_until(due).await;
+            clocks.arrived(side, arrival);
             if chunk.is_empty() {
                 return to.shutdown().await;
             }

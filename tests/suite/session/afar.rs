@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::site::{SESSION, Site};
-use super::terminal::{has_words, write};
+use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive, write};
 use crate::harness::{Distance, eventually_within};
 
 /// Half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
@@ -38,4 +38,36 @@ fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
     assert_eq!(site.drive("demo")["state"], "saved");
     site.has_no_leaks();
     has_words(&site, &["afar"]);
+}
+
+/// So long that neither an EC2 in a folder nor a busy machine takes as long as one round trip of it.
+const ROUND_TRIP: Duration = Duration::from_millis(1500);
+
+/// From Enter to the prompt, where all there is to do is to log in and to ask once.
+const MOST: usize = 8;
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_prompt_on_a_running_host_is_eight_round_trips_away() {
+    let at = |round_trip| Distance {
+        round_trip,
+        up: None,
+    };
+    let near = with_a_drive();
+    let site = near.far_away(at(Duration::ZERO));
+    let mut pty = shell_that_wrote(&site, "near");
+    pty.type_in("\r~d");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    site.moves(at(ROUND_TRIP));
+    let before = site.round_trips();
+    let mut pty = site.in_terminal(&["connect", "demo"]);
+    pty.see_within(SESSION, "synced-near-42");
+    let taken = site.round_trips() - before;
+    assert!(!pty.modes_are_as_before(), "raw mode is on");
+    write(&mut pty, "afar");
+    pty.type_in("exit 7\r");
+    ends(pty, &site, 7, 2);
+    has_words(&near, &["near", "afar"]);
+    assert!(taken >= 3, "nothing went the long way");
+    assert!(taken <= MOST, "{taken} round trips");
 }

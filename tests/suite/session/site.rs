@@ -79,6 +79,16 @@ impl Site {
         self.far.as_ref().map_or(0, Far::passed)
     }
 
+    /// This laptop is so far away from now on; it is on the way already.
+    pub(super) fn moves(&self, distance: Distance) {
+        self.far.as_ref().unwrap().moves(distance);
+    }
+
+    /// How many round trips were waited for from afar, one after the other.
+    pub(super) fn round_trips(&self) -> usize {
+        self.far.as_ref().map_or(0, Far::round_trips)
+    }
+
     /// The words that start xdrive, where it is.
     fn program(&self) -> Vec<String> {
         let enter = self.far.iter().flat_map(Far::words);

@@ -87,7 +87,7 @@ async fn echo(stream: &mut TcpStream, line: &[u8]) {
 async fn eight_streams_through(sshd: &Sshd) {
     const LENGTH: usize = 8 << 20;
     let server = server(Arc::default()).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
     let forward = forward.unwrap();
     let streams: Vec<_> = (0..8_u8)
         .map(|seed| {
@@ -137,7 +137,7 @@ async fn a_reader_that_stops_holds_up_nobody_and_is_dropped_at_last() {
     let sshd = Sshd::start();
     let flood = Arc::new(Flood::default());
     let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
     let forward = forward.unwrap();
 
     let mut lively = connect(&forward).await;
@@ -167,12 +167,10 @@ async fn a_busy_port_gives_way_to_the_next_free_one() {
     let server = server(Arc::default()).await;
     let busy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let preferred = busy.local_addr().unwrap().port();
-    let first = Forward::open(&ssh, preferred, server.address)
-        .await
-        .unwrap();
+    let first = Forward::open(&ssh, preferred, server.address).unwrap();
     assert!(first.port() > preferred || first.port() < 1024 || preferred > 65_000);
     assert_ne!(first.port(), preferred);
-    let second = Forward::open(&ssh, first.port(), server.address).await;
+    let second = Forward::open(&ssh, first.port(), server.address);
     let second = second.unwrap();
     assert_ne!(second.port(), first.port());
     echo(&mut connect(&second).await, b"through the second").await;
@@ -183,7 +181,7 @@ async fn a_busy_port_gives_way_to_the_next_free_one() {
 async fn a_new_target_serves_new_connections() {
     let sshd = Sshd::start();
     let old = server(Arc::default()).await;
-    let forward = Forward::open(&sshd.connect().await, 0, old.address).await;
+    let forward = Forward::open(&sshd.connect().await, 0, old.address);
     let forward = forward.unwrap();
     echo(&mut connect(&forward).await, b"old").await;
     drop(old);
@@ -206,7 +204,7 @@ async fn dropping_a_forward_closes_its_port_and_its_connections() {
     let sshd = Sshd::start();
     let server = server(Arc::default()).await;
     let ssh = sshd.connect().await;
-    let forward = Forward::open(&ssh, 0, server.address).await.unwrap();
+    let forward = Forward::open(&ssh, 0, server.address).unwrap();
     let port = forward.port();
     let mut stream = connect(&forward).await;
     echo(&mut stream, b"open").await;
@@ -216,6 +214,6 @@ async fn dropping_a_forward_closes_its_port_and_its_connections() {
     assert!(end.is_ok(), "the connection ends");
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
     // The same port is free at once, although a connection through it has just been closed.
-    let again = Forward::open(&ssh, port, server.address).await.unwrap();
+    let again = Forward::open(&ssh, port, server.address).unwrap();
     assert_eq!(again.port(), port);
 }

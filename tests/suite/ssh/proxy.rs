@@ -98,7 +98,7 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
     let sibling = ssh.sibling().await.unwrap();
     assert_eq!(sibling.run("true", b"").await.unwrap().status, 0);
     assert!(sshd.processes().len() > one);
-    let forward = Forward::open(&ssh, 0, sshd.address).await.unwrap();
+    let forward = Forward::open(&ssh, 0, sshd.address).unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", forward.port()))
         .await
         .unwrap();

@@ -1,0 +1,111 @@
+//! Coming to a host where a drive was left running: attached and told all at once, and a shell that
+//! waits there until that is so.
+
+use std::time::Duration;
+
+use xdrive::host::scripts::{ArriveOrder, Arrived, Contact, Host, Image};
+
+use super::machine::{Disk, Machine, soon};
+
+/// As a laptop does it, over a connection of its own.
+async fn arrive(machine: &Machine, client: &str, drive: &str) -> (Contact, Option<Arrived>) {
+    let order = ArriveOrder { client, drive };
+    let arrived = Host::arrive(machine.login().await, &order).await;
+    let (_, contact, arrived) = arrived.unwrap();
+    (contact, arrived)
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn who_comes_to_a_drive_that_nobody_has_leads_at_once_and_changes_nothing_else() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    let (contact, arrived) = arrive(&machine, "s0 t me", "demo").await;
+    assert_eq!(contact.volume, None);
+    assert!(arrived.is_none(), "there is nothing to lead");
+
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let (_, arrived) = arrive(&machine, "s1 t me", "demo").await;
+    let found = arrived.unwrap();
+    assert_eq!(
+        (&found.container, found.terminal.as_deref()),
+        (&None, Some("none"))
+    );
+    assert!(found.mounted.is_some());
+    drop(found);
+    soon(async { while !machine.host.look().await.unwrap().clients.is_empty() {} }).await;
+
+    let image = Image::Loaded(machine.load_image().await);
+    let container = machine.start(image, &[]).await;
+    machine.host.lease(Duration::from_mins(50)).await.unwrap();
+    let (contact, arrived) = arrive(&machine, "s2 t me", "demo").await;
+    assert_eq!((contact.attached, contact.clients), (None, Vec::new()));
+    let Arrived {
+        hold,
+        mounted,
+        container: found,
+        terminal,
+    } = arrived.unwrap();
+    assert_eq!(mounted.unwrap().size, 2048 << 20);
+    let found = found.unwrap();
+    assert_eq!(
+        (found.name, found.address),
+        (container.name, container.address)
+    );
+    assert_eq!(terminal.as_deref(), Some("s2"));
+    let contact = machine.host.look().await.unwrap();
+    assert_eq!(contact.attached.as_deref(), Some("s2 t me"));
+    assert!(
+        contact.lease.unwrap() > Duration::from_mins(40),
+        "{contact:?}"
+    );
+
+    let (contact, arrived) = arrive(&machine, "s3 t you", "demo").await;
+    assert_eq!(contact.attached.as_deref(), Some("s2 t me"));
+    assert!(arrived.is_none(), "there is somebody who leads");
+
+    assert!(hold.refresh(Duration::from_mins(15)));
+    let lease = || async { machine.host.look().await.unwrap().lease.unwrap() };
+    soon(async { while lease().await > Duration::from_mins(15) {} }).await;
+    drop(hold);
+    soon(async { while machine.host.look().await.unwrap().attached.is_some() {} }).await;
+    let (_, arrived) = arrive(&machine, "s4 t me", "renamed").await;
+    assert_eq!(arrived.unwrap().container, None, "it must be made again");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
+    let disk = Disk::new(2048);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.mount_blank(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    let terminal = machine.sh("echo /var/lib/xdrive/scripts/*/terminal").await;
+    let shell = |session: &str| {
+        format!(
+            "python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' python3 -I -S {} arrive {session} \
+             touch /run/ran-{session}",
+            terminal.trim()
+        )
+    };
+    // Chosen, and not attached any more.
+    machine
+        .sh("mkdir -p /run/xdrive/arrived; printf s1 > /run/xdrive/arrived/s1")
+        .await;
+    let said = machine.sh(&shell("s1")).await;
+    assert!(said.contains("terminal=none"), "{said}");
+
+    let waits = shell("s2");
+    let (said, arrived) = tokio::join!(machine.sh(&waits), async {
+        soon(async { while machine.sh("pgrep -f arriv[e].s2 || true").await.is_empty() {} }).await;
+        arrive(&machine, "s2 t me", "demo").await.1
+    });
+    assert!(said.contains("terminal=new"), "{said}");
+    assert!(arrived.is_some());
+    machine
+        .sh("[ ! -e /run/ran-s1 ] && [ -e /run/ran-s2 ]")
+        .await;
+}
