@@ -10,6 +10,9 @@
 //! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
 //!   the same EC2 on a loopback port.
 //!
+//! Then how many round trips to its host a session waits for, step by step ([`trips`]): what makes the
+//! difference for a laptop that is far away.
+//!
 //! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit` to
 //! the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is the
 //! one that `XDRIVE_BENCH_AWS` names (`shell/setup.sh bench` makes one and prints its path), else
@@ -29,6 +32,7 @@ mod path;
 mod site;
 mod spread;
 mod terminal;
+mod trips;
 mod verdict;
 
 #[expect(
@@ -66,7 +70,8 @@ fn main() -> anyhow::Result<()> {
             stopped = site::stop() => stopped,
         };
         let cleared = parts::clear(&site, &site.dir.join("parts")).await;
-        folder::clear(&site)
+        trips::clear(&site)
+            .and(folder::clear(&site))
             .and(cleared)
             .with_context(|| format!("clearing up {}", site.dir.display()))?;
         outcome
@@ -93,5 +98,6 @@ async fn measure(site: &Site, parts: &Parts, rounds: usize) -> anyhow::Result<()
         verdict.add(round);
     }
     print!("{verdict}");
+    print!("{}", Box::pin(trips::prompt(site)).await?);
     parts.forget().await
 }

@@ -1,0 +1,172 @@
+//! How many round trips to its host a session waits for: what a far laptop pays for, step by step.
+//!
+//! EC2's own are not among them. Nothing is timed: the line between the two counts, and is so long that
+//! neither side's work takes as long as one round trip.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use portable_pty::CommandBuilder;
+use tokio::time::sleep;
+use xdrive::local::plane::{Plane, RealPlane};
+
+use super::harness::{Distance, Far, Pty, leaks};
+use super::site::Site;
+
+/// Its directory, below the site's.
+const NAME: &str = "trips";
+const DRIVE: &str = "bench";
+/// What the prompt in the container ends with.
+const PROMPT: &str = "/work#";
+const ROUND_TRIP: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_mins(3);
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// What was waited for until when, in round trips.
+pub(crate) struct Trips {
+    what: &'static str,
+    steps: Vec<(String, usize)>,
+}
+
+/// A laptop and its EC2.
+struct Laptop {
+    dir: PathBuf,
+    far: Far,
+    environment: [(&'static str, String); 5],
+}
+
+/// From Enter to the prompt of a drive that was left running.
+pub(crate) async fn prompt(site: &Site) -> anyhow::Result<Trips> {
+    let laptop = Laptop::new(site)?;
+    // Its container is made in the first session.
+    let mut pty = laptop.connect(None);
+    wait(&mut pty, |pty| pty.sent(PROMPT) > 0).await?;
+    pty.type_in("\r~d");
+    wait(&mut pty, |pty| pty.ended().is_some()).await?;
+
+    laptop.far.moves(at(ROUND_TRIP));
+    let log = laptop.dir.join("log");
+    let before = laptop.far.round_trips();
+    let mut pty = laptop.connect(Some(&log));
+    let mut steps: Vec<(String, usize)> = Vec::new();
+    wait(&mut pty, |pty| {
+        let until = laptop.far.round_trips() - before;
+        for step in logged(&log) {
+            // Of what is done twice beside each other the first counts.
+            if !steps.iter().any(|(known, _)| *known == step) {
+                steps.push((step, until));
+            }
+        }
+        pty.sent(PROMPT) > 0
+    })
+    .await?;
+    steps.push(("the prompt".to_owned(), laptop.far.round_trips() - before));
+    laptop.far.moves(at(Duration::ZERO));
+    pty.type_in("exit\r");
+    wait(&mut pty, |pty| pty.ended().is_some()).await?;
+    Ok(Trips {
+        what: "from Enter to the prompt on a running host",
+        steps,
+    })
+}
+
+impl Laptop {
+    fn new(site: &Site) -> anyhow::Result<Self> {
+        let dir = site.dir.join(NAME);
+        let home = dir.join("home");
+        std::fs::create_dir_all(&home)?;
+        let cache = site.cache.parent().context("no cache")?;
+        let environment = [
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("LC_ALL", "C.UTF-8".to_owned()),
+            ("HOME", home.display().to_string()),
+            ("XDRIVE_CACHE", cache.display().to_string()),
+            ("XDRIVE_LOCAL_DIR", dir.join("ec2").display().to_string()),
+        ];
+        Ok(Self {
+            dir,
+            far: Far::new(at(Duration::ZERO)),
+            environment,
+        })
+    }
+
+    /// A session in a terminal. What it does with its host goes to `log`, without which it goes nowhere.
+    fn connect(&self, log: Option<&PathBuf>) -> Pty {
+        let [enter, net] = self.far.words();
+        let mut command = CommandBuilder::new(enter);
+        command.env_clear();
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        let log = log.map_or("/dev/null".into(), |log| log.display().to_string());
+        command.env("XDRIVE_LOG", "xdrive::host=debug");
+        command.env("NO_COLOR", "1");
+        let connect = "exec \"$0\" --local connect \"$1\" 2> \"$2\"";
+        command.args([&net, "sh", "-c", connect, env!("CARGO_BIN_EXE_xdrive")]);
+        command.args([DRIVE, &log]);
+        Pty::start(command)
+    }
+}
+
+fn at(round_trip: Duration) -> Distance {
+    Distance {
+        round_trip,
+        up: None,
+    }
+}
+
+/// What is done by now, as xdrive logs it.
+fn logged(log: &PathBuf) -> Vec<String> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.contains("sending"));
+    let steps = lines.filter_map(|line| line.split_once("xdrive::host: "));
+    steps
+        .map(|(_, step)| {
+            let (what, script) = step.split_once(" script=").unwrap_or((step, ""));
+            let script = script.split(" status=").next().unwrap_or_default();
+            format!("{} {what}", script.trim_matches('"'))
+                .trim()
+                .to_owned()
+        })
+        .collect()
+}
+
+async fn wait(pty: &mut Pty, mut reached: impl FnMut(&mut Pty) -> bool) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !reached(pty) {
+        ensure!(began.elapsed() < LONGEST, "stuck:\n{}", pty.contents());
+        sleep(AGAIN).await;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Trips {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nround trips {}: costs, and until then\n", self.what)?;
+        let mut last = 0;
+        for (step, until) in &self.steps {
+            writeln!(f, "{step:<32} {:>3} {until:>3}", until - last)?;
+            last = *until;
+        }
+        Ok(())
+    }
+}
+
+/// Ends and removes everything there; an error if anything is left.
+pub(crate) fn clear(site: &Site) -> anyhow::Result<()> {
+    let dir = site.dir.join(NAME).join("ec2");
+    if !dir.exists() {
+        return Ok(());
+    }
+    let plane = Plane::Real(RealPlane {
+        dir: dir.clone(),
+        program: site.program.clone(),
+        cache: site.cache.clone(),
+    });
+    plane.sweep(&[], &[], &[])?;
+    let left = leaks(&dir);
+    ensure!(left.is_empty(), "left: {left:#?}");
+    Ok(())
+}
