@@ -17,6 +17,10 @@ const SILENT: &str = "where its console ends at a login prompt, something keeps 
      of its security group (--cidr says who is let in), the subnet's network ACL, a firewall or \
      VPN here; --proxy-command goes another way";
 
+/// What helps where EC2 itself finds that an instance has not booted.
+const IMPAIRED: &str = "the end of its console says how far it got; --ami names another image, \
+                        --type another type";
+
 /// What helps where an instance ends by itself.
 const ENDED: &str = "--type names another type, --ami another image; AWS explains such ends under \
                      \"Troubleshoot Amazon EC2 instance termination issues\"";
@@ -46,6 +50,10 @@ fn lost(how: &How) -> (String, &'static str) {
     match how {
         How::Silent(None) => ("never answered".to_owned(), SILENT),
         How::Silent(Some(why)) => (format!("never answered: {why}"), SILENT),
+        How::Impaired(checks) => (
+            format!("never answered, and EC2's status checks say: {checks}"),
+            IMPAIRED,
+        ),
         How::Ended(None) => ("ended by itself".to_owned(), ENDED),
         How::Ended(Some(why)) => {
             // An encrypted root disk whose key may not be used ends its instance so (EC2 user
@@ -60,6 +68,7 @@ fn lost(how: &How) -> (String, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ec2::{Check, StatusChecks};
 
     #[test]
     fn each_end_has_the_hint_that_fits_it() {
@@ -79,6 +88,13 @@ mod tests {
             (
                 How::Silent(Some("it did not answer in time".to_owned())),
                 SILENT,
+            ),
+            (
+                How::Impaired(StatusChecks {
+                    system: Check::Passed,
+                    instance: Check::Impaired,
+                }),
+                IMPAIRED,
             ),
         ] {
             assert_eq!(lost(&how).1, hint, "{how:?}");

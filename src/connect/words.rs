@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::console;
 use crate::drive::event::Event;
@@ -11,7 +12,7 @@ use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::{self, Offer};
 use crate::drive::stuck::beside;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{GibiBytes, InstanceType, Speed};
+use crate::ec2::{GibiBytes, InstanceId, InstanceType, Speed, StatusChecks};
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -129,6 +130,14 @@ impl Teller {
                  a VPN",
                 since.as_secs()
             )),
+            Event::Checks {
+                instance,
+                checks,
+                limit,
+            } => self.check(&instance, checks, limit),
+            Event::Unchecked { instance, why } => self.report.say(&format!(
+                "could not read EC2's status checks of {instance}, going by time alone: {why}"
+            )),
             Event::Console { instance, text } => {
                 let end = console::end(&text);
                 self.report.say(&if end.is_empty() {
@@ -160,6 +169,20 @@ impl Teller {
 }
 
 impl Teller {
+    /// Says how EC2's status checks are, once and in the step that waits for the host.
+    fn check(&mut self, instance: &InstanceId, checks: StatusChecks, limit: Duration) {
+        for (what, running) in &self.waits {
+            if let Waiting::Host(id) | Waiting::OtherStarting(id) = what
+                && id == instance
+            {
+                running.now(format!("{}; EC2's checks: {checks}", waiting(what)));
+            }
+        }
+        let words = checked(checks, limit);
+        self.report
+            .say(&format!("EC2's status checks of {instance}: {words}"));
+    }
+
     /// Says what is about to be launched; what that costs besides, once for each type and market.
     fn announce(&mut self, offer: Box<Offer>, size: GibiBytes) {
         let what = |offer: &Offer| (offer.kind.name.clone(), offer.pool.market);
@@ -183,6 +206,22 @@ impl Teller {
         }
         self.announced = Some(offer);
     }
+}
+
+/// What EC2's status checks of a host that does not answer mean for whoever waits for it.
+fn checked(checks: StatusChecks, limit: Duration) -> String {
+    let more = if checks.are_initializing() {
+        format!(
+            "\n  it boots still, which large and metal types take long for: it has {} min from its \
+             launch",
+            limit.as_secs() / 60
+        )
+    } else if checks.are_impaired() {
+        "\n  it has not booted as it should".to_owned()
+    } else {
+        String::new()
+    };
+    format!("{checks}{more}")
 }
 
 /// What is said of an image whose root device is not known.

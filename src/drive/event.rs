@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ec2::{GibiBytes, InstanceId, SnapshotId};
+use crate::ec2::{GibiBytes, InstanceId, SnapshotId, StatusChecks};
 
 use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};
@@ -101,6 +101,22 @@ pub enum Event {
         /// For how long.
         since: Duration,
         /// What comes back instead.
+        why: String,
+    },
+    /// What EC2's status checks say of a host that does not answer; told when it changes.
+    Checks {
+        /// Which.
+        instance: InstanceId,
+        /// What they say.
+        checks: StatusChecks,
+        /// How long after its launch it may be booting.
+        limit: Duration,
+    },
+    /// EC2's status checks of a host that does not answer may not be read: it is judged by time.
+    Unchecked {
+        /// Which.
+        instance: InstanceId,
+        /// Why.
         why: String,
     },
     /// What a host that never answered wrote to its console.

@@ -29,6 +29,12 @@ pub struct Limits {
     pub lease_margin: Duration,
     /// How long a running instance may be out of SSH's reach.
     pub no_ssh: Duration,
+    /// How long after its launch it may be so while EC2 says that it boots, or is about to.
+    pub boot: Duration,
+    /// How long it may be so after it has passed EC2's status checks.
+    pub checked: Duration,
+    /// Between two looks at these.
+    pub checks_gap: Duration,
     /// How long an instance may be on its way out while it holds the volume.
     pub shutting_down: Duration,
     /// How long a shell whose connection was lost is tried to be reached again.
@@ -71,7 +77,16 @@ impl Limits {
             // The last switch at five minutes, a minute for the shutdown, and five in which AWS
             // still takes requests from a computer whose clock is wrong.
             lease_margin: Duration::from_mins(11),
+            // From when it runs. Most types answer within one, and some of it is the line's: at
+            // 300 ms a login takes 4 s.
             no_ssh: Duration::from_mins(5),
+            // Metal types boot for ten minutes. A host switches itself off when nobody came for 30.
+            boot: Duration::from_mins(15),
+            // What is checked is up before sshd and cloud-init are; a login at 300 ms is in it, and
+            // a whole attempt that fails.
+            checked: Duration::from_mins(1),
+            // EC2 itself looks once a minute.
+            checks_gap: Duration::from_secs(10),
             shutting_down: Duration::from_mins(15),
             // Less than the lease of 15 minutes: whoever comes back finds the host still there.
             grace: Duration::from_mins(10),
@@ -115,6 +130,9 @@ impl Limits {
             // One computer, one clock.
             lease_margin: Duration::from_mins(6),
             no_ssh: Duration::from_mins(1),
+            boot: Duration::from_mins(3),
+            checked: Duration::from_secs(10),
+            checks_gap: Duration::from_secs(1),
             shutting_down: Duration::from_mins(1),
             grace: Duration::from_mins(1),
             attaching: Duration::from_secs(20),

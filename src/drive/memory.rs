@@ -15,18 +15,21 @@ use jiff::Timestamp;
 use crate::clock::BootTime;
 use crate::ec2::{
     Attachment, AttachmentState, Instance, InstanceId, InstanceState, LaunchOrder, Snapshot,
-    SnapshotId, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+    SnapshotId, StatusChecks, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
 };
 
 use super::hosts::Contact;
 use super::limits::Limits;
 use super::name::{DriveName, Generation, SessionId};
 use super::observed::{
-    Me, Observed, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
+    Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
 use super::plan::Source;
 use super::superblock::Uuid;
 use super::tags::{self, Identity, VolumeTags};
+
+/// How an instance is watched that does not answer, or cannot be asked.
+const SILENT: &str = "silent";
 
 /// What one sweep brought, before anything is known about it.
 #[derive(Debug)]
@@ -45,6 +48,17 @@ pub struct Sweep {
     pub snapshots: Vec<Snapshot>,
     /// Ids that were not in the lists, but are known to this process.
     pub unlisted: BTreeSet<String>,
+}
+
+/// What EC2's status checks of an instance said when they were last asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checked {
+    /// What; none where nobody may know.
+    pub checks: Option<StatusChecks>,
+    /// Since when they say so to this process.
+    pub since: BootTime,
+    /// When they were asked for.
+    pub asked: BootTime,
 }
 
 /// What this process made, was answered, and knows.
@@ -82,6 +96,8 @@ pub struct Memory {
     pub order: Option<(Zone, Source, VolumeOrder)>,
     /// The fork that each line not chosen is kept in.
     pub forks: BTreeMap<Option<VolumeId>, DriveName>,
+    /// What EC2's status checks said of running instances that do not answer.
+    pub checks: BTreeMap<InstanceId, Checked>,
     /// In which state each thing was last seen, and since when.
     pub watched: BTreeMap<String, (String, BootTime)>,
 }
@@ -125,6 +141,7 @@ impl Memory {
             launch: None,
             order: None,
             forks: BTreeMap::new(),
+            checks: BTreeMap::new(),
             watched: BTreeMap::new(),
         }
     }
@@ -208,11 +225,17 @@ impl Memory {
         };
         // Not asked and not answering are one state: silence is counted from its beginning.
         let word = match &contact {
-            Contact::NotAsked | Contact::Unreachable => "silent".to_owned(),
+            Contact::NotAsked | Contact::Unreachable => SILENT.to_owned(),
             Contact::Barred => "barred".to_owned(),
             Contact::Reached(view) => format!("{view:?}"),
         };
         let since = self.since(instance.id.as_str(), format!("{state:?} {word}"), now);
+        let made = self.instances.get(&instance.id);
+        let checks = self.checks.get(&instance.id).and_then(|known| {
+            let checks = known.checks?;
+            let since = known.since;
+            Some(SeenChecks { checks, since })
+        });
         let session = if self.claimed.contains(instance.id.as_str()) {
             self.who.session.clone()
         } else {
@@ -227,6 +250,8 @@ impl Memory {
             listed,
             contact,
             since,
+            made: made.map_or(since, |(_, at)| *at),
+            checks,
             lease: None,
             id: instance.id,
         }
@@ -365,6 +390,13 @@ impl Memory {
             since: self.since(snapshot.id.as_str(), word, now),
             is_everywhere: now >= known + limits.settle,
         })
+    }
+
+    /// Since when a running instance has not answered, as far as that was seen.
+    pub(super) fn silent_since(&self, id: &InstanceId) -> Option<BootTime> {
+        let (word, since) = self.watched.get(id.as_str())?;
+        let silent = format!("{:?} {SILENT}", InstanceState::Running);
+        (*word == silent).then_some(*since)
     }
 
     /// Since when this process sees the thing as it is now.

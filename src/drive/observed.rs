@@ -14,11 +14,12 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{
-    AttachmentState, GibiBytes, InstanceId, InstanceState, SnapshotId, SnapshotState, VolumeId,
-    VolumeState, Zone,
+    AttachmentState, GibiBytes, InstanceId, InstanceState, SnapshotId, SnapshotState, StatusChecks,
+    VolumeId, VolumeState, Zone,
 };
 
 use super::hosts::{Client, Closed, Contact, HostView, Mounted};
+use super::limits::Limits;
 use super::name::{Generation, SessionId};
 use super::superblock::Uuid;
 use super::tags::SnapshotKind;
@@ -154,8 +155,21 @@ pub struct SeenInstance {
     pub contact: Contact,
     /// Since when state and contact are as they are.
     pub since: BootTime,
+    /// When this process launched it; where another did, as `since`.
+    pub made: BootTime,
+    /// EC2's status checks of it, if it runs and has not answered for a while.
+    pub checks: Option<SeenChecks>,
     /// Its lease, as its tag has it.
     pub lease: Option<SeenLease>,
+}
+
+/// What EC2's status checks say of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SeenChecks {
+    /// What.
+    pub checks: StatusChecks,
+    /// Since when they say so to this process.
+    pub since: BootTime,
 }
 
 /// An instance's lease.
@@ -312,6 +326,19 @@ impl SeenInstance {
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self.state, InstanceState::Pending | InstanceState::Running)
+    }
+
+    /// Whether EC2 has it as booting still, and may have for so long.
+    #[must_use]
+    pub fn is_booting(&self, now: BootTime, limits: &Limits) -> bool {
+        let is_booting = match self.state {
+            InstanceState::Pending => true,
+            InstanceState::Running => self
+                .checks
+                .is_some_and(|seen| seen.checks.are_initializing()),
+            _ => false,
+        };
+        is_booting && now.since(self.made) < limits.boot
     }
 
     /// What it said of itself, if it answered.

@@ -7,6 +7,7 @@
 
 mod act;
 mod checkpoint;
+mod checks;
 mod destroy;
 mod lost;
 mod make;

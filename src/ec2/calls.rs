@@ -63,6 +63,7 @@ pub const CALLS: &[Call] = &[
     own("DeleteSnapshot", &["snapshot"]),
     own("DeleteVolume", &["volume"]),
     read("DescribeImages"),
+    read("DescribeInstanceStatus"),
     read("DescribeInstanceTypes"),
     read("DescribeInstances"),
     read("DescribeRouteTables"),

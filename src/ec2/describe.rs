@@ -267,7 +267,7 @@ pub(super) fn literally(value: &str) -> String {
 }
 
 /// "Not found" by id is an answer, not a failure.
-fn known<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(super) fn known<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind == Kind::NotFound => Ok(None),

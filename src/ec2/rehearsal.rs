@@ -133,6 +133,7 @@ impl Ec2 {
             "DeleteSnapshot" => tried!(ec2.delete_snapshot().snapshot_id(snapshot?)),
             "DeleteVolume" => tried!(ec2.delete_volume().volume_id(volume?)),
             "DescribeImages" => tried!(ec2.describe_images().owners("self")),
+            "DescribeInstanceStatus" => tried!(ec2.describe_instance_status()),
             "DescribeInstanceTypes" => tried!(ec2.describe_instance_types()),
             "DescribeInstances" => tried!(ec2.describe_instances()),
             "DescribeRouteTables" => tried!(ec2.describe_route_tables()),

@@ -85,6 +85,15 @@ pub(super) fn check_region(region: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses a type that is not sold here.
+pub(super) fn check_type(name: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        TYPES.iter().any(|kind| kind.name == name),
+        "no instance type here is called {name:?}"
+    );
+    Ok(())
+}
+
 /// Refuses what is no IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR blocks*: from
 /// /16 to /28).
 pub(super) fn check_cidr(cidr: &str) -> anyhow::Result<()> {

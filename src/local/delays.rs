@@ -28,6 +28,8 @@ pub struct Delays {
     /// Instance `pending` → `running`. A machine boots when this is over, or as soon as it is ready
     /// where that is later. Until then it has an address and metadata, and answers nobody.
     pub running: Duration,
+    /// How long the status checks of an instance are `initializing` after it has booted, or was to.
+    pub checks: Duration,
     /// Instance `shutting-down` → `terminated`, and `stopping` → `stopped`, at the least.
     pub terminated: Duration,
     /// How long a machine may take to shut down in order before it is ended by force.
@@ -63,6 +65,7 @@ impl Delays {
         match preset {
             Preset::Fast => Self {
                 running: Duration::from_millis(40),
+                checks: Duration::from_millis(200),
                 terminated: Duration::from_millis(40),
                 shutdown_grace: Duration::from_secs(10),
                 listed: Duration::from_hours(1),
@@ -79,6 +82,7 @@ impl Delays {
             },
             Preset::Aws => Self {
                 running: Duration::from_secs(15),
+                checks: Duration::from_mins(2),
                 terminated: Duration::from_secs(40),
                 shutdown_grace: Duration::from_mins(2),
                 listed: Duration::from_hours(1),

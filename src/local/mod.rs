@@ -33,7 +33,7 @@ use anyhow::Context as _;
 
 pub use delays::{Delays, Preset};
 pub use faults::Fault;
-pub use settings::{Plan, PlaneKind, Settings};
+pub use settings::{Boots, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
@@ -99,6 +99,7 @@ struct Inner {
     caller: String,
     gpu: Gpu,
     plan: Plan,
+    boots: BTreeMap<String, Boots>,
     quotas: BTreeMap<String, u32>,
     credentials: Credentials,
 }
@@ -171,6 +172,7 @@ impl Local {
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
             gpu: settings.gpu.unwrap_or_default(),
             plan: settings.plan.unwrap_or_default(),
+            boots: settings.boots.unwrap_or_default(),
             quotas: settings.quotas.unwrap_or_default(),
             credentials,
         };
@@ -231,6 +233,11 @@ impl Local {
     /// What stands in for the GPUs of types that have one.
     fn gpu(&self) -> Gpu {
         self.0.gpu
+    }
+
+    /// How instances of a type boot.
+    fn boots(&self, kind: &str) -> Boots {
+        self.0.boots.get(kind).copied().unwrap_or_default()
     }
 
     /// Its time.
@@ -312,6 +319,15 @@ impl Local {
                 *due += STALLED;
             }
             Ok(())
+        })
+    }
+
+    /// Whether the machine of the instance `id` has booted: what its console would show, and no call
+    /// does.
+    pub fn has_booted(&self, id: &str) -> Result<bool, ApiError> {
+        self.change(|change| match change.world.instances.get(id) {
+            Some(instance) => Ok(instance.boots().is_some_and(|at| at <= change.now)),
+            None => Err(calls::no_such_id(id)),
         })
     }
 

@@ -7,11 +7,13 @@
 //! Nothing here reads a clock, a parameter or the disk.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::plane::{Sheet, Up};
+use super::settings::Boots;
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +135,9 @@ pub(super) struct Instance {
     pub(super) machine: Up,
     pub(super) launched: Timestamp,
     pub(super) running: Timestamp,
+    /// How it boots once it runs.
+    #[serde(default)]
+    pub(super) boot: Boots,
     pub(super) stop: Option<Ending>,
     pub(super) termination: Option<Ending>,
     pub(super) tags: Tags,
@@ -171,6 +176,16 @@ impl Instance {
                 InstanceState::Running
             }),
         )
+    }
+
+    /// When its machine boots; never, if it fails to.
+    pub(super) fn boots(&self) -> Option<Timestamp> {
+        (!self.boot.fails).then(|| self.boot_ends())
+    }
+
+    /// When it has booted, or should have.
+    pub(super) fn boot_ends(&self) -> Timestamp {
+        self.running + Duration::from_secs(self.boot.seconds.into())
     }
 
     /// The end that it had begun by `at`; the last one, if it was stopped, then terminated.

@@ -7,6 +7,7 @@
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
 //! calls-take-ms = 0       # how long every answer takes
+//! checks-take-ms = 200    # how long after a boot an instance has passed its status checks
 //! default-vpc = true      # whether launches that name no subnet have one
 //! map-public-ip = true    # whether subnets give their instances a public address
 //! internet-gateway = true # whether the VPC's routes lead to one
@@ -22,6 +23,10 @@
 //! on-bus = true           # whether the device is on the instance's bus
 //! toolkit = true          # whether Docker knows NVIDIA's container toolkit
 //!
+//! [boots]                 # types that do not boot as soon as EC2 calls them running
+//! "m5.4xlarge" = { seconds = 90 }               # but so long after that
+//! "c5.4xlarge" = { seconds = 30, fails = true } # never: by then their status checks fail
+//!
 //! [quotas]                # vCPUs, by the code of the quota; no limit by default
 //! L-3819A6DF = 0          # All G and VT Spot Instance Requests
 //! ```
@@ -33,7 +38,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::catalog;
 use super::delays::{Delays, Preset};
@@ -61,6 +66,28 @@ pub enum Plan {
     Free,
 }
 
+/// How the instances of a type boot: a row of `[boots]` in `settings.toml`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Boots {
+    /// How long after EC2 calls them running, in seconds: large and metal types take minutes.
+    pub seconds: u32,
+    /// Whether they never do. Their instance status check fails then, that long after.
+    pub fails: bool,
+}
+
+impl Boots {
+    /// How long after it runs the machine boots; what never does is due in a year.
+    pub(super) fn after(self) -> Duration {
+        const NEVER: Duration = Duration::from_hours(24 * 365);
+        if self.fails {
+            NEVER
+        } else {
+            Duration::from_secs(self.seconds.into())
+        }
+    }
+}
+
 /// Settings of one EC2 in a folder; what is absent has its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -77,6 +104,9 @@ pub struct Settings {
     pub stale_reads_ms: Option<u64>,
     /// How long every answer takes, in milliseconds; the table's by default.
     pub calls_take_ms: Option<u64>,
+    /// How long an instance's status checks are `initializing` after it has booted, in milliseconds;
+    /// the table's by default.
+    pub checks_take_ms: Option<u64>,
     /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
     pub default_vpc: Option<bool>,
     /// Whether subnets give public addresses to the instances launched in them
@@ -100,6 +130,9 @@ pub struct Settings {
     pub gpu: Option<Gpu>,
     /// The account's plan; paid by default.
     pub plan: Option<Plan>,
+    /// How the instances of a type boot, by its name; those that are not named here boot as soon as
+    /// they run.
+    pub boots: Option<BTreeMap<String, Boots>>,
     /// How many vCPUs may run at once, by the code of the quota that they count against; what is not
     /// named here has no limit.
     pub quotas: Option<BTreeMap<String, u32>>,
@@ -126,6 +159,9 @@ impl Settings {
         for cidr in settings.secondary_cidrs.iter().flatten() {
             catalog::check_cidr(cidr)?;
         }
+        for name in settings.boots.iter().flat_map(BTreeMap::keys) {
+            catalog::check_type(name)?;
+        }
         if let Some(caller) = &settings.caller {
             catalog::check_caller(caller)?;
         }
@@ -142,6 +178,7 @@ impl Settings {
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
             calls_take_ms: self.calls_take_ms.or(base.calls_take_ms),
+            checks_take_ms: self.checks_take_ms.or(base.checks_take_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
             map_public_ip: self.map_public_ip.or(base.map_public_ip),
             internet_gateway: self.internet_gateway.or(base.internet_gateway),
@@ -151,6 +188,7 @@ impl Settings {
             caller: self.caller.or(base.caller),
             gpu: self.gpu.or(base.gpu),
             plan: self.plan.or(base.plan),
+            boots: self.boots.or(base.boots),
             quotas: self.quotas.or(base.quotas),
         }
     }
@@ -167,6 +205,9 @@ impl Settings {
         }
         if let Some(ms) = self.calls_take_ms {
             delays.call = Duration::from_millis(ms);
+        }
+        if let Some(ms) = self.checks_take_ms {
+            delays.checks = Duration::from_millis(ms);
         }
         delays
     }
@@ -208,6 +249,22 @@ mod tests {
             let error = format!("{:#}", Settings::read(dir.path()).unwrap_err());
             assert!(error.contains(wrong), "{error}");
         }
+    }
+
+    #[test]
+    fn a_type_that_is_not_sold_does_not_boot_late_either() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.toml");
+        std::fs::write(&file, "[boots]\n\"m5.large\" = { seconds = 90 }\n").unwrap();
+        let boots = Settings::read(dir.path()).unwrap().boots.unwrap();
+        let late = Boots {
+            seconds: 90,
+            fails: false,
+        };
+        assert_eq!(boots.get("m5.large"), Some(&late));
+        std::fs::write(&file, "[boots]\n\"m5.larg\" = { seconds = 90 }\n").unwrap();
+        let error = format!("{:#}", Settings::read(dir.path()).unwrap_err());
+        assert!(error.contains("m5.larg"), "{error}");
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl Serving {
         Self::on("real", "")
     }
 
+    /// Starts one with machines and disks, and these settings besides.
+    pub(crate) fn start_real_with(settings: &str) -> Self {
+        Self::on("real", settings)
+    }
+
     /// Starts one of states only, with these settings besides.
     pub(crate) fn start_with(settings: &str) -> Self {
         Self::on("paper", settings)

@@ -90,15 +90,18 @@ fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
     }
 }
 
-/// An instance that does not answer: wait; then replace it if the drive is certainly not mounted
-/// there. Else its silence proves nothing until its lease is long past. One that answers others,
+/// An instance that does not answer: wait, and longer while EC2 says that it boots; then replace it if
+/// the drive is certainly not mounted there. Else its silence proves nothing until its lease is long past. One that answers others,
 /// but not this laptop, is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
     let is_over = |lease: SeenLease| view.now >= lease.off_by;
     if instance.contact == Contact::Barred && !instance.lease.is_some_and(is_over) {
         return Next::Busy(instance.id.clone());
     }
-    if let Some(wait) = view.patience(waiting, instance.since, view.limits.no_ssh) {
+    if let Some(wait) = view.patience(waiting.clone(), instance.since, view.limits.no_ssh) {
+        return wait;
+    }
+    if let Some(wait) = boot(view, instance, waiting) {
         return wait;
     }
     match Quiet::prove(view.seen, instance) {
@@ -114,6 +117,16 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
             })
             .unwrap_or_else(|| view.stuck(Why::Unreachable(instance.id.clone()))),
     }
+}
+
+/// Waits on for an instance that has not answered in time and boots still, as EC2 says, or has just
+/// booted; `None` if it does not, or has had time for it.
+fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> {
+    if instance.is_booting(view.now, view.limits) {
+        return view.patience(waiting, instance.made, view.limits.boot);
+    }
+    let passed = instance.checks.filter(|seen| seen.checks.have_passed())?;
+    view.patience(waiting, passed.since, view.limits.checked)
 }
 
 /// Stopped instances that hold nothing any more.

@@ -432,7 +432,7 @@ fn last_checkpoint(seen: &Observed, volume: &VolumeId, generation: Generation) -
 }
 
 /// Whether asking again cannot help: the caller lacks the permission, or there is no such service.
-fn may_not_be_asked(error: &Error) -> bool {
+pub(super) fn may_not_be_asked(error: &Error) -> bool {
     error.kind == Kind::Denied
         || matches!(
             error.code.as_str(),

@@ -3,7 +3,7 @@
 //! What is known of them is told when it is known, and kept for the end, where a person asks why
 //! there is no host. Nothing here terminates anything: what follows is the plan's to say.
 
-use crate::ec2::{InstanceId, InstanceState};
+use crate::ec2::{InstanceId, InstanceState, StatusChecks};
 
 use super::super::event::Event;
 use super::super::hosts::{Contact, HostError, Hosts, Way};
@@ -27,6 +27,8 @@ pub enum How {
     Ended(Option<String>),
     /// It ran and never answered; what came back instead, if anything did.
     Silent(Option<String>),
+    /// The same, and EC2's status checks say that it is not well.
+    Impaired(StatusChecks),
 }
 
 impl<H: Hosts> Reconciler<H> {
@@ -72,11 +74,14 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Keeps in mind that an instance never answered.
     pub(super) fn give_up_on(&mut self, instance: &InstanceId) {
-        let why = self.hosts.silence(instance).map(|silence| silence.why);
-        self.lost = Some(Lost {
-            instance: instance.clone(),
-            how: How::Silent(why),
-        });
+        let checks = self.memory.checks.get(instance);
+        let checks = checks.and_then(|known| known.checks);
+        let how = match checks.filter(|checks| checks.are_impaired()) {
+            Some(checks) => How::Impaired(checks),
+            None => How::Silent(self.hosts.silence(instance).map(|silence| silence.why)),
+        };
+        let instance = instance.clone();
+        self.lost = Some(Lost { instance, how });
     }
 
     /// Why waiting for a host on the way to a mounted drive is of no use, if it is not: what leads
@@ -97,7 +102,10 @@ impl<H: Hosts> Reconciler<H> {
                 && !self.memory.claimed.contains(instance.id.as_str());
             let is_wrong = match silence.way {
                 Way::Missing => true,
-                Way::Ends => is_new && since >= self.limits.astray,
+                Way::Ends => {
+                    let is_booting = instance.is_booting(self.clock.boot(), &self.limits);
+                    is_new && since >= self.limits.astray && !is_booting
+                }
                 Way::Open => false,
             };
             if is_wrong && matches!(goal, Goal::Ready { .. }) {

@@ -47,6 +47,11 @@ impl<H: Hosts> Reconciler<H> {
             } else {
                 Contact::NotAsked
             };
+            if contact == Contact::Unreachable {
+                self.check(&instance.id).await?;
+            } else {
+                self.memory.checks.remove(&instance.id);
+            }
             instances.push((instance, contact));
         }
 

@@ -267,7 +267,7 @@ pub(super) fn item(
     item
 }
 
-fn state_node(name: &'static str, state: InstanceState) -> Xml {
+pub(super) fn state_node(name: &'static str, state: InstanceState) -> Xml {
     Xml::node(
         name,
         [

@@ -80,6 +80,7 @@ fn launch_one(
     let id = new_id("i-")?;
     let now = change.now;
     let running = now + change.local.delays().running;
+    let boot = change.local.boots(order.kind.name);
     let machine = plane::Machine {
         instance: id.clone(),
         image: order.image.clone(),
@@ -90,7 +91,7 @@ fn launch_one(
         account: catalog::ACCOUNT.to_owned(),
         vpc_cidrs: change.local.vpc_cidrs().to_vec(),
         gpu: order.kind.nvidia().map(|_| change.local.gpu()),
-        boots: change.boot_time(running),
+        boots: change.boot_time(running + boot.after()),
     };
     let mut up = None;
     change.effect(Intent::Sweep, |plane| {
@@ -139,6 +140,7 @@ fn launch_one(
         machine,
         launched: now,
         running,
+        boot,
         stop: None,
         termination: None,
         tags: tags("instance"),

@@ -20,6 +20,7 @@ mod quotas;
 mod request;
 mod snapshots;
 mod spot;
+mod status;
 mod table;
 mod tags;
 mod volumes;

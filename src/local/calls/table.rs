@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, attachments, blocks, groups, images, instances, launch, network,
-    quotas, snapshots, spot, tags, volumes,
+    quotas, snapshots, spot, status, tags, volumes,
 };
 use crate::local::change::Change;
 
@@ -87,6 +87,18 @@ pub(super) const CALLS: &[Call] = &[
         Run::Read(instances::describe),
         [
             "InstanceId.#",
+            "Filter.#.Name",
+            "Filter.#.Value.#",
+            "MaxResults",
+            "NextToken",
+        ]
+    ),
+    call!(
+        "DescribeInstanceStatus",
+        Run::Read(status::describe),
+        [
+            "InstanceId.#",
+            "IncludeAllInstances",
             "Filter.#.Name",
             "Filter.#.Value.#",
             "MaxResults",

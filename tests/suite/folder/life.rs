@@ -1,5 +1,7 @@
 //! Things in time: what each call sets in motion, and when it is over.
 
+use xdrive::local::{Boots, Preset, Settings};
+
 use super::{Folder, find, pass, tags, text, texts};
 
 #[tokio::test(start_paused = true)]
@@ -269,6 +271,49 @@ async fn things_can_fail_or_hang_when_a_test_wants_them_to() {
         "attaching"
     );
     assert!(folder.local.stall("vol-00000000000000009").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_checks_are_initializing_until_an_instance_has_booted_for_a_while() {
+    let late = |fails| Settings {
+        delays: Some(Preset::Aws),
+        stale_reads_ms: Some(0),
+        boots: Some([("t3.micro".to_owned(), Boots { seconds: 90, fails })].into()),
+        ..Settings::default()
+    };
+    for (fails, own) in [(false, "ok"), (true, "impaired")] {
+        let folder = Folder::new(late(fails));
+        let id = folder.launch();
+        let all = [("InstanceId.1", &*id), ("IncludeAllInstances", "true")];
+        let checks = || {
+            let seen = folder.call("DescribeInstanceStatus", &all);
+            let check = |name| text(find(&seen, name).unwrap(), "status");
+            (check("systemStatus"), check("instanceStatus"))
+        };
+        let both = |check: &str| (check.to_owned(), check.to_owned());
+        assert_eq!(checks(), both("not-applicable"));
+        let of_running = folder.call("DescribeInstanceStatus", &[("InstanceId.1", &id)]);
+        assert!(find(&of_running, "instanceId").is_none());
+        pass(16.0).await;
+        assert_eq!(folder.instance_state(&id), "running");
+        assert_eq!(checks(), both("initializing"));
+        assert!(!folder.local.has_booted(&id).unwrap());
+        pass(90.0).await;
+        assert_eq!(folder.local.has_booted(&id).unwrap(), !fails);
+        assert_eq!(checks(), both("initializing"));
+        pass(130.0).await;
+        assert_eq!(checks(), ("ok".to_owned(), own.to_owned()));
+        let own = [
+            ("Filter.1.Name", "instance-status.status"),
+            ("Filter.1.Value.1", own),
+        ];
+        let listed = folder.call("DescribeInstanceStatus", &own);
+        assert_eq!(text(&listed, "instanceId"), id);
+    }
+    let folder = Folder::aws();
+    let unknown = [("InstanceId.1", "i-00000000000000009")];
+    let refused = folder.refused("DescribeInstanceStatus", &unknown);
+    assert_eq!(refused, "InvalidInstanceID.NotFound");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use xdrive::drive::Outcome;
+use xdrive::drive::plan::Waiting;
 use xdrive::drive::reconcile::RunError;
+use xdrive::drive::{Event, Outcome};
 use xdrive::ec2::SnapshotState;
 use xdrive::local::Fault;
 
 use super::{Past, is_saved, world};
-use crate::paper::{Ask, FRESH, Trouble, World};
+use crate::paper::{Ask, FRESH, Told, Trouble, World};
 
 /// Lets every pending snapshot fail, until so many have.
 async fn break_snapshots(world: &World, count: usize) {
@@ -52,6 +53,66 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
     // The next run has three tries of its own.
     let told = world.run(Ask::Session(3), Trouble::default()).await;
     assert!(is_saved(&told), "{told:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+}
+
+/// How many instances a session of a drive that was saved before launches where they boot so, and how
+/// it went.
+async fn launched(boots: &str) -> (usize, World, Told) {
+    let mut world = world(Past::Saved, FRESH).await;
+    world.hurry();
+    let before = world.truth.instances("demo").await.unwrap().len();
+    world.set(&format!("[boots]\n\"t3.medium\" = {{ {boots} }}\n"));
+    let told = world.run(Ask::Session(2), Trouble::default()).await;
+    let now = world.truth.instances("demo").await.unwrap().len();
+    (now - before, world, told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_boots_for_longer_than_silence_is_borne_is_waited_for() {
+    let (launched, world, told) = launched("seconds = 5").await;
+    assert!(is_saved(&told), "{told:#?}");
+    assert_eq!(launched, 1, "{:#?}", told.events);
+    let said = told.events.iter().filter_map(|event| match event {
+        Event::Checks { checks, .. } => Some(checks.are_initializing()),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), [true], "{told:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_status_checks_fail_is_not_waited_for_longer() {
+    let (launched, world, told) = launched("seconds = 1, fails = true").await;
+    assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
+    assert_eq!(launched, 3, "{:#?}", told.events);
+    for event in &told.events {
+        if let Event::Waited { what, took, .. } = event
+            && matches!(what, Waiting::Host(_))
+        {
+            let took = took.as_secs();
+            assert!((2..5).contains(&took), "{took} s: {:#?}", told.events);
+        }
+    }
+    world.set("");
+    let after = world.run(Ask::Session(3), Trouble::default()).await;
+    assert!(is_saved(&after), "{after:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_boots_for_ever_is_given_up_in_the_end() {
+    let (launched, world, told) = launched("seconds = 3600").await;
+    assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
+    assert_eq!(launched, 3, "{:#?}", told.events);
+    for event in &told.events {
+        if let Event::Waited { what, took, .. } = event
+            && matches!(what, Waiting::Host(_))
+        {
+            let took = took.as_secs();
+            assert!((8..11).contains(&took), "{took} s: {:#?}", told.events);
+        }
+    }
     assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
 }
 

@@ -131,6 +131,7 @@ impl Checked {
             lease_margin: values::ticks(3),
             attaching: values::ticks(3),
             no_ssh: values::ticks(2),
+            boot: values::ticks(3),
             shutting_down: values::ticks(4),
             launches: 3,
             ..Limits::aws()

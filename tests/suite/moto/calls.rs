@@ -8,7 +8,7 @@ use std::time::Duration;
 use xdrive::clock::Clock;
 use xdrive::ec2::{
     Arch, AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market,
-    Snapshot, SnapshotState, Tags, Volume, VolumeOrder, VolumeState, Zone,
+    Snapshot, SnapshotState, StatusChecks, Tags, Volume, VolumeOrder, VolumeState, Zone,
 };
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
@@ -329,6 +329,14 @@ impl Cloud {
             Who::Folder,
             "a spot instance has a request (EC2 user guide, Spot request status)",
         );
+        let mut checks = self.ec2.status_checks(&host.id).await.unwrap();
+        // Moto's pass at once.
+        while checks.is_some_and(StatusChecks::are_initializing) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            checks = self.ec2.status_checks(&host.id).await.unwrap();
+        }
+        let words = checks.map(|checks| checks.to_string());
+        assert_eq!(words.as_deref(), Some("system ok, instance ok"));
         let user = "ec2-user";
         let sent = self.ec2.send_ssh_key(&host.id, &host.zone, user, KEY);
         sent.await.unwrap();

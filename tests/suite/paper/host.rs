@@ -58,9 +58,15 @@ impl PaperHosts {
         }
     }
 
+    /// Whether it runs and has booted, where that can be known.
     async fn is_up(&self, host: &Instance) -> bool {
         let instance = self.truth.instance(&host.id).await.unwrap();
-        instance.is_some_and(|instance| instance.state == InstanceState::Running)
+        let is_running = instance.is_some_and(|instance| instance.state == InstanceState::Running);
+        let has_booted = || match &self.sheets {
+            Some(local) => local.has_booted(host.id.as_str()).unwrap(),
+            None => true,
+        };
+        is_running && has_booted()
     }
 
     async fn reach(&self, host: &Instance) -> Result<(), HostError> {

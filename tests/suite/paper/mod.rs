@@ -176,6 +176,23 @@ impl World {
         }
     }
 
+    /// Writes `text` into the folder's `settings.toml`: it holds for every run from then on.
+    pub(crate) fn set(&self, text: &str) {
+        std::fs::write(self.dir.path().join("settings.toml"), text).unwrap();
+    }
+
+    /// Waits for hosts from now on for some seconds only: what is waited for costs looks.
+    pub(crate) fn hurry(&mut self) {
+        self.limits = Limits {
+            no_ssh: Duration::from_secs(3),
+            boot: Duration::from_secs(9),
+            checked: Duration::from_secs(1),
+            checks_gap: Duration::from_millis(500),
+            silent: Duration::from_secs(1),
+            ..self.limits.clone()
+        };
+    }
+
     /// The folder, with answers that take so long.
     fn slowed(&self, slow: Duration) -> Local {
         open(self.dir.path(), &self.clock, self.stale, slow)

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proptest::prelude::*;
 
 use super::super::{Goal, Next, plan};
 use crate::clock::{BootTime, Clock};
@@ -13,13 +14,14 @@ use crate::drive::hosts::{Client, Contact, HostView, Mounted};
 use crate::drive::limits::Limits;
 use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
-    DEVICE, Me, Observed, SeenAttachment, SeenInstance, SeenSnapshot, SeenVolume, Verdict,
+    DEVICE, Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
+    Verdict,
 };
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{
-    AttachmentState, InstanceId, InstanceState, SnapshotId, SnapshotState, VolumeId, VolumeState,
-    Zone,
+    AttachmentState, Check, InstanceId, InstanceState, SnapshotId, SnapshotState, StatusChecks,
+    VolumeId, VolumeState, Zone,
 };
 
 /// So many seconds after this process's first look.
@@ -90,8 +92,24 @@ pub(super) fn host(number: u8) -> SeenInstance {
         listed: true,
         contact: answers(Client::Me, false, Mounted::Nothing),
         since: at(NOW - 60),
+        made: at(0),
+        checks: None,
         lease: None,
     }
+}
+
+/// What EC2's status checks may say.
+pub(super) fn checks() -> impl Strategy<Value = SeenChecks> {
+    let check = prop_oneof![
+        Just(Check::Initializing),
+        Just(Check::Passed),
+        Just(Check::Impaired),
+        Just(Check::Unknown),
+    ];
+    (check.clone(), check, 0..=NOW).prop_map(|(system, instance, since)| SeenChecks {
+        checks: StatusChecks { system, instance },
+        since: at(since),
+    })
 }
 
 /// A running instance of another session's, held by its client.

@@ -2,10 +2,12 @@
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Contact, Mounted};
-use crate::drive::observed::{Observed, Refusal, SeenInstance, SeenSnapshot, SeenVolume};
+use crate::drive::observed::{
+    Observed, Refusal, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
+};
 use crate::drive::plan::Next;
 use crate::drive::stuck::{Head, Why};
-use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+use crate::ec2::{AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, VolumeState};
 
 fn failed(number: u8, of: u8, generation: u64) -> SeenSnapshot {
     SeenSnapshot {
@@ -229,6 +231,55 @@ fn a_host_that_never_answers_shows_its_console_and_is_replaced() {
         words(&ready(&of(silent(300)))),
         "read the console of i-1; terminate i-1"
     );
+}
+
+#[test]
+fn a_host_that_ec2_says_boots_still_is_waited_for_and_one_that_is_impaired_is_not() {
+    let silent = |check, since| SeenInstance {
+        contact: Contact::Unreachable,
+        since: at(NOW - 600),
+        made: at(NOW - 620),
+        checks: Some(SeenChecks {
+            checks: StatusChecks {
+                system: Check::Passed,
+                instance: check,
+            },
+            since: at(NOW - since),
+        }),
+        ..host(1)
+    };
+    let next = |host| {
+        words(&ready(&Observed {
+            instances: vec![host],
+            volumes: vec![volume(1, 4, 5)],
+            ..nothing()
+        }))
+    };
+    let given_up = "read the console of i-1; terminate i-1";
+    let booting = silent(Check::Initializing, 500);
+    assert!(next(booting.clone()).starts_with("wait: Host"));
+    for over in [
+        SeenInstance {
+            made: at(NOW - 900),
+            ..booting.clone()
+        },
+        silent(Check::Impaired, 1),
+        silent(Check::Unknown, 1),
+        silent(Check::Passed, 60),
+    ] {
+        assert_eq!(next(over.clone()), given_up, "{over:?}");
+    }
+    assert!(next(silent(Check::Passed, 59)).starts_with("wait: Host"));
+    // Until it runs there is nothing to check.
+    let pending = SeenInstance {
+        state: InstanceState::Pending,
+        contact: Contact::NotAsked,
+        checks: None,
+        ..booting
+    };
+    assert!(next(pending.clone()).starts_with("wait: Host"));
+    let made = at(NOW - 900);
+    assert_eq!(next(SeenInstance { made, ..pending }), given_up);
 }
 
 #[test]

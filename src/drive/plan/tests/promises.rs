@@ -66,9 +66,10 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         any::<bool>(),
         0..3_u64,
         proptest::option::weighted(0.2, moments()),
+        proptest::option::weighted(0.3, checks()),
     )
         .prop_map(
-            |(state, session, contact, since, listed, launched, off_by)| SeenInstance {
+            |(state, session, contact, since, listed, launched, off_by, checks)| SeenInstance {
                 state,
                 session,
                 contact: if state == InstanceState::Running {
@@ -77,6 +78,8 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
                     Contact::NotAsked
                 },
                 since,
+                made: since,
+                checks,
                 listed,
                 lease: off_by.map(|off_by| SeenLease {
                     until: jiff::Timestamp::UNIX_EPOCH,

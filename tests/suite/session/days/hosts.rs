@@ -3,6 +3,8 @@
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use xdrive::local::Fault;
+
 use super::{Account, is_xdrive};
 
 /// What an instance wrote that did not get far: coloured, and with a beginning that nobody needs.
@@ -52,6 +54,86 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
         "{error}"
     );
     assert!(error.contains(" never answered: "), "{error}");
+    let calls = account.line.calls();
+    let count = |action: &str| calls.iter().filter(|call| *call == action).count();
+    assert_eq!((count("RunInstances"), count("TerminateInstances")), (2, 2));
+    account.is_bare();
+}
+
+#[test]
+#[ignore = "needs root, and a machine tree"]
+fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used() {
+    const NAME: &str = "session::days::hosts::an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used";
+    if is_xdrive() {
+        return;
+    }
+    // In this hurry silence is borne for 4 s.
+    let account = Account::with_machines(
+        "checks-take-ms = 60000\n[boots]\n\"m5.large\" = { seconds = 12 }\n",
+    );
+    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    ended
+        .is(0)
+        .says("EC2's status checks of i-")
+        .says(": system initializing, instance initializing\n  it boots still, ")
+        .says(" is up\n")
+        .says("demo is saved: ");
+    let calls = account.line.calls();
+    let launched = calls.iter().filter(|call| *call == "RunInstances");
+    assert_eq!(launched.count(), 1, "{ended:?}");
+    let asked = calls
+        .iter()
+        .filter(|call| *call == "DescribeInstanceStatus");
+    assert!(asked.count() >= 1, "{calls:?}");
+}
+
+#[test]
+fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
+    const NAME: &str =
+        "session::days::hosts::an_instance_whose_status_checks_fail_is_given_up_and_they_are_named";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::with_settings("[boots]\n\"m5.large\" = { seconds = 2, fails = true }\n");
+    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    ended
+        .is(69)
+        .says(": system initializing, instance initializing\n  it boots still, ")
+        .says(": system ok, instance impaired\n  it has not booted as it should\n")
+        .says("hint: the end of its console says how far it got; --ami names another image");
+    let error = ended.error();
+    assert!(
+        error.ends_with(
+            " never answered, and EC2's status checks say: system ok, instance impaired"
+        ),
+        "{error}"
+    );
+    account.is_bare();
+}
+
+#[test]
+fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
+    const NAME: &str =
+        "session::days::hosts::whoever_may_not_read_status_checks_judges_by_time_and_is_told";
+    if is_xdrive() {
+        return;
+    }
+    let account = Account::with_settings("[boots]\n\"m5.large\" = { seconds = 600 }\n");
+    let denied = Fault {
+        times: 1000,
+        ..Fault::new(
+            "DescribeInstanceStatus",
+            403,
+            "UnauthorizedOperation",
+            "You are not authorized to perform this operation.",
+        )
+    };
+    account.local().plant(denied).unwrap();
+    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    ended
+        .is(69)
+        .says("could not read EC2's status checks of i-")
+        .says(", going by time alone: DescribeInstanceStatus: ");
     let calls = account.line.calls();
     let count = |action: &str| calls.iter().filter(|call| *call == action).count();
     assert_eq!((count("RunInstances"), count("TerminateInstances")), (2, 2));

@@ -87,6 +87,14 @@ impl Account {
         account
     }
 
+    /// An EC2 with machines and disks that is set so, and answered as it answers.
+    pub(super) fn with_machines(settings: &str) -> Self {
+        let mut account = Self::with_settings("");
+        account.serving = Serving::start_real_with(settings);
+        account.line.change(|_, answer| answer);
+        account
+    }
+
     /// The EC2, to see or change what no client would.
     pub(super) fn local(&self) -> Local {
         let plane = RealPlane {
@@ -297,6 +305,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
     let paths = Paths::find(None)?;
     let limits = Limits {
         no_ssh: Duration::from_secs(4),
+        checked: Duration::from_secs(1),
         launches: 2,
         silent: Duration::from_secs(1),
         astray: Duration::from_secs(2),

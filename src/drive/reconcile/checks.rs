@@ -1,0 +1,60 @@
+//! EC2's status checks of hosts that do not answer: asked before anything is made of their silence.
+//!
+//! A large or a metal type boots for many minutes, and silence is all that a network shows of it. EC2
+//! knows better. What follows from its word is the plan's to say.
+
+use crate::ec2::{self, InstanceId};
+
+use super::super::event::Event;
+use super::super::hosts::Hosts;
+use super::super::memory::Checked;
+use super::Reconciler;
+use super::act::may_not_be_asked;
+
+impl<H: Hosts> Reconciler<H> {
+    /// Asks how EC2's checks of a running instance are that has not answered for a while, again now
+    /// and then, and tells what is new. Who may not ask is told so, and judges by time alone.
+    pub(super) async fn check(&mut self, id: &InstanceId) -> Result<(), ec2::Error> {
+        let now = self.clock.boot();
+        let limits = &self.limits;
+        let is_silent = self.memory.silent_since(id).is_some_and(|since| {
+            // Before it is judged in any case.
+            now.since(since) >= limits.silent.min(limits.no_ssh)
+        });
+        let known = self.memory.checks.get(id).copied();
+        let is_fresh = known.is_some_and(|known| now.since(known.asked) < limits.checks_gap);
+        if !is_silent || is_fresh {
+            return Ok(());
+        }
+        let checks = match self.ec2.status_checks(id).await {
+            Ok(checks) => checks,
+            Err(error) if may_not_be_asked(&error) => {
+                if known.is_none() {
+                    self.tell(Event::Unchecked {
+                        instance: id.clone(),
+                        why: error.to_string(),
+                    });
+                }
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let same = known.filter(|known| known.checks == checks);
+        if let (Some(checks), None) = (checks, same) {
+            self.tell(Event::Checks {
+                instance: id.clone(),
+                checks,
+                limit: self.limits.boot,
+            });
+        }
+        let asked = self.clock.boot();
+        let since = same.map_or(asked, |known| known.since);
+        let known = Checked {
+            checks,
+            since,
+            asked,
+        };
+        self.memory.checks.insert(id.clone(), known);
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! EC2's own checks of an instance: whether it boots still, or boots in vain.
+//!
+//! EC2 looks at every running instance once a minute, at what carries it and at its network. Both are
+//! `initializing` until the instance has booted, which takes large and metal types many minutes (EC2
+//! user guide, *Status checks for Amazon EC2 instances*). Nothing here judges: an instance that passes
+//! need not be one that lets anybody in.
+
+use std::fmt;
+
+use aws_sdk_ec2::types::{InstanceStatusSummary, SummaryStatus};
+
+use super::describe::known;
+use super::{Ec2, Error, InstanceId};
+
+const CALL: &str = "DescribeInstanceStatus";
+
+/// How one check is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// It has no answer yet.
+    Initializing,
+    /// It passed.
+    Passed,
+    /// It failed.
+    Impaired,
+    /// EC2 cannot tell: `insufficient-data`, or `not-applicable` where nothing runs.
+    Unknown,
+}
+
+/// The status checks of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StatusChecks {
+    /// Of what carries it: power, network, host.
+    pub system: Check,
+    /// Of its own network and kernel.
+    pub instance: Check,
+}
+
+impl StatusChecks {
+    /// Whether one of them failed.
+    #[must_use]
+    pub fn are_impaired(self) -> bool {
+        self.system == Check::Impaired || self.instance == Check::Impaired
+    }
+
+    /// Whether the instance may be booting still: one of them has no answer yet, and none failed.
+    #[must_use]
+    pub fn are_initializing(self) -> bool {
+        let is_any = self.system == Check::Initializing || self.instance == Check::Initializing;
+        is_any && !self.are_impaired()
+    }
+
+    /// Whether both passed.
+    #[must_use]
+    pub fn have_passed(self) -> bool {
+        self.system == Check::Passed && self.instance == Check::Passed
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Initializing => "initializing",
+            Self::Passed => "ok",
+            Self::Impaired => "impaired",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// In EC2's words.
+impl fmt::Display for StatusChecks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "system {}, instance {}", self.system, self.instance)
+    }
+}
+
+impl Ec2 {
+    /// The status checks of an instance, in whatever state; `None` if EC2 does not know it (yet).
+    pub async fn status_checks(&self, id: &InstanceId) -> Result<Option<StatusChecks>, Error> {
+        let answer = self
+            .patient
+            .describe_instance_status()
+            .instance_ids(id.as_str())
+            // Without it there is no answer about one that does not run yet.
+            .include_all_instances(true)
+            .send()
+            .await
+            .map_err(|error| Error::of(CALL, &error));
+        let answer = known(answer)?;
+        let status = answer
+            .as_ref()
+            .and_then(|it| it.instance_statuses().first());
+        Ok(status.map(|status| StatusChecks {
+            system: check(status.system_status()),
+            instance: check(status.instance_status()),
+        }))
+    }
+}
+
+fn check(summary: Option<&InstanceStatusSummary>) -> Check {
+    match summary.and_then(InstanceStatusSummary::status) {
+        Some(SummaryStatus::Initializing) => Check::Initializing,
+        Some(SummaryStatus::Ok) => Check::Passed,
+        Some(SummaryStatus::Impaired) => Check::Impaired,
+        _ => Check::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_failed_check_is_enough_and_one_passed_is_not() {
+        let checks = |system, instance| StatusChecks { system, instance };
+        let booting = checks(Check::Passed, Check::Initializing);
+        assert!(booting.are_initializing() && !booting.have_passed());
+        assert_eq!(booting.to_string(), "system ok, instance initializing");
+        let failed = checks(Check::Initializing, Check::Impaired);
+        assert!(failed.are_impaired() && !failed.are_initializing());
+        assert!(checks(Check::Passed, Check::Passed).have_passed());
+        let unknown = checks(Check::Passed, Check::Unknown);
+        assert!(!unknown.have_passed() && !unknown.are_initializing());
+    }
+}

@@ -1,0 +1,149 @@
+//! `DescribeInstanceStatus`: how far the status checks of instances are.
+//!
+//! EC2 looks at each running instance once a minute: whether what carries it can be reached (*system*),
+//! and whether its own network answers (*instance*). Until both have an answer they are `initializing`,
+//! for some minutes after a launch, and for as long as a large type takes to boot (EC2 user guide,
+//! *Status checks for Amazon EC2 instances*). A reboot begins them anew there; here it does not.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::filter::{Field, Filters};
+use super::instances::{stamp, state_node};
+use super::page::Page;
+use super::request::no_such;
+use super::{Answer, Reading};
+use crate::local::delays::Delays;
+use crate::local::records::{Instance, InstanceState};
+use crate::local::wire::Xml;
+
+/// How one check is: `status`, and how `reachability` is, if that was looked at.
+#[derive(Debug, Clone, Copy)]
+struct Check {
+    status: &'static str,
+    reachability: Option<&'static str>,
+    failed: Option<Timestamp>,
+}
+
+const NOT_APPLICABLE: Check = Check {
+    status: "not-applicable",
+    reachability: None,
+    failed: None,
+};
+const INITIALIZING: Check = Check {
+    status: "initializing",
+    reachability: Some("initializing"),
+    failed: None,
+};
+const PASSED: Check = Check {
+    status: "ok",
+    reachability: Some("passed"),
+    failed: None,
+};
+
+/// The system's and the instance's own.
+fn checks(
+    instance: &Instance,
+    state: InstanceState,
+    at: Timestamp,
+    delays: &Delays,
+) -> (Check, Check) {
+    let known = instance.boot_ends() + delays.checks;
+    match state {
+        InstanceState::Running if at < known => (INITIALIZING, INITIALIZING),
+        InstanceState::Running if instance.boot.fails => {
+            let failed = Check {
+                status: "impaired",
+                reachability: Some("failed"),
+                failed: Some(known),
+            };
+            (PASSED, failed)
+        }
+        InstanceState::Running => (PASSED, PASSED),
+        _ => (NOT_APPLICABLE, NOT_APPLICABLE),
+    }
+}
+
+/// `DescribeInstanceStatus`: of running instances, unless all are asked for.
+pub(super) fn describe(reading: &Reading<'_>) -> Answer {
+    let request = reading.request;
+    let ids = request.list("InstanceId");
+    let at = reading.moment(!ids.is_empty());
+    let delays = &reading.inner.delays;
+    let world = reading.world;
+    let is_any = request.flag("IncludeAllInstances")?.unwrap_or(false);
+    for id in &ids {
+        if world.instance(id, at, delays).is_none() {
+            return Err(no_such("i-", id));
+        }
+    }
+    let filters = Filters::new(
+        request,
+        &[
+            "availability-zone",
+            "instance-state-code",
+            "instance-state-name",
+            "instance-status.reachability",
+            "instance-status.status",
+            "system-status.reachability",
+            "system-status.status",
+        ],
+        false,
+    )?;
+    let page = Page::new(request, "DescribeInstanceStatus", 5, !ids.is_empty())?;
+    let mut found = Vec::new();
+    for id in world.instances.keys() {
+        let Some((instance, state)) = world.instance(id, at, delays) else {
+            continue;
+        };
+        let (system, own) = checks(instance, state, at, delays);
+        let is_asked_for = ids.is_empty() || ids.contains(&id.as_str());
+        let is_shown = is_any || state == InstanceState::Running;
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+            "availability-zone" => Field::one(&instance.zone),
+            "instance-state-code" => Field::one(state as u16),
+            "instance-state-name" => Field::one(state.name()),
+            "instance-status.reachability" => Field::maybe(own.reachability),
+            "instance-status.status" => Field::one(own.status),
+            "system-status.reachability" => Field::maybe(system.reachability),
+            "system-status.status" => Field::one(system.status),
+            _ => Field::Unknown,
+        })?;
+        if is_asked_for && is_shown && passes {
+            let item = vec![
+                Xml::text("instanceId", id),
+                Xml::text("availabilityZone", &instance.zone),
+                state_node("instanceState", state),
+                summary("systemStatus", system),
+                summary("instanceStatus", own),
+            ];
+            found.push((id.clone(), item));
+        }
+    }
+    let (found, next) = page.cut(found);
+    Ok([Xml::list("instanceStatusSet", found)]
+        .into_iter()
+        .chain(next)
+        .collect())
+}
+
+fn summary(name: &'static str, check: Check) -> Xml {
+    let detail = |reachability| {
+        let mut detail = vec![
+            Xml::text("name", "reachability"),
+            Xml::text("status", reachability),
+        ];
+        detail.extend(
+            check
+                .failed
+                .map(|since| Xml::text("impairedSince", stamp(since))),
+        );
+        detail
+    };
+    let mut summary = vec![Xml::text("status", check.status)];
+    if let Some(reachability) = check.reachability {
+        summary.push(Xml::list("details", [detail(reachability)]));
+    }
+    Xml::node(name, summary)
+}
