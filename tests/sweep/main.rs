@@ -14,12 +14,12 @@
 //! kill itself at one point of its own trace; as `local supervise` it looks after an instance, as
 //! the xdrive that launched it would. Otherwise it drives these, and prints a table.
 //!
-//! With `XDRIVE_LONG` in the environment every point is taken, else as many as fit in a minute for
-//! each sweep, others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments are those of
-//! `cargo test`: what needs root counts as ignored unless `--include-ignored` or `--ignored` is
-//! among them, and `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once,
-//! twice as many as there are processors if nobody says. A session is mostly waiting: more points
-//! than processors keep those busy.
+//! With `XDRIVE_LONG` in the environment every point is taken, else as many as fit in half a minute
+//! or a whole one for each sweep, others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments
+//! are those of `cargo test`: what needs root counts as ignored unless `--include-ignored` or
+//! `--ignored` is among them, and `--test-threads` or `RUST_TEST_THREADS` is how many points are
+//! taken at once, twice as many as there are processors if nobody says. A session is mostly waiting:
+//! more points than processors keep those busy.
 
 #![expect(
     clippy::unwrap_used,
@@ -59,11 +59,16 @@ mod paper;
 
 use std::process::ExitCode;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use pace::{BOUNDED, Pace};
+use pace::Pace;
+
+/// How long a sweep may go on choosing points when nobody asks for all of them: several at once,
+/// and one after the other.
+const BOUNDED: Duration = Duration::from_secs(30);
+const BOUNDED_CHAIN: Duration = Duration::from_mins(1);
 
 /// A sweep and the name it can be filtered by.
 struct Sweep {
@@ -71,6 +76,7 @@ struct Sweep {
     run: fn(&mut Pace) -> anyhow::Result<()>,
     /// Whether it makes namespaces and loop devices.
     needs_root: bool,
+    bound: Duration,
 }
 
 const SWEEPS: [Sweep; 7] = [
@@ -78,36 +84,43 @@ const SWEEPS: [Sweep; 7] = [
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
         needs_root: true,
+        bound: BOUNDED,
     },
     Sweep {
         name: "xdrive_alone_killed_at_every_point",
         run: kill::alone,
         needs_root: true,
+        bound: BOUNDED,
     },
     Sweep {
         name: "the_power_cut_at_seeded_moments",
         run: cut::at_seeded_moments,
         needs_root: true,
+        bound: BOUNDED,
     },
     Sweep {
         name: "hosts_that_lose_their_laptop",
         run: lease::without_a_laptop,
         needs_root: true,
+        bound: BOUNDED,
     },
     Sweep {
         name: "every_call_failing_in_every_way",
         run: faults::every_call,
         needs_root: false,
+        bound: BOUNDED,
     },
     Sweep {
         name: "every_notice_is_over_in_time",
         run: notice::in_time,
         needs_root: true,
+        bound: BOUNDED,
     },
     Sweep {
         name: "a_day_in_minutes",
         run: day::in_minutes,
         needs_root: true,
+        bound: BOUNDED_CHAIN,
     },
 ];
 
@@ -197,6 +210,7 @@ fn drive(choice: &Choice) -> anyhow::Result<ExitCode> {
         name,
         run,
         needs_root,
+        bound,
     } in SWEEPS
     {
         if !choice.takes(name) {
@@ -212,7 +226,7 @@ fn drive(choice: &Choice) -> anyhow::Result<ExitCode> {
         }
         println!("test {name} ...");
         let began = Instant::now();
-        let outcome = Pace::new(BOUNDED, jobs).and_then(|mut pace| run(&mut pace));
+        let outcome = Pace::new(bound, jobs).and_then(|mut pace| run(&mut pace));
         let took = began.elapsed().as_secs();
         match outcome {
             Ok(()) => println!("test {name} ... ok, {took} s\n"),

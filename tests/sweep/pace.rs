@@ -6,9 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-/// How long a sweep may go on choosing points when nobody asks for all of them.
-pub(crate) const BOUNDED: Duration = Duration::from_mins(1);
-
 /// The pace of one sweep.
 pub(crate) struct Pace {
     /// No end but the last point.
