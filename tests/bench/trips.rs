@@ -1,6 +1,6 @@
 //! How many round trips to its host a session waits for: what a far laptop pays for, step by step.
 //!
-//! EC2's own are not among them. Nothing is timed: the line between the two counts, and is so long that
+//! EC2's own are not among them, and a login counts with its TCP connection. Nothing is timed: the line between the two counts, and is so long that
 //! neither side's work takes as long as one round trip.
 
 use std::fmt;
@@ -120,9 +120,11 @@ fn at(round_trip: Duration) -> Distance {
 /// What is done by now, as xdrive logs it.
 fn logged(log: &PathBuf) -> Vec<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let lines = text.lines().filter(|line| !line.contains("sending"));
+    let lines = text.lines();
     let steps = lines.filter_map(|line| line.split_once("xdrive::host: "));
+    // The relay accepts at once: what TCP costs is in the login.
     steps
+        .filter(|(_, step)| !step.starts_with("sending") && !step.starts_with("reached"))
         .map(|(_, step)| {
             let (what, script) = step.split_once(" script=").unwrap_or((step, ""));
             let script = script.split(" status=").next().unwrap_or_default();
