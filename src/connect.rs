@@ -23,6 +23,7 @@ mod gpu;
 mod hosts;
 mod inside;
 mod join;
+mod kept;
 mod lease;
 mod leave;
 mod login;

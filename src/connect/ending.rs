@@ -159,6 +159,7 @@ impl Session {
                 let closed = self.reconciler.hosts().closed();
                 let room = closed.and_then(|closed| closed.room);
                 self.warn_of(room, room::When::Saved);
+                self.tell_of_the_snapshots();
                 Ok(())
             }
             // What a killed run had begun is gone; a drive never came of it.

@@ -14,6 +14,7 @@
 
 pub mod event;
 pub mod hosts;
+pub mod kept;
 pub mod limits;
 pub mod memory;
 pub mod name;

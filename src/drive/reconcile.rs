@@ -30,6 +30,7 @@ use crate::ec2::{
 
 use super::event::Event;
 use super::hosts::{HostError, Hosts};
+use super::kept::Kept;
 use super::limits::Limits;
 use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
@@ -262,6 +263,8 @@ pub struct Reconciler<H: Hosts> {
     memory: Memory,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
+    /// What the snapshots of the last look cost.
+    kept: Kept,
     /// What was billed by the last look, and what was made since: a run that sees nothing any more
     /// can still say it.
     left: Left,
@@ -304,6 +307,7 @@ impl<H: Hosts> Reconciler<H> {
             choose: None,
             memory,
             seen_instances: BTreeMap::new(),
+            kept: Kept::default(),
             left: Left::default(),
             lost: None,
             root_devices: BTreeMap::new(),
@@ -322,6 +326,12 @@ impl<H: Hosts> Reconciler<H> {
     /// launch, and only then, so that the choice and the first looks go on side by side.
     pub fn choose_pools(&mut self, choose: Choose) {
         self.choose = Some(choose);
+    }
+
+    /// The snapshots of the last look, and what they cost.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        self.kept
     }
 
     /// Where instances are launched, whatever pool they come from.

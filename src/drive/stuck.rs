@@ -94,7 +94,7 @@ pub struct Stuck {
 /// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
 const VOLUME_CENTS: u32 = 8;
 /// What a standard snapshot costs a GiB and month there, in US cents.
-const SNAPSHOT_CENTS: u64 = 5;
+pub(super) const SNAPSHOT_CENTS: u64 = 5;
 
 /// What a volume of `size` costs a month, in US cents, about.
 #[must_use]

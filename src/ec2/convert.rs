@@ -188,6 +188,10 @@ pub(super) fn snapshot(answer: &sdk::Snapshot) -> Result<Snapshot, Doubt> {
         },
         volume: optional_id(&about("volume"), answer.volume_id())?,
         size: size(&about("size"), answer.volume_size())?,
+        // Only a figure for a person hangs on it.
+        full_size: answer
+            .full_snapshot_size_in_bytes()
+            .and_then(|bytes| u64::try_from(bytes).ok()),
         started: time(&about("start time"), answer.start_time())?,
         message: answer.state_message().unwrap_or_default().to_owned(),
         tags: tags(answer.tags()),

@@ -271,6 +271,9 @@ pub struct Snapshot {
     pub volume: Option<VolumeId>,
     /// The size of that volume.
     pub size: GibiBytes,
+    /// What all blocks in it take in bytes, those that other snapshots have too included; none where
+    /// EC2 does not say it (before it is completed).
+    pub full_size: Option<u64>,
     /// When it was taken (a copy has its own, later one).
     pub started: Timestamp,
     /// Why it is in `Error`, in AWS's words; empty otherwise.

@@ -340,6 +340,9 @@ pub(super) struct Snapshot {
     pub(super) failed: Option<Timestamp>,
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
+    /// What its blocks take, in bytes; not known of what was made before that was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) full_size: Option<u64>,
     /// As [`Volume::sheet`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sheet: Option<Sheet>,

@@ -65,6 +65,7 @@ pub(crate) fn may_prune(id: &SnapshotId) -> MayPrune {
         state: SnapshotState::Error,
         volume: Some(volume.id.clone()),
         size: 1,
+        full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
         tags: tags::snapshot(&drive(), &who(), &own, &Settings::default()),

@@ -10,6 +10,7 @@ use crate::clock::BootTime;
 use crate::ec2::{self, AttachmentState, Instance, InstanceId, InstanceState, Volume};
 
 use super::super::hosts::{Contact, Hosts};
+use super::super::kept::Kept;
 use super::super::memory::Sweep;
 use super::super::observed::Observed;
 use super::Reconciler;
@@ -98,6 +99,9 @@ impl<H: Hosts> Reconciler<H> {
             .iter()
             .map(|(instance, _)| (instance.id.clone(), instance.clone()))
             .collect();
+        let gone = &self.memory.gone;
+        let stay = snapshots.iter().filter(|it| !gone.contains(it.id.as_str()));
+        self.kept = Kept::of(stay);
         let sweep = Sweep {
             began,
             wall,

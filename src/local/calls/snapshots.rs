@@ -9,7 +9,7 @@ use super::request::{Request, new_id, no_such};
 use super::{Answer, Reading, tags};
 use crate::local::catalog;
 use crate::local::change::Change;
-use crate::local::plane::PlaneError;
+use crate::local::plane::{BLOCK, PlaneError};
 use crate::local::records::{Snapshot, Tags};
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
@@ -86,8 +86,14 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let (gib, encrypted) = (volume.gib, volume.encrypted);
     let sheet = volume.sheet.clone();
     let id = new_id("snap-")?;
+    // On paper there is at most the block that the sheet stands for.
+    let mut blocks = usize::from(sheet.is_some());
     change
-        .effect(Intent::Sweep, |plane| plane.create_snapshot(&id, volume_id))
+        .effect(Intent::Sweep, |plane| {
+            plane.create_snapshot(&id, volume_id)?;
+            blocks = plane.blocks(&id)?.len();
+            Ok(())
+        })
         .map_err(full)?;
     let snapshot = Snapshot {
         volume: volume_id.to_owned(),
@@ -99,6 +105,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         failed: None,
         deleting: None,
         deleted: None,
+        full_size: Some((blocks * BLOCK) as u64),
         sheet,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
     };
@@ -200,7 +207,11 @@ fn item(id: &str, snapshot: &Snapshot, at: Timestamp) -> Vec<Xml> {
         tags::set(&snapshot.tags, at),
     ];
     match state {
-        "completed" => item.push(Xml::text("completionTime", stamp(snapshot.completed))),
+        "completed" => {
+            item.push(Xml::text("completionTime", stamp(snapshot.completed)));
+            let size = snapshot.full_size;
+            item.extend(size.map(|bytes| Xml::text("fullSnapshotSizeInBytes", bytes)));
+        }
         "error" => item.push(Xml::text(
             "statusMessage",
             "The copy of this snapshot failed",

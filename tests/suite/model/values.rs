@@ -181,6 +181,7 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         state: record.state,
         volume: Some(of),
         size: 8,
+        full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
         tags: tags::snapshot(drive(), &who(0), &own, &Settings::default()),

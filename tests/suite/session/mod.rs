@@ -23,6 +23,7 @@ mod notice;
 mod paper;
 mod people;
 mod plans;
+mod pruned;
 mod pulls;
 mod ranges;
 mod refusals;

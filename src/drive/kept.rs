@@ -1,0 +1,90 @@
+//! What the snapshots of a drive cost, as far as EC2 says it.
+//!
+//! They are billed by the blocks that they hold together: one that several have is billed once. EC2
+//! says of each how much all of its blocks take (`FullSnapshotSizeInBytes`), and not what is in others
+//! too. So the largest says what is billed at least, and all of them together what at most; to know it
+//! better takes a call for each 5 GiB of each snapshot (`ListChangedBlocks`), for which no save waits.
+
+use crate::ec2::{Snapshot, SnapshotState};
+
+use super::stuck::SNAPSHOT_CENTS;
+
+/// The snapshots of a drive, as last seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// How many there are, copied to their end.
+    pub count: usize,
+    /// What is billed at least, in bytes; none where EC2 does not say how large one of them is.
+    least: Option<u64>,
+    /// What is billed at most, in bytes.
+    most: u64,
+}
+
+impl Kept {
+    /// Of the completed ones among these.
+    #[must_use]
+    pub fn of<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> Self {
+        let mut kept = Self {
+            least: Some(0),
+            ..Self::default()
+        };
+        for snapshot in snapshots {
+            if snapshot.state != SnapshotState::Completed {
+                continue;
+            }
+            let known = snapshot.full_size;
+            kept.count += 1;
+            kept.least = kept.least.and_then(|least| Some(least.max(known?)));
+            // No more than the whole volume.
+            kept.most += known.unwrap_or(u64::from(snapshot.size) << 30);
+        }
+        kept
+    }
+
+    /// What is billed a month in US cents: at least, where that is known, and at most.
+    #[must_use]
+    pub fn cents(&self) -> (Option<u64>, u64) {
+        let cents = |bytes: u64| (bytes >> 20) * SNAPSHOT_CENTS / 1024;
+        (self.least.map(cents), cents(self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::ec2::Tags;
+
+    fn snapshot(state: SnapshotState, full_gib: Option<u64>) -> Snapshot {
+        Snapshot {
+            id: "snap-1".parse().unwrap(),
+            state,
+            volume: None,
+            size: 32,
+            full_size: full_gib.map(|gib| gib << 30),
+            started: Timestamp::UNIX_EPOCH,
+            message: String::new(),
+            tags: Tags::new(),
+        }
+    }
+
+    #[test]
+    fn the_largest_is_billed_at_least_and_all_together_at_most() {
+        let done = |gib| snapshot(SnapshotState::Completed, Some(gib));
+        let pending = snapshot(SnapshotState::Pending, None);
+        let failed = snapshot(SnapshotState::Error, None);
+        let kept = Kept::of(&[done(10), done(24), pending, failed, done(20)]);
+        assert_eq!((kept.count, kept.cents()), (3, (Some(120), 270)));
+        assert_eq!(Kept::of(&[done(20)]).cents(), (Some(100), 100));
+        assert_eq!(Kept::of(&[]).cents(), (Some(0), 0));
+    }
+
+    #[test]
+    fn one_whose_size_is_not_said_is_as_large_as_its_volume_at_most() {
+        let unknown = snapshot(SnapshotState::Completed, None);
+        let known = snapshot(SnapshotState::Completed, Some(10));
+        let kept = Kept::of(&[known, unknown]);
+        assert_eq!(kept.cents(), (None, 50 + 160));
+    }
+}
