@@ -148,6 +148,10 @@ pub enum Command {
         /// of the ARNs given here, else of the region that is set, else aws].
         #[arg(long, value_name = "PARTITION")]
         partition: Option<Partition>,
+
+        /// Write instead what `xdrive selftest` asks besides: IAM's simulation, and Session Manager.
+        #[arg(long, conflicts_with_all = ["role", "kms_key"])]
+        selftest: bool,
     },
     /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
     #[command(subcommand)]

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use crate::ec2::calls::{CALLS, Right};
-use crate::ec2::{Account, KeyArn, Partition};
+use crate::ec2::{Account, DRIVE, KeyArn, Partition};
 use crate::failure::{Exit, Failure};
 use crate::report;
 
@@ -41,6 +41,8 @@ pub struct Order {
     pub role: Option<String>,
     /// The keys of the account's own that disks are encrypted with.
     pub keys: Vec<KeyArn>,
+    /// Whether it is what `xdrive selftest` asks besides that is wanted, and that alone.
+    pub selftest: bool,
 }
 
 /// Prints it. `account` is whose region tells the partition where nothing else does; nobody is
@@ -50,10 +52,12 @@ pub async fn print(order: &Order, account: &Account) -> Result<u8, Failure> {
         Some(partition) => partition,
         None => account.partition().await.unwrap_or_default(),
     };
-    let text = format!(
-        "{:#}\n",
+    let policy = if order.selftest {
+        of_selftest(partition)
+    } else {
         policy(partition, order.role.as_deref(), &order.keys)
-    );
+    };
+    let text = format!("{policy:#}\n");
     report::data(&text).map_err(anyhow::Error::from)?;
     Ok(0)
 }
@@ -131,6 +135,25 @@ pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Valu
         let for_aws = json!({"Bool": {"kms:GrantIsForAWSResource": "true"}});
         statements.allow("kms:CreateGrant", &keys, &for_aws);
     }
+    json!({"Version": "2012-10-17", "Statement": statements.0})
+}
+
+/// What `xdrive selftest` asks beyond what drives take: IAM's own simulation of the caller's policies
+/// (`GetRole` tells a role's path), and Session Manager where it is named (Systems Manager user guide,
+/// *Sample IAM policies for Session Manager*).
+#[must_use]
+pub fn of_selftest(partition: Partition) -> Value {
+    let mut statements = Statements::default();
+    let of_iam = |kind: &str| format!("arn:{partition}:iam::*:{kind}/*");
+    let callers = json!([of_iam("user"), of_iam("role")]);
+    statements.allow("iam:SimulatePrincipalPolicy", &callers, &Value::Null);
+    statements.allow("iam:GetRole", &json!(of_iam("role")), &Value::Null);
+    let session = "ssm:StartSession";
+    statements.allow(session, &arns(partition, &["instance"]), &carries(DRIVE));
+    let document = format!("arn:{partition}:ssm:*:*:document/AWS-StartSSHSession");
+    statements.allow(session, &json!(document), &Value::Null);
+    let own = json!(format!("arn:{partition}:ssm:*:*:session/${{aws:userid}}-*"));
+    statements.allow("ssm:TerminateSession", &own, &Value::Null);
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 
@@ -360,10 +383,37 @@ mod tests {
     }
 
     #[test]
+    fn what_selftest_asks_besides_is_none_of_what_drives_take() {
+        let policy = super::of_selftest(Partition::Cn);
+        let text = policy.to_string();
+        for statement in policy["Statement"].as_array().unwrap() {
+            assert_ne!(statement["Resource"], "*", "{statement}");
+            for action in statement["Action"].as_array().unwrap() {
+                assert!(
+                    !statements()
+                        .iter()
+                        .any(|own| allows(own, action.as_str().unwrap()))
+                );
+            }
+        }
+        assert!(
+            text.contains("iam:SimulatePrincipalPolicy")
+                && text.contains("arn:aws-cn:iam::*:role/*")
+        );
+        assert!(!text.contains("arn:aws:"), "{text}");
+        let starts = &policy["Statement"][2];
+        assert_eq!(
+            starts["Condition"]["Null"]["aws:ResourceTag/xdrive:drive"],
+            "false"
+        );
+    }
+
+    #[test]
     fn arns_tell_the_partition_and_have_to_agree() {
         let order = |partition, role: &str, key: Option<&str>| Order {
             partition,
             role: Some(role.to_owned()),
+            selftest: false,
             keys: key.map(|key| key.parse().unwrap()).into_iter().collect(),
         };
         let gov = ROLE.replace("aws", "aws-us-gov");

@@ -85,9 +85,11 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             role,
             kms_key,
             partition,
+            selftest,
         } => {
             let order = policy::Order {
                 partition,
+                selftest,
                 role,
                 keys: kms_key,
             };

@@ -63,6 +63,10 @@ pub struct Ec2 {
     pub(super) profile: Option<String>,
     pub(super) clock: Clock,
     pub(super) https: Https,
+    /// What calls are signed with that no SDK client makes.
+    pub(super) credentials: Option<SharedCredentialsProvider>,
+    /// Where IAM is, if that was set (`AWS_ENDPOINT_URL_IAM`).
+    pub(super) iam_at: Option<String>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -77,6 +81,7 @@ impl Ec2 {
         Ok(Self {
             source: Some(source),
             profile: account.profile.clone(),
+            iam_at: std::env::var("AWS_ENDPOINT_URL_IAM").ok(),
             ..Self::configured(&config, clock)
         })
     }
@@ -161,6 +166,8 @@ impl Ec2 {
             connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect),
             quotas: aws_sdk_servicequotas::Client::from_conf(quotas),
             profile: None,
+            credentials: config.credentials_provider(),
+            iam_at: None,
             sts: aws_sdk_sts::Client::from_conf(
                 aws_sdk_sts::config::Builder::from(config)
                     .interceptor(Trace)
@@ -184,6 +191,12 @@ impl Ec2 {
     #[must_use]
     pub fn region(&self) -> &str {
         &self.region
+    }
+
+    /// Whether it is known where its IAM is.
+    #[must_use]
+    pub fn has_iam(&self) -> bool {
+        self.is_aws || self.iam_at.is_some()
     }
 
     /// Whether AWS itself answers, and not what an `AWS_ENDPOINT_URL` or `--local` put in its

@@ -2,8 +2,8 @@
 //! certificates.
 //!
 //! The SDK makes that client for itself and hands it to whoever looks on at a call. So it is known
-//! once a call was made, and with it whether that call went to AWS at all. What is got here carries
-//! no credentials and nothing of the account.
+//! once a call was made, and with it whether that call went to AWS at all. What is got by [`Ec2::get`]
+//! carries no credentials and nothing of the account.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::http::{HttpClient, HttpConnector, HttpConnec
 use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::ConfigBag;
 use http_body_util::{BodyExt as _, Limited};
 
@@ -88,32 +89,55 @@ impl Ec2 {
     /// What `url` answers to a plain GET: text of at most 4 KiB, within 5 s. A call must have been
     /// made before.
     pub async fn get(&self, url: &str) -> Result<String, String> {
-        tokio::time::timeout(ANSWER, self.got(url))
-            .await
-            .unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs())))
+        let request = http::Request::get(url).body(String::new());
+        let request = request.map_err(|error| error.to_string())?;
+        match self.send(request, ANSWER, LONGEST).await? {
+            (200, text) => Ok(text),
+            (status, _) => Err(format!("HTTP {status}")),
+        }
     }
 
-    async fn got(&self, url: &str) -> Result<String, String> {
+    /// What a request that is sent as it is is answered with, status and text: of so many bytes at
+    /// most, and within so long. A call must have been made before.
+    pub(super) async fn send(
+        &self,
+        request: http::Request<String>,
+        within: Duration,
+        longest: usize,
+    ) -> Result<(u16, String), String> {
+        tokio::time::timeout(within, self.sent(request, within, longest))
+            .await
+            .unwrap_or_else(|_| Err(format!("no answer within {} s", within.as_secs())))
+    }
+
+    async fn sent(
+        &self,
+        request: http::Request<String>,
+        within: Duration,
+        longest: usize,
+    ) -> Result<(u16, String), String> {
         let seen = self.https.0.get().ok_or("no call was made yet")?;
         let client = seen.components.http_client();
         let client = client.ok_or("there is no HTTP client")?;
         let settings = HttpConnectorSettings::builder()
             .connect_timeout(ANSWER)
-            .read_timeout(ANSWER)
+            .read_timeout(within)
             .build();
-        let request = HttpRequest::get(url).map_err(|error| error.to_string())?;
+        let request = HttpRequest::try_from(request.map(SdkBody::from));
+        let request = request.map_err(|error| error.to_string())?;
         let answer = client
             .http_connector(&settings, &seen.components)
             .call(request)
             .await
             .map_err(|error| super::error::causes(&error))?;
         let status = answer.status().as_u16();
-        if status != 200 {
-            return Err(format!("HTTP {status}"));
-        }
-        let body = Limited::new(answer.into_body(), LONGEST).collect().await;
+        let body = Limited::new(answer.into_body(), longest).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
-        String::from_utf8(body.into()).map_err(|_| "the answer is no text".to_owned())
+        let text = String::from_utf8(body.into());
+        Ok((
+            status,
+            text.map_err(|_| "the answer is no text".to_owned())?,
+        ))
     }
 }
 

@@ -1,9 +1,12 @@
 //! What the account's calls say, without a host.
 
+use anyhow::anyhow;
+
 use super::Run;
 use super::line::Line;
 use crate::cloud::Place;
 use crate::doctor;
+use crate::failure::{Exit, Failure};
 
 /// Asks who calls, for the network, and for every right; the answer is the owner of what the caller
 /// makes.
@@ -46,17 +49,46 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
     add(run, Line::ok("account", source));
     add(run, network);
     add(run, rights);
-    let simulation = match run.cloud.place {
-        Place::Aws => {
-            "xdrive does not call IAM: `aws iam simulate-principal-policy --policy-source-arn ARN \
-             --action-names ec2:RunInstances …` asks it, with --resource-arns and tags as in \
-             `xdrive policy`"
-        }
-        Place::Endpoint => "what answers at an endpoint of its own need not have IAM",
-        Place::Folder | Place::Paper => "the local EC2 has no IAM",
-    };
-    add(run, Line::not_asked("IAM simulation", simulation));
+    let simulated = simulation(run, &owner).await;
+    add(run, simulated);
     Some(owner)
+}
+
+/// What IAM itself says of every call.
+async fn simulation(run: &Run<'_>, owner: &str) -> Line {
+    const NAME: &str = "IAM simulation";
+    let ec2 = &run.cloud.ec2;
+    match run.cloud.place {
+        Place::Folder | Place::Paper => {
+            return Line::not_asked(NAME, "the local EC2 has no IAM");
+        }
+        Place::Endpoint if !ec2.has_iam() => {
+            let why = "what answers at an endpoint of its own need not have IAM: \
+                       AWS_ENDPOINT_URL_IAM says where it is";
+            return Line::not_asked(NAME, why);
+        }
+        Place::Endpoint | Place::Aws => {}
+    }
+    let command = &run.cloud.command;
+    match ec2.simulate(owner).await {
+        Ok((count, forbidden)) if forbidden.is_empty() => {
+            Line::ok(NAME, format!("all of {count} rights are there"))
+        }
+        Ok((_, forbidden)) => {
+            let words = forbidden
+                .iter()
+                .map(|it| format!("{} on {} ({})", it.action, it.on, it.decision));
+            let error = anyhow!("missing: {}", words.collect::<Vec<_>>().join(", "));
+            let hint = format!("{command} policy prints the policy that allows it");
+            Line::of_failure(NAME, &Failure::new(Exit::Denied, error).hint(hint))
+        }
+        Err(error) if error.is_denied() => Line::not_asked(
+            NAME,
+            format!("{error}; {command} policy --selftest prints the policy that allows it"),
+        ),
+        // IAM says nothing of the rights then, and no more do the others' lines depend on it.
+        Err(error) => Line::not_asked(NAME, error.to_string()),
+    }
 }
 
 /// That nobody reads any more keeps nothing from being asked, and from being cleared away.

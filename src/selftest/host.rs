@@ -10,10 +10,10 @@ use super::facts::{Facts, SCRIPT};
 use super::line::Line;
 use crate::cloud::{self, NATIVE, Place};
 use crate::config::Options;
-use crate::config::launch::Fallback;
+use crate::config::launch::{ArchChoice, Fallback};
 use crate::connect::{self, Examination, Request};
 use crate::drive::DriveName;
-use crate::drive::pools::Wish;
+use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::ec2::{Arch, InstanceState, Market, Price};
 use crate::failure::{Exit, Failure};
 
@@ -83,13 +83,30 @@ impl What {
         }
     }
 
-    /// What is launched for it.
-    fn types(self) -> &'static [&'static str] {
+    /// What its host has to have: as little as its image runs in, so that an account on AWS's Free
+    /// plan has something that meets it.
+    fn need(self) -> Need {
         match self {
-            Self::Arm64 => &["t4g.medium", "m7g.large"],
-            Self::Gpu => &["g4dn.xlarge", "g5.xlarge"],
-            _ if NATIVE == Arch::Arm64 => &["t4g.medium", "m7g.large"],
-            _ => &["t3.medium", "m5.large"],
+            Self::Gpu => Need {
+                gpus: 1,
+                ..Need::default()
+            },
+            // The free tier's only types of it have 2 GiB at most.
+            Self::Arm64 => Need {
+                cpus: 2,
+                memory: 2,
+                gpus: 0,
+            },
+            _ => Need::DEFAULT,
+        }
+    }
+
+    /// Which programs it runs.
+    fn arch(self) -> ArchChoice {
+        match (self, NATIVE) {
+            (Self::Gpu, _) => ArchChoice::X86_64,
+            (Self::Arm64, _) | (_, Arch::Arm64) => ArchChoice::Arm64,
+            (_, Arch::X86_64) => ArchChoice::X86_64,
         }
     }
 
@@ -228,11 +245,9 @@ async fn prepare(
     run: &Run<'_>,
     what: What,
 ) -> Result<Result<(DriveName, Request, f64), String>, Failure> {
-    let types: Vec<String> = what.types().iter().map(ToString::to_string).collect();
-    let prices = run.cloud.ec2.spot_prices(&types).await?;
-    let Some(lowest) = prices.iter().map(|price| price.price).min() else {
-        let types = types.join(" and ");
-        return Ok(Err(format!("no spot price is known of {types} here")));
+    let need = what.need();
+    let Some(lowest) = lowest(run, what).await? else {
+        return Ok(Err(format!("no spot price is known of types with {need}")));
     };
     let bid = lowest.dollars() * BID;
     if let Some(why) = run.budget.refuses(bid) {
@@ -240,8 +255,8 @@ async fn prepare(
     }
     let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
     let mut options = Options {
-        wish: Some(Wish::types(&types).map_err(anyhow::Error::new)?),
-        arch: None,
+        wish: Some(Wish::Need(need)),
+        arch: Some(what.arch()),
         market: Some(Market::Spot),
         fallback: Some(Fallback::None),
         max_price: Some(price),
@@ -281,6 +296,30 @@ async fn prepare(
     };
     request.check(&run.cloud.command)?;
     Ok(Ok((drive, request, bid)))
+}
+
+/// What spot costs now of what meets the need, in the cheapest zone: of any type, and of those that
+/// the free tier has, whichever is more. An account on AWS's Free plan launches no other, which shows
+/// only when it launches.
+async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
+    let look = async |is_free| {
+        let terms = Terms {
+            wish: Wish::Need(what.need()),
+            markets: vec![Market::Spot],
+            max_price: None,
+            image: run.order.options.ami.clone(),
+            arch: what.arch().only(),
+            arch_by: ArchBy::Default,
+            is_free,
+        };
+        match pools::look(&run.cloud.ec2, &terms).await {
+            Ok(chosen) => Ok(chosen.offers.iter().filter_map(|offer| offer.price).min()),
+            Err(Refused::Ec2(error)) => Err(Failure::from(error)),
+            // The launch says it better, where it comes to that.
+            Err(_) => Ok(None),
+        }
+    };
+    Ok(look(false).await?.max(look(true).await?))
 }
 
 /// Takes the instance of `drive` back once its host was looked at; answers only if that fails.

@@ -109,6 +109,24 @@ fn it_passes_on_the_second_tree_too() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
+    let site = Site::new();
+    fs::create_dir(site.dir()).unwrap();
+    fs::write(site.dir().join("settings.toml"), "plan = \"free\"\n").unwrap();
+    let ended = selftest(&site, &[]);
+    ended
+        .is(0)
+        .says("this account is on AWS's Free plan")
+        .says(", c7i-flex.large spot in ");
+    let report = report(&site);
+    for name in ["machine image", "docker data-root", "save", "interruption"] {
+        assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
+    }
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_interrupt_in_the_middle_leaves_nothing() {
     let site = Site::new();
     let image = site.image();

@@ -1,0 +1,440 @@
+//! IAM's own answer to what the caller may do: `SimulatePrincipalPolicy`.
+//!
+//! For one call IAM's crate would take longer to compile than all others but EC2's; so it is written
+//! and signed here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query requests*), and goes
+//! through the HTTP client of the other calls. It asks of each kind of thing, one at a time, all calls
+//! that concern it, of a thing that carries xdrive's tags and is asked to: what the policy's conditions
+//! depend on. It knows nothing of service control policies that name conditions of their own.
+
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::provider::ProvideCredentials as _;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4::SigningParams;
+use form_urlencoded::Serializer;
+
+use super::calls::{CALLS, Right};
+use super::{DRIVE, Ec2, OWNER, Partition};
+
+/// How long an answer may take: IAM simulates for some seconds where there are many policies.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// How long an answer may be, in bytes: some hundred for each action.
+const LONGEST: usize = 256 << 10;
+
+/// The API's version.
+const VERSION: &str = "2010-05-08";
+
+/// What things are asked about that are no things: reads.
+const ANYTHING: &str = "*";
+
+/// What IAM says that the caller may not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forbidden {
+    /// Such as `ec2:RunInstances`.
+    pub action: String,
+    /// On which kind of thing, such as `instance`; `*` for what only reads.
+    pub on: &'static str,
+    /// `implicitDeny` (nothing allows it) or `explicitDeny`.
+    pub decision: String,
+}
+
+/// Why IAM does not say it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSimulation {
+    /// There is nothing to ask it about.
+    #[error("{0}")]
+    NoPrincipal(&'static str),
+    /// IAM refused: its code and its words.
+    #[error("{code}: {message}")]
+    Refused {
+        /// Its code.
+        code: String,
+        /// Its words.
+        message: String,
+    },
+    /// It was not asked, or what it answered is no answer.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl NoSimulation {
+    fn is(&self, expected: &str) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == expected)
+    }
+
+    /// Whether the caller may not ask.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.is("AccessDenied")
+    }
+}
+
+impl Ec2 {
+    /// How many answers there were, and which of xdrive's calls IAM says that `owner`, the caller,
+    /// may not make. A call must have been made before.
+    pub async fn simulate(&self, owner: &str) -> Result<(usize, Vec<Forbidden>), NoSimulation> {
+        let partition = Partition::of_arn(owner).unwrap_or_default();
+        let mut principal = principal(owner)?;
+        let account = owner.split(':').nth(4).unwrap_or_default();
+        let (mut count, mut forbidden) = (0, Vec::new());
+        for (on, actions) in questions() {
+            let arn = thing(partition, self.region(), account, on);
+            let mut asked = self
+                .iam(partition, &question(&principal, &arn, &actions))
+                .await;
+            if asked.as_ref().is_err_and(|error| error.is("NoSuchEntity"))
+                && let Some((_, role)) = principal.rsplit_once(":role/")
+            {
+                // A caller's ARN lacks the path that the role may have.
+                let words = [
+                    ("Action", "GetRole"),
+                    ("Version", VERSION),
+                    ("RoleName", role),
+                ];
+                let found = self.iam(partition, &words.map(own)).await?;
+                principal = all(&found, "Arn")
+                    .next()
+                    .map(str::to_owned)
+                    .ok_or_else(|| {
+                        NoSimulation::Failed(format!("GetRole tells no ARN of {role}"))
+                    })?;
+                asked = self
+                    .iam(partition, &question(&principal, &arn, &actions))
+                    .await;
+            }
+            let answer = asked?;
+            let named = all(&answer, "EvalActionName");
+            let decisions: Vec<_> = named.zip(all(&answer, "EvalDecision")).collect();
+            if decisions.len() != actions.len() {
+                let (given, wanted) = (decisions.len(), actions.len());
+                return Err(NoSimulation::Failed(format!(
+                    "{wanted} actions were asked about, and {given} answered"
+                )));
+            }
+            count += decisions.len();
+            for (action, decision) in decisions {
+                if decision != "allowed" {
+                    forbidden.push(Forbidden {
+                        action: action.to_owned(),
+                        on,
+                        decision: decision.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok((count, forbidden))
+    }
+
+    /// One call of IAM's: its answer, which is XML.
+    async fn iam(
+        &self,
+        partition: Partition,
+        words: &[(String, String)],
+    ) -> Result<String, NoSimulation> {
+        let failed = |error: String| NoSimulation::Failed(error);
+        let (host, region) = endpoint(partition);
+        let url = match &self.iam_at {
+            Some(url) => url.clone(),
+            None => format!("https://{host}/"),
+        };
+        let body = Serializer::new(String::new()).extend_pairs(words).finish();
+        let provider = self.credentials.as_ref();
+        let provider = provider.ok_or_else(|| failed("there are no credentials".to_owned()))?;
+        let credentials = provider.provide_credentials().await;
+        let credentials = credentials.map_err(|error| failed(super::error::causes(&error)))?;
+        let identity = credentials.into();
+        let parameters = SigningParams::builder()
+            .identity(&identity)
+            .region(region)
+            .name("iam")
+            .time(SystemTime::from(self.clock.now()))
+            .settings(SigningSettings::default())
+            .build();
+        let parameters = parameters
+            .map_err(|error| failed(error.to_string()))?
+            .into();
+        let mut request = http::Request::post(&url)
+            .header(
+                "content-type",
+                "application/x-www-form-urlencoded; charset=utf-8",
+            )
+            .body(body.clone())
+            .map_err(|error| failed(error.to_string()))?;
+        let headers = request.headers().iter();
+        let headers =
+            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let signable =
+            SignableRequest::new("POST", &url, headers, SignableBody::Bytes(body.as_bytes()));
+        let signed = signable.and_then(|signable| sign(signable, &parameters));
+        let (instructions, _) = signed
+            .map_err(|error| failed(error.to_string()))?
+            .into_parts();
+        instructions.apply_to_request_http1x(&mut request);
+        let (status, text) = self.send(request, ANSWER, LONGEST).await.map_err(failed)?;
+        if status == 200 {
+            return Ok(text);
+        }
+        let first = |name| all(&text, name).next().unwrap_or_default().to_owned();
+        match first("Code") {
+            code if code.is_empty() => Err(failed(format!("HTTP {status}"))),
+            code => Err(NoSimulation::Refused {
+                code,
+                message: first("Message"),
+            }),
+        }
+    }
+}
+
+/// Where IAM is, and what its calls are signed for (AWS general reference, *AWS Identity and Access
+/// Management endpoints*).
+fn endpoint(partition: Partition) -> (&'static str, &'static str) {
+    match partition {
+        Partition::Aws => ("iam.amazonaws.com", "us-east-1"),
+        Partition::UsGov => ("iam.us-gov.amazonaws.com", "us-gov-west-1"),
+        Partition::Cn => ("iam.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        Partition::Eusc => ("iam.eusc-de-east-1.amazonaws.eu", "eusc-de-east-1"),
+    }
+}
+
+/// Whose policies they are, by a caller's ARN.
+fn principal(owner: &str) -> Result<String, NoSimulation> {
+    let parts: Vec<&str> = owner.splitn(6, ':').collect();
+    let &[_, partition, _, _, account, name] = &parts[..] else {
+        return Err(NoSimulation::NoPrincipal("the caller has no ARN"));
+    };
+    if name == "root" {
+        return Err(NoSimulation::NoPrincipal(
+            "the caller is the account itself, whose rights no policy of its own narrows",
+        ));
+    }
+    if name.starts_with("user/") {
+        return Ok(owner.to_owned());
+    }
+    let role = name.strip_prefix("assumed-role/");
+    let role = role.and_then(|rest| rest.split('/').next());
+    role.map(|role| format!("arn:{partition}:iam::{account}:role/{role}"))
+        .ok_or(NoSimulation::NoPrincipal(
+            "the caller is neither a user nor a role",
+        ))
+}
+
+/// Kinds of things, and the actions that concern each: what the list of calls has.
+fn questions() -> Vec<(&'static str, Vec<String>)> {
+    let mut questions: Vec<(&'static str, Vec<String>)> = Vec::new();
+    for call in CALLS {
+        let kinds: Vec<&'static str> = match call.right {
+            Right::Free => Vec::new(),
+            Right::Read => vec![ANYTHING],
+            Right::Own { kinds, .. } => kinds.to_vec(),
+            Right::Make { kinds, with, .. } => kinds.iter().chain(with).copied().collect(),
+        };
+        for kind in kinds {
+            let action = format!("{}:{}", call.service, call.name);
+            match questions.iter_mut().find(|(on, _)| *on == kind) {
+                Some((_, actions)) => actions.push(action),
+                None => questions.push((kind, vec![action])),
+            }
+        }
+    }
+    questions
+}
+
+/// The ARN of one that need not be there.
+fn thing(partition: Partition, region: &str, account: &str, kind: &str) -> String {
+    match kind {
+        ANYTHING => ANYTHING.to_owned(),
+        "image" | "snapshot" => {
+            format!("arn:{partition}:ec2:{region}::{kind}/{kind}-0123456789abcdef0")
+        }
+        kind => format!("arn:{partition}:ec2:{region}:{account}:{kind}/{kind}-0123456789abcdef0"),
+    }
+}
+
+/// The parameters of a simulation.
+fn question(principal: &str, arn: &str, actions: &[String]) -> Vec<(String, String)> {
+    let fixed = [
+        ("Action", "SimulatePrincipalPolicy"),
+        ("Version", VERSION),
+        ("PolicySourceArn", principal),
+        ("ResourceArns.member.1", arn),
+        ("MaxItems", "1000"),
+    ];
+    let mut words = fixed.map(own).to_vec();
+    for (number, action) in (1..).zip(actions) {
+        words.push((format!("ActionNames.member.{number}"), action.clone()));
+    }
+    let keys = ["aws:ResourceTag", "aws:RequestTag"];
+    let tags = [(DRIVE, "selftest"), (OWNER, principal)];
+    let entries = keys.iter().flat_map(|key| tags.map(|tag| (key, tag)));
+    for (number, (key, (tag, value))) in (1..).zip(entries) {
+        let entry = format!("ContextEntries.member.{number}");
+        words.push((format!("{entry}.ContextKeyName"), format!("{key}/{tag}")));
+        words.push((format!("{entry}.ContextKeyType"), "string".to_owned()));
+        words.push((
+            format!("{entry}.ContextKeyValues.member.1"),
+            value.to_owned(),
+        ));
+    }
+    words
+}
+
+fn own((name, value): (&str, &str)) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+/// What all elements of that name hold, in order: text without markup, in what is asked here.
+fn all<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    xml.split(&open)
+        .skip(1)
+        .filter_map(move |rest| rest.split_once(close.as_str()).map(|(text, _)| text))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::super::loopback;
+    use super::*;
+
+    const ROLE: &str = "arn:aws:iam::111122223333:role/teams/blue/lab";
+
+    /// What was sent: head and parameters.
+    fn read(stream: &mut TcpStream) -> (String, Vec<(String, String)>) {
+        let (mut text, mut buffer) = (String::new(), [0; 4096]);
+        loop {
+            let length = stream.read(&mut buffer).unwrap();
+            text.push_str(std::str::from_utf8(&buffer[..length]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                continue;
+            };
+            let head = head.to_lowercase();
+            let (_, rest) = head.split_once("content-length: ").unwrap();
+            let wanted: usize = rest.lines().next().unwrap().parse().unwrap();
+            if body.len() == wanted {
+                let words = form_urlencoded::parse(body.as_bytes()).into_owned();
+                return (head, words.collect());
+            }
+        }
+    }
+
+    /// An IAM in which that role may do all but launch into a subnet.
+    fn serve(listener: &TcpListener) {
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (head, words) = read(&mut stream);
+            assert!(
+                head.contains("/us-east-1/iam/aws4_request, signedheaders="),
+                "{head}"
+            );
+            let word = |name: &str| {
+                let found = words.iter().find(|(own, _)| own == name);
+                found.map(|(_, value)| value.as_str()).unwrap_or_default()
+            };
+            let (status, body) = if word("Action") == "GetRole" {
+                assert_eq!(word("RoleName"), "lab");
+                (
+                    200,
+                    format!("<GetRoleResult><Role><Arn>{ROLE}</Arn></Role></GetRoleResult>"),
+                )
+            } else if word("PolicySourceArn") == ROLE {
+                assert!(word("ContextEntries.member.1.ContextKeyName").starts_with("aws:"));
+                let on_a_subnet = word("ResourceArns.member.1").contains(":subnet/");
+                let actions = words
+                    .iter()
+                    .filter(|(name, _)| name.starts_with("ActionNames."));
+                let members = actions.map(|(_, action)| {
+                    let denied = on_a_subnet && action == "ec2:RunInstances";
+                    let decision = if denied { "implicitDeny" } else { "allowed" };
+                    format!(
+                        "<member><EvalActionName>{action}</EvalActionName>\
+                         <EvalDecision>{decision}</EvalDecision></member>"
+                    )
+                });
+                (200, members.collect::<String>())
+            } else {
+                let words =
+                    "<Error><Code>NoSuchEntity</Code><Message>no such role</Message></Error>";
+                (404, words.to_owned())
+            };
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            );
+            stream.write_all((head + &body).as_bytes()).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn iam_is_asked_of_every_call_and_of_a_role_by_its_whole_name() {
+        let mut ec2 = loopback::after_a_call().await;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        ec2.iam_at = Some(format!("http://{}/", listener.local_addr().unwrap()));
+        std::thread::spawn(move || serve(&listener));
+        let caller = "arn:aws:sts::111122223333:assumed-role/lab/session";
+        let (count, forbidden) = ec2.simulate(caller).await.unwrap();
+        assert!(count > CALLS.len(), "{count}");
+        let expected = Forbidden {
+            action: "ec2:RunInstances".to_owned(),
+            on: "subnet",
+            decision: "implicitDeny".to_owned(),
+        };
+        assert_eq!(forbidden, [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_by_its_code() {
+        let mut ec2 = loopback::after_a_call().await;
+        let (url, server) = loopback::answering(&[
+            b"HTTP/1.1 403 F\r\ncontent-length: 76\r\nconnection: close\r\n\r\n\
+              <Error><Code>AccessDenied</Code><Message>you may not</Message></Error>     \n",
+            b"HTTP/1.1 500 F\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        ]);
+        ec2.iam_at = Some(url);
+        let user = "arn:aws:iam::111122223333:user/me";
+        let denied = ec2.simulate(user).await.unwrap_err();
+        assert!(denied.is_denied(), "{denied}");
+        assert_eq!(denied.to_string(), "AccessDenied: you may not");
+        assert_eq!(
+            ec2.simulate(user).await.unwrap_err().to_string(),
+            "HTTP 500"
+        );
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn every_call_that_needs_a_right_is_asked_about() {
+        let asked = questions();
+        for call in CALLS {
+            let action = format!("{}:{}", call.service, call.name);
+            let is_asked = asked.iter().any(|(_, actions)| actions.contains(&action));
+            assert_eq!(is_asked, call.right != Right::Free, "{action}");
+        }
+        let of = |kind: &str| &asked.iter().find(|(on, _)| *on == kind).unwrap().1;
+        assert!(
+            of("subnet")
+                .iter()
+                .all(|action| action == "ec2:RunInstances")
+        );
+        assert!(of("volume").contains(&"ec2:CreateSnapshot".to_owned()));
+    }
+
+    #[test]
+    fn a_session_stands_for_its_role_and_the_account_for_nobody() {
+        let of = |arn: &str| principal(arn).map_err(|error| error.to_string());
+        let user = "arn:aws:iam::111122223333:user/me";
+        assert_eq!(of(user).unwrap(), user);
+        let session = "arn:aws-cn:sts::111122223333:assumed-role/lab/session";
+        assert_eq!(
+            of(session).unwrap(),
+            "arn:aws-cn:iam::111122223333:role/lab"
+        );
+        assert!(of("arn:aws:iam::111122223333:root").is_err());
+        assert!(of("arn:aws:sts::111122223333:federated-user/me").is_err());
+        assert!(of("me").is_err());
+    }
+}
