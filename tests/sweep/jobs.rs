@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use crate::pace::Pace;
 
 /// Has every one of `points` taken once, by as many workers as the pace has jobs, until there is no
-/// more time: how many were taken. A worker begins with what `begin` makes; `take` is given that,
+/// more time, and at least one by each: how many were taken. A worker begins with what `begin` makes; `take` is given that,
 /// the point's place in the order, from 1, and the point. An error ends all of it, once the points
 /// that are under way are over; what is wrong at one point is no error but for `take` to note.
 pub(crate) fn side_by_side<Point: Sync, Worker>(
@@ -25,7 +25,8 @@ pub(crate) fn side_by_side<Point: Sync, Worker>(
     let work = || {
         let mut worker = begin()?;
         let mut taken = 0;
-        while pace.goes_on() && !is_over.load(Ordering::Relaxed) {
+        // One at least, however long it took to get here: no sweep passes that took nothing.
+        while (taken == 0 || pace.goes_on()) && !is_over.load(Ordering::Relaxed) {
             pace.check()?;
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(point) = points.get(index) else {
