@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+mod bare;
 mod far;
 mod image;
 mod leaks;
 mod pty;
 mod python;
 
+pub(crate) use bare::left;
 pub(crate) use far::{Distance, Far};
 pub(crate) use image::small_image;
 pub(crate) use leaks::leaks;

@@ -4,12 +4,12 @@ use std::fs;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use xdrive::ec2::{InstanceState, VolumeState};
 use xdrive::local::Fault;
 
 use super::paper::{configured, in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
+use crate::harness::left;
 
 /// With the small image and a report of its own.
 fn words<'a>(image: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -41,19 +41,7 @@ fn result(report: &Value, name: &str) -> String {
 
 /// Nothing of any drive is there.
 fn is_bare(site: &Site) {
-    let left = in_the_cloud(site, async |ec2| {
-        let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
-        let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
-        let gone = [VolumeState::Deleting, VolumeState::Deleted];
-        let instances = instances.iter().filter(|it| !over.contains(&it.state));
-        let volumes = volumes.iter().filter(|it| !gone.contains(&it.state));
-        instances
-            .map(|it| it.id.to_string())
-            .chain(volumes.map(|it| it.id.to_string()))
-            .chain(snapshots.iter().map(|it| it.id.to_string()))
-            .collect::<Vec<_>>()
-    });
-    assert_eq!(left, [""; 0]);
+    assert_eq!(left(&site.local()), [""; 0]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use xdrive::cloud::Cloud;
 use xdrive::config::{Paths, Reach};
 use xdrive::connect;
 use xdrive::drive::Limits;
-use xdrive::ec2::{Account as Named, Ec2, InstanceState, VolumeState};
+use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::host::UserKey;
 use xdrive::local::plane::RealPlane;
@@ -33,7 +33,7 @@ use xdrive::local::{Local, OpenOptions};
 
 use super::site::{Ended, Running};
 use crate::between::{Asked, Between};
-use crate::harness::{DEADLINE, cache, eventually_within, small_image};
+use crate::harness::{DEADLINE, cache, eventually_within, left, small_image};
 use crate::serving::Serving;
 
 /// Set where a test is run again as the xdrive that it looks at: the words it was given.
@@ -227,22 +227,8 @@ impl Account {
     /// none).
     pub(super) fn is_bare(&self) {
         let local = self.local();
-        let left = || {
-            let ec2 = Ec2::local(&local);
-            let runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime = { runtime }.enable_all().build().unwrap();
-            let (instances, volumes, snapshots) = runtime.block_on(ec2.everything()).unwrap();
-            let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
-            let instances = instances.iter().filter(|it| !over.contains(&it.state));
-            let gone = [VolumeState::Deleting, VolumeState::Deleted];
-            let volumes = volumes.iter().filter(|it| !gone.contains(&it.state));
-            instances
-                .map(|it| it.id.to_string())
-                .chain(volumes.map(|it| it.id.to_string()))
-                .chain(snapshots.iter().map(|it| it.id.to_string()))
-                .collect::<Vec<_>>()
-        };
-        eventually_within(DEADLINE, || format!("{:?}", left()), || left().is_empty());
+        let none = || left(&local).is_empty();
+        eventually_within(DEADLINE, || format!("{:?}", left(&local)), none);
     }
 
     /// The same, and nothing was ever asked for.
