@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cloud::Cloud;
 use crate::drive::DriveName;
 use crate::drive::stuck::Thing;
-use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
 use crate::ec2::{
     Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
@@ -23,8 +23,12 @@ use crate::report;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) drive: String,
-    /// `running`, `saving`, `volume` (waiting for the next run), or `saved`.
+    /// `running`, `saving`, `volume` (waiting for the next run), `failed` (its newest snapshot is in
+    /// error, and nothing else holds as much), or `saved`.
     state: &'static str,
+    /// What that means and what helps, where it needs somebody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
     /// The highest generation of its volumes and snapshots.
     generation: u64,
     /// US dollars a month for what is kept, at most: snapshots are billed by changed blocks.
@@ -124,6 +128,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     drives.retain(|_, entry| entry.things.iter().any(|line| line.billed));
     for entry in drives.values_mut() {
         entry.sum_up();
+        entry.advise(&cloud.command);
     }
     Ok(drives.into_values().collect())
 }
@@ -159,6 +164,8 @@ impl Entry {
             "saving"
         } else if has(VOLUME) {
             "volume"
+        } else if self.failed().is_some() {
+            "failed"
         } else {
             "saved"
         };
@@ -174,6 +181,44 @@ impl Entry {
             .iter()
             .filter_map(|line| line.dollars_an_hour)
             .fold(0.0, std::ops::Add::add);
+    }
+
+    /// The snapshot in error that was to hold the newest generation, where no whole one does.
+    fn failed(&self) -> Option<&Line> {
+        let is_final = |line: &&Line| {
+            line.kind == SNAPSHOT && line.detail != SnapshotKind::Checkpoint.as_str()
+        };
+        let finals = || self.things.iter().filter(is_final);
+        let whole = finals().filter(|line| line.state == "completed");
+        let whole = whole.map(|line| line.generation).max();
+        finals()
+            .filter(|line| line.state == "error")
+            .filter(|line| whole.is_none_or(|whole| line.generation > whole))
+            .max_by_key(|line| line.generation)
+    }
+
+    /// Says what to do about a drive whose newest snapshot failed; `command` is how xdrive is called.
+    fn advise(&mut self, command: &str) {
+        let Some(failed) = self.failed().filter(|_| self.state == "failed") else {
+            return;
+        };
+        let (drive, failed) = (&self.drive, &failed.id);
+        let is_whole = |line: &&Line| line.kind == SNAPSHOT && line.state == "completed";
+        let whole = self.things.iter().filter(is_whole);
+        let helps = match whole.max_by_key(|line| line.generation) {
+            Some(older) => format!(
+                "{command} connect {drive} --from {}\n  goes on from generation {}",
+                older.id,
+                older.generation.unwrap_or_default()
+            ),
+            None if drive.contains(".fork-") => format!(
+                "aws ec2 delete-snapshot --snapshot-id {failed}\n  deletes what is left of it"
+            ),
+            None => format!("{command} connect {drive} --from empty\n  begins anew"),
+        };
+        self.advice = Some(format!(
+            "{failed} failed, and its volume is gone: nothing holds this\n  {helps}"
+        ));
     }
 
     /// Root disks whose instance is gone.
@@ -194,6 +239,9 @@ impl Entry {
             let _ = write!(text, " and ${:.4} an hour", self.dollars_an_hour);
         }
         text.push('\n');
+        if let Some(advice) = &self.advice {
+            let _ = writeln!(text, "  {advice}");
+        }
         for line in &self.things {
             let cost = match (line.dollars_a_month, line.dollars_an_hour) {
                 _ if !line.billed => "billed no longer".to_owned(),
@@ -365,6 +413,33 @@ mod tests {
         };
         assert_eq!(state(true), "saving");
         assert_eq!(state(false), "volume", "made for a launch that is undone");
+    }
+
+    #[test]
+    fn a_failed_snapshot_saves_nothing_unless_a_whole_one_has_as_much() {
+        let state = |snapshots: &[(&'static str, &str, u64)]| {
+            let things = snapshots.iter().map(|(state, kind, generation)| Line {
+                state,
+                detail: (*kind).to_owned(),
+                ..line(SNAPSHOT, "snap-1", Some(*generation))
+            });
+            let mut entry = Entry {
+                drive: "demo".to_owned(),
+                things: things.collect(),
+                ..Entry::default()
+            };
+            entry.sum_up();
+            entry.advise("xdrive");
+            assert_eq!(entry.advice.is_some(), entry.state == "failed");
+            entry.state
+        };
+        let (error, whole) = (("error", "clean", 2), ("completed", "clean", 1));
+        assert_eq!(state(&[error]), "failed");
+        assert_eq!(state(&[error, whole]), "failed");
+        assert_eq!(state(&[error, ("completed", "checkpoint", 2)]), "failed");
+        assert_eq!(state(&[error, ("completed", "crashed", 2)]), "saved");
+        assert_eq!(state(&[whole, ("error", "checkpoint", 1)]), "saved");
+        assert_eq!(state(&[whole]), "saved");
     }
 
     #[test]

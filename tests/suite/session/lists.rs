@@ -51,6 +51,49 @@ fn what_is_on_its_way_out_is_not_billed_and_makes_no_drive_one_that_is_being_sav
 }
 
 #[test]
+fn a_drive_whose_only_snapshot_failed_is_not_called_saved() {
+    let site = paper();
+    let snapshot = with_snapshot(&site, &[]);
+    site.local().break_down(snapshot.as_str()).unwrap();
+    let text = site.run(&["list", "demo"]);
+    let words =
+        format!("demo   failed, generation 1, at most $0.40 a month\n  {snapshot} failed, ");
+    text.is(0).prints(&words);
+    let dir = site.dir();
+    let command = format!(
+        "  xdrive --local --local-dir {} connect demo --from empty\n  begins anew\n",
+        dir.display()
+    );
+    text.prints(&command);
+    // A launch that fails after it was given to a fork.
+    let words = "You are not authorized to perform this operation.";
+    let denied = Fault::new("RunInstances", 403, "UnauthorizedOperation", words);
+    plant(&site, denied);
+    connect(&site, &["--from", "empty"]).is(77);
+    let fork = site.drive("demo.fork-1");
+    assert_eq!(fork["state"], "failed", "{fork}");
+    let advice = fork["advice"].as_str().unwrap();
+    let command = format!("aws ec2 delete-snapshot --snapshot-id {snapshot}\n");
+    assert!(advice.contains(&command), "{advice}");
+}
+
+#[test]
+fn a_drive_whose_newest_snapshot_failed_names_the_one_to_go_back_to() {
+    let site = paper();
+    let older = with_snapshot(&site, &[]);
+    let newer = with_snapshot(&site, &[("xdrive:generation", "2")]);
+    site.local().break_down(newer.as_str()).unwrap();
+    let drive = site.drive("demo");
+    assert_eq!(drive["state"], "failed", "{drive}");
+    let advice = drive["advice"].as_str().unwrap();
+    let way = format!(" connect demo --from {older}\n  goes on from generation 1");
+    assert!(
+        advice.contains(&newer.to_string()) && advice.ends_with(&way),
+        "{advice}"
+    );
+}
+
+#[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere() {
     let site = Site::new();
