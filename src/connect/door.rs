@@ -1,9 +1,10 @@
 //! This laptop's door: the rule of a security group that lets it, and nobody else, reach port 22.
 //!
 //! There is one group for each owner and VPC. A rule in it says in its description which laptop it
-//! is for (its key's fingerprint) and since when. A laptop adds a rule for the address it comes from,
-//! never touches another's, and takes one of its own away when that is a day old and unwanted: until
-//! then another of its sessions may come from there ([`rules`]). `gc` clears what no instance uses.
+//! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the address
+//! it comes from, renews its date at each login, and takes one of its own away when that is a day old and
+//! unwanted: until then another of its sessions may come from there ([`rules`]). `gc` clears what no
+//! instance uses, and rules of laptops that are gone.
 //! Who is let in is found out in [`address`], and which of a subnet's instances would be reached in
 //! [`subnets`].
 //!
@@ -29,7 +30,7 @@ use crate::host::UserKey;
 use crate::report::Report;
 
 pub(super) use address::source;
-pub(crate) use rules::laptop;
+pub(crate) use rules::{is_of_nobody, laptop};
 
 use address::is_translated;
 use rules::{LetIn, group_name};

@@ -105,6 +105,7 @@ pub const CALLS: &[Call] = &[
         ..own("SendSSHPublicKey", &["instance"])
     },
     own("TerminateInstances", &["instance"]),
+    group("UpdateSecurityGroupRuleDescriptionsIngress"),
 ];
 
 const fn read(name: &'static str) -> Call {
@@ -180,6 +181,7 @@ mod tests {
                     let starts = ["Attach", "Authorize", "Create", "Delete", "Describe"];
                     let more = [
                         "Detach", "Get", "List", "Modify", "Revoke", "Run", "Send", "Term",
+                        "Update",
                     ];
                     if starts
                         .iter()

@@ -5,7 +5,10 @@
 //! tags, which travel in the create call. Rules are read from their group (`DescribeSecurityGroups`
 //! has them with their descriptions), and revoked by what they say.
 
-use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType, SecurityGroup};
+use aws_sdk_ec2::types::{
+    Filter, IpPermission, IpRange, Ipv6Range, Reservation, ResourceType, SecurityGroup,
+};
+use jiff::Timestamp;
 
 use super::change::tagged;
 use super::describe::{PAGE, literally};
@@ -95,8 +98,9 @@ impl Ec2 {
         Ok(found)
     }
 
-    /// Whether any instance uses a group, whosever it is; one that is terminated does not.
-    pub async fn is_group_used(&self, group: &GroupId) -> Result<bool, Error> {
+    /// Since when instances use a group, whosever they are: the earliest launch of those that are not
+    /// terminated; `None` if none does.
+    pub async fn group_used_since(&self, group: &GroupId) -> Result<Option<Timestamp>, Error> {
         const CALL: &str = "DescribeInstances";
         let states = ["pending", "running", "shutting-down", "stopping", "stopped"];
         let filter = |name: &str| Filter::builder().name(name);
@@ -112,18 +116,15 @@ impl Ec2 {
             .into_paginator()
             .page_size(PAGE)
             .send();
+        let mut since = None;
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| Error::of(CALL, &error))?;
-            // A page may be empty although more follow.
-            if page
-                .reservations()
-                .iter()
-                .any(|it| !it.instances().is_empty())
-            {
-                return Ok(true);
+            for answer in page.reservations().iter().flat_map(Reservation::instances) {
+                let user = convert::instance(answer).map_err(|d| Error::unreadable(CALL, d))?;
+                since = Some(since.map_or(user.launched, |known| user.launched.min(known)));
             }
         }
-        Ok(false)
+        Ok(since)
     }
 
     /// Makes the group `name` in `vpc`, with its tags, letting nobody in; its id. `None` if there
@@ -166,6 +167,20 @@ impl Ec2 {
             .await
             .map_err(|error| Error::of("AuthorizeSecurityGroupIngress", &error));
         unless(answer, &["InvalidPermission.Duplicate"]).map(drop)
+    }
+
+    /// Describes the rule for one range anew. `false` if there is no such rule, or no such group.
+    pub async fn describe_rule(&self, group: &GroupId, rule: &Rule) -> Result<bool, Error> {
+        let answer = self
+            .patient
+            .update_security_group_rule_descriptions_ingress()
+            .group_id(group.as_str())
+            .ip_permissions(permission(rule.from, Some(&rule.description)))
+            .send()
+            .await
+            .map_err(|error| Error::of("UpdateSecurityGroupRuleDescriptionsIngress", &error));
+        let is_there = unless(answer, &["InvalidPermission.NotFound", NO_GROUP])?;
+        Ok(is_there.is_some())
     }
 
     /// Lets one range in no longer. That there is no such rule, or no such group, is success.

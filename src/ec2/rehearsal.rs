@@ -109,6 +109,11 @@ impl Ec2 {
                 let request = ec2.revoke_security_group_ingress().group_id(group?);
                 tried!(request.ip_permissions(permission(nobody(), None)))
             }
+            "UpdateSecurityGroupRuleDescriptionsIngress" => {
+                let request = ec2.update_security_group_rule_descriptions_ingress();
+                let rule = permission(nobody(), Some("a dry run"));
+                tried!(request.group_id(group?).ip_permissions(rule))
+            }
             "CreateSecurityGroup" => {
                 let tags = tagged(ResourceType::SecurityGroup, &props.tags);
                 let request = ec2.create_security_group().group_name("xdrive-try");

@@ -1,4 +1,5 @@
-//! Security groups that no instance uses any more go, and with them the doors of laptops.
+//! Security groups that no instance uses any more go, and with them the doors of laptops; of those in
+//! use the rules by which nobody is in any more.
 //!
 //! Only this owner's groups, and of those in which other hands have put rules only the rules that
 //! some xdrive made. A session may be about to launch into a group that looks unused: so a group is
@@ -25,8 +26,8 @@ pub(super) struct GroupAccount {
     pub(super) failure: Option<Error>,
 }
 
-/// Clears away `owner`'s groups that no instance uses; with `rehearse` it is only said. Those in
-/// use are not spoken of.
+/// Clears away `owner`'s groups that no instance uses, and rules of laptops that are gone from the
+/// others; with `rehearse` it is only said. Those that stay as they are are not spoken of.
 pub(super) async fn tidy(
     ec2: &Ec2,
     owner: &str,
@@ -34,16 +35,26 @@ pub(super) async fn tidy(
 ) -> Result<Vec<GroupAccount>, Error> {
     let mut accounts = Vec::new();
     for group in ec2.groups_of(owner).await? {
-        if !ec2.is_group_used(&group.id).await? {
-            accounts.push(account(ec2, &group, rehearse).await);
+        let since = ec2.group_used_since(&group.id).await?;
+        let is_gone =
+            |rule: &&Rule| since.is_some_and(|since| door::is_of_nobody(&rule.description, since));
+        let gone: Vec<&Rule> = group.rules.iter().filter(is_gone).collect();
+        if since.is_none() || !gone.is_empty() {
+            accounts.push(account(ec2, &group, &gone, rehearse).await);
         }
     }
     Ok(accounts)
 }
 
-async fn account(ec2: &Ec2, group: &Group, rehearse: bool) -> GroupAccount {
+/// Clears away those rules of a group in use that are `gone`; all of one that is not, where there are
+/// none such.
+async fn account(ec2: &Ec2, group: &Group, gone: &[&Rule], rehearse: bool) -> GroupAccount {
     let mut steps = Vec::new();
-    let done = clear(ec2, group, rehearse, &mut steps).await;
+    let done = if gone.is_empty() {
+        clear(ec2, group, rehearse, &mut steps).await
+    } else {
+        shut_out(ec2, group, gone, rehearse, &mut steps).await
+    };
     let (result, failure) = match done {
         Ok(result) => (result.to_owned(), None),
         // An instance that lists do not show yet, or a network interface of something else.
@@ -70,9 +81,8 @@ async fn clear(
     let is_own = |rule: &&Rule| door::laptop(&rule.description).is_some();
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = group.has_other_rules || own.len() < group.rules.len();
-    let line = |rule: &&Rule| format!("let {} in no longer ({})", rule.from, rule.description);
     if rehearse {
-        steps.extend(own.iter().map(line));
+        steps.extend(own.iter().copied().map(line));
         if has_others {
             return Ok(KEPT);
         }
@@ -81,15 +91,36 @@ async fn clear(
     }
     if !has_others {
         ec2.delete_group(&group.id).await?;
-        steps.extend(own.iter().map(line));
+        steps.extend(own.iter().copied().map(line));
         steps.push(format!("deleted {}", group.id));
         return Ok("gone");
     }
     for rule in own {
         ec2.shut_out(&group.id, rule.from).await?;
-        steps.push(line(&rule));
+        steps.push(line(rule));
     }
     Ok(KEPT)
+}
+
+fn line(rule: &Rule) -> String {
+    format!("let {} in no longer ({})", rule.from, rule.description)
+}
+
+/// Takes `gone` out of a group in use. Whoever comes by one of them meanwhile makes it again.
+async fn shut_out(
+    ec2: &Ec2,
+    group: &Group,
+    gone: &[&Rule],
+    rehearse: bool,
+    steps: &mut Vec<String>,
+) -> Result<&'static str, Error> {
+    for rule in gone {
+        if !rehearse {
+            ec2.shut_out(&group.id, rule.from).await?;
+        }
+        steps.push(line(rule));
+    }
+    Ok("in use")
 }
 
 impl GroupAccount {
@@ -219,6 +250,41 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn rules_by_which_nobody_is_in_any_more_leave_a_group_in_use() {
+        let (_dir, _local, ec2) = paper();
+        let yesterday = "xdrive SHA256:AbCdEfGhIjKlMnOp 2026-11-20T13:00:00Z";
+        let gone = "xdrive SHA256:OfALaptopThatWent 2026-11-20T11:00:00Z";
+        let rules = [
+            ("203.0.113.7/32", OWN),
+            ("203.0.113.8/32", yesterday),
+            ("198.51.100.1/32", gone),
+            ("2001:db8::7/128", gone),
+            ("192.0.2.0/24", "office"),
+        ];
+        let busy = group(&ec2, ADA, "busy", &rules).await;
+        ec2.launch(&order(&busy)).await.unwrap();
+        // Another one launched a day later changes nothing for whoever is in the first.
+        sleep(Duration::from_hours(30)).await;
+        let later = LaunchOrder {
+            client_token: "two".to_owned(),
+            ..order(&busy)
+        };
+        ec2.launch(&later).await.unwrap();
+        let foreseen = tidy(&ec2, ADA, true).await.unwrap();
+        assert_eq!(names(&ec2, ADA).await, ["busy 5"]);
+        let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
+        assert_eq!(text.matches("\n  would let ").count(), 2, "{text}");
+        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let text: String = done.iter().map(|it| it.text("")).collect();
+        assert!(
+            text.contains(": in use\n  let 198.51.100.1/32 in no longer"),
+            "{text}"
+        );
+        assert_eq!(names(&ec2, ADA).await, ["busy 3"]);
+        assert!(tidy(&ec2, ADA, false).await.unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_group_that_something_holds_on_to_is_left_as_it_is() {
         let (_dir, local, ec2) = paper();
         group(&ec2, ADA, "held", &[("203.0.113.7/32", OWN)]).await;
@@ -241,7 +307,8 @@ mod tests {
         let own = group(&ec2, ADA, "own", &[("203.0.113.7/32", OWN)]).await;
         sleep(Duration::from_secs(6)).await;
         ec2.launch(&order(&own)).await.unwrap();
-        assert!(!ec2.is_group_used(&own).await.unwrap(), "it is shown");
+        let shown = ec2.group_used_since(&own).await.unwrap();
+        assert_eq!(shown, None, "it is shown");
         let done = tidy(&ec2, ADA, false).await.unwrap();
         assert!(done[0].result.contains("DependencyViolation"), "{done:?}");
         assert!(done[0].failure.is_none());

@@ -1,9 +1,10 @@
 //! The rules of an owner's group: what they say, which are added, and which go.
 //!
-//! A rule says for which laptop it is and since when. A laptop adds what it wants and lacks. It
-//! takes away only rules of its own that it does not want now, and those only a day after they were
-//! made: until then another of its sessions may stand behind them, by a VPN or with another
-//! `--cidr`. Only where the group has no room they go at once. Connections that are up outlive their
+//! A rule says for which laptop it is and when somebody last came by it, within [`RENEWED`]. A laptop adds
+//! what it wants and lacks, and renews the date of what it comes by. It takes away only rules of its own
+//! that it does not want now, and those only a day after their date: until then another of its sessions
+//! may stand behind them, by a VPN or with another `--cidr`. `gc` takes away whosever rules are
+//! older than what uses the group ([`is_of_nobody`]). Only where the group has no room they go at once. Connections that are up outlive their
 //! rule (EC2 user guide, *Security group connection tracking*), and whoever connects again looks
 //! first: so a session that wants a rule that went has it again.
 
@@ -22,6 +23,9 @@ const MARK: &str = "xdrive";
 
 /// How long a rule that its laptop does not want stays.
 pub(super) const STAYS: SignedDuration = SignedDuration::from_hours(24);
+
+/// How old the date of a rule may be that somebody comes by: it is renewed then, at most some times a day.
+const RENEWED: SignedDuration = SignedDuration::from_hours(6);
 
 /// The group has as many rules as one may have: 60, unless the account's quota is another one.
 const FULL: &str = "RulesPerSecurityGroupLimitExceeded";
@@ -74,9 +78,45 @@ impl Plan {
             }
             came.made.push(rule);
         }
+        self.renew(group, from, now, &mut came).await?;
         unwanted.retain(|rule| is_old(&rule.description, now));
         self.shut_out(group, &unwanted, &mut came).await;
         Ok(came)
+    }
+
+    /// Renews the date of the rules that are come by, also of another laptop's behind the same address.
+    /// Who may not do that comes in all the same; a rule that went meanwhile is made again.
+    async fn renew(
+        &self,
+        group: &Group,
+        from: &[Cidr],
+        now: Timestamp,
+        came: &mut LetIn,
+    ) -> Result<(), ec2::Error> {
+        for rule in group.rules.iter().filter(|rule| from.contains(&rule.from)) {
+            let Some(laptop) = laptop(&rule.description) else {
+                continue;
+            };
+            if date(&rule.description).is_some_and(|date| now.duration_since(date) <= RENEWED) {
+                continue;
+            }
+            let renewed = Rule {
+                from: rule.from,
+                description: describe(laptop, now),
+            };
+            match self.ec2.describe_rule(&group.id, &renewed).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.add(&group.id, &renewed).await?;
+                    came.made.push(renewed);
+                }
+                Err(error) => came.stayed.push(format!(
+                    "could not renew the date of {}'s rule for {}: {error}",
+                    group.id, rule.from
+                )),
+            }
+        }
+        Ok(())
     }
 
     /// Makes a rule; again while the group, which may just have been made, is not seen.
@@ -163,9 +203,22 @@ pub(crate) fn laptop(description: &str) -> Option<&str> {
 /// Whether a rule of xdrive's was made so long ago that nobody need stand behind it; one that does
 /// not tell is old.
 pub(super) fn is_old(description: &str, now: Timestamp) -> bool {
-    let since = description.split(' ').nth(2);
-    let since: Option<Timestamp> = since.and_then(|since| since.parse().ok());
-    since.is_none_or(|since| now.duration_since(since) > STAYS)
+    date(description).is_none_or(|since| now.duration_since(since) > STAYS)
+}
+
+/// When somebody last came by a rule, as its description has it.
+fn date(description: &str) -> Option<Timestamp> {
+    description.split(' ').nth(2)?.parse().ok()
+}
+
+/// Whether nobody is logged in by a rule of xdrive's to any instance of a group: the earliest of those
+/// was launched at `since`. Whoever is in came after that, and at that moment the rule's date was no
+/// older than [`RENEWED`], or made so; it never goes back. So one that was a day old by then lets in
+/// nobody who is there, however long a session has lasted; the rest of the day is for clocks that
+/// differ. Who comes at this moment by such a rule, or reconnects, and finds it gone, makes it again.
+pub(crate) fn is_of_nobody(description: &str, since: Timestamp) -> bool {
+    let date = date(description).filter(|_| laptop(description).is_some());
+    date.is_some_and(|date| since.duration_since(date) > STAYS)
 }
 
 #[cfg(test)]
@@ -181,6 +234,23 @@ mod tests {
         assert_eq!(laptop(&text), Some("SHA256:AbC+/0123456789"));
         for other in ["", "office", "xdrive", "xdrive office", "SHA256:AbC"] {
             assert_eq!(laptop(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_of_nobody_whose_date_is_a_day_before_what_uses_its_group() {
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let rule = describe("SHA256:AbC", at("2026-11-20T11:00:00Z"));
+        assert!(is_of_nobody(&rule, at("2026-11-21T12:00:00Z")));
+        assert!(!is_of_nobody(&rule, at("2026-11-21T10:00:00Z")));
+        assert!(!is_of_nobody(&rule, at("2026-11-19T12:00:00Z")));
+        // Not to be dated, or not xdrive's.
+        let launched = at("2027-01-01T00:00:00Z");
+        for other in [
+            "xdrive SHA256:AbC",
+            "office SHA256:AbC 2026-11-20T11:00:00Z",
+        ] {
+            assert!(!is_of_nobody(other, launched), "{other}");
         }
     }
 

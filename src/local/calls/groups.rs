@@ -253,6 +253,29 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
     ])
 }
 
+/// `UpdateSecurityGroupRuleDescriptionsIngress`: of rules that are there, all or none.
+pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
+    let id = named(request, &change.world)?;
+    let rules = rules(request)?;
+    if rules.is_empty() {
+        return Err(missing("ipPermissions"));
+    }
+    let Some(group) = change.world.groups.get_mut(&id) else {
+        return Err(no_such("sg-", &id));
+    };
+    for rule in rules {
+        let known = group.ingress.iter_mut().find(|known| same(known, &rule));
+        let known = known.ok_or_else(|| {
+            ApiError::client(
+                "InvalidPermission.NotFound",
+                "The specified rule does not exist in this security group.",
+            )
+        })?;
+        known.description = rule.description;
+    }
+    Ok(vec![Xml::text("return", true)])
+}
+
 /// `RevokeSecurityGroupIngress`: by the rules' ids, or by what they say.
 pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;

@@ -377,6 +377,21 @@ pub(super) const CALLS: &[Call] = &[
         ]
     ),
     call!(
+        "UpdateSecurityGroupRuleDescriptionsIngress",
+        Run::Write(groups::describe_ingress),
+        [
+            "GroupId",
+            "GroupName",
+            "IpPermissions.#.IpProtocol",
+            "IpPermissions.#.FromPort",
+            "IpPermissions.#.ToPort",
+            "IpPermissions.#.IpRanges.#.CidrIp",
+            "IpPermissions.#.IpRanges.#.Description",
+            "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
+            "IpPermissions.#.Ipv6Ranges.#.Description",
+        ]
+    ),
+    call!(
         "RevokeSecurityGroupIngress",
         Run::Write(groups::revoke_ingress),
         [

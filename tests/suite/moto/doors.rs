@@ -56,6 +56,14 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     let tagged = ec2.tagged_groups(std::slice::from_ref(&id)).await;
     assert_eq!(tagged.unwrap(), [named]);
 
+    let later = Rule {
+        description: "xdrive SHA256:AbC+/ 2026-11-22T12:00:00Z".to_owned(),
+        ..rules[1].clone()
+    };
+    assert!(ec2.describe_rule(&id, &later).await.unwrap());
+    let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
+    assert_eq!(named.rules, [rules[0].clone(), later]);
+
     let held = ec2.create_group("xdrive-held", "doors", &vpc, &tags).await;
     let held = held.unwrap().unwrap();
     let order = LaunchOrder {
@@ -64,7 +72,7 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     };
     let host = ec2.launch(&order).await.unwrap();
     assert_eq!(host.groups, [id.clone(), held.clone()]);
-    assert!(ec2.is_group_used(&id).await.unwrap());
+    assert!(ec2.group_used_since(&id).await.unwrap().is_some());
     let deleted = ec2.delete_group(&held).await;
     if is_moto {
         // moto deletes a group that an instance is in. AWS agrees with the folder, which answers
@@ -80,7 +88,7 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     }
     let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
     assert_eq!(named.rules, []);
-    while ec2.is_group_used(&id).await.unwrap() {
+    while ec2.group_used_since(&id).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for group in [&id, &held, &id] {

@@ -95,7 +95,7 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
     let scene = Scene::new(Preset::Fast);
     let ec2 = &scene.ec2;
     let group = scene.group("doors").await;
-    assert!(!ec2.is_group_used(&group).await.unwrap());
+    assert!(ec2.group_used_since(&group).await.unwrap().is_none());
     let id: SubnetId = "subnet-00000000000000003".parse().unwrap();
     let subnet = ec2.subnet(&id).await.unwrap();
     assert_eq!(subnet.vpc, scene.vpc().await);
@@ -112,14 +112,14 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
     let instance = ec2.launch(&order).await.unwrap();
     assert_eq!(instance.zone, subnet.zone);
     assert_eq!(instance.groups, std::slice::from_ref(&group));
-    assert!(ec2.is_group_used(&group).await.unwrap());
+    assert!(ec2.group_used_since(&group).await.unwrap().is_some());
     let error = ec2.delete_group(&group).await.unwrap_err();
     assert_eq!(error.kind, Kind::State, "{error}");
     assert_eq!(error.code, "DependencyViolation");
 
     ec2.terminate(may_terminate(&instance.id)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
-    assert!(!ec2.is_group_used(&group).await.unwrap());
+    assert!(ec2.group_used_since(&group).await.unwrap().is_none());
     ec2.delete_group(&group).await.unwrap();
 }
 

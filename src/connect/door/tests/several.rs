@@ -44,9 +44,10 @@ async fn two_sessions_of_one_laptop_that_come_from_two_addresses_do_not_lock_eac
     a_day().await;
     open(&mut straight, &host, AT).await;
     assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+    // One that somebody came by a moment ago stays.
     open(&mut vpn, &host, AT).await;
-    assert_eq!(town.let_in(ADA).await, ["10.8.0.2/32"]);
-    open(&mut straight, &host, AT).await;
+    let both = ["203.0.113.7/32", "10.8.0.2/32"];
+    assert_eq!(town.let_in(ADA).await, both);
     sleep(GOOD).await;
     open(&mut straight, &host, AT).await;
     assert_eq!(town.let_in(ADA).await, both);
@@ -79,6 +80,86 @@ async fn a_group_without_room_is_rid_of_what_this_laptop_wants_no_more() {
     };
     assert_eq!(error.kind, Kind::Quota);
     assert_eq!(town.let_in(ADA).await, ["198.51.100.1/32"]);
+}
+
+/// What the rules of the group say of themselves.
+async fn said(town: &Town) -> Vec<String> {
+    let rules = town.group(ADA).await.unwrap().rules;
+    let said = rules.iter().map(|rule| rule.description.clone());
+    said.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
+    let town = Town::new(paper());
+    let mut one = town.door(ADA, "one", &["203.0.113.7"]);
+    let host = town.launch(one.for_launch().await.unwrap()).await;
+    let first = said(&town).await;
+    assert!(first[0].ends_with(" 2026-11-21T12:00:00Z"), "{first:?}");
+    sleep(Duration::from_hours(6)).await;
+    open(&mut one, &host, AT).await;
+    assert_eq!(said(&town).await, first, "it is not so old");
+    // Whoever comes by it renews it, and it stays whosever it was.
+    for (laptop, date) in [("two", "21T20:00:00Z"), ("one", "22T04:00:00Z")] {
+        let elapsed = if laptop == "two" { 2 } else { 8 };
+        sleep(Duration::from_hours(elapsed)).await;
+        let mut door = town.door(ADA, laptop, &["203.0.113.7"]);
+        open(&mut door, &host, AT).await;
+        let renewed = first[0].replace("21T12:00:00Z", date);
+        assert_eq!(said(&town).await, [renewed], "{laptop}");
+    }
+    // A launch too, before there is a host.
+    sleep(Duration::from_hours(24)).await;
+    town.door(ADA, "two", &["203.0.113.7"])
+        .for_launch()
+        .await
+        .unwrap();
+    let renewed = first[0].replace("21T12:00:00Z", "23T04:00:00Z");
+    assert_eq!(said(&town).await, [renewed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
+    let town = Town::new(paper());
+    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
+    let host = town.launch(door.for_launch().await.unwrap()).await;
+    // Weeks over one connection, then gc somewhere else.
+    sleep(Duration::from_hours(24 * 21)).await;
+    let group = town.group(ADA).await.unwrap();
+    town.ec2
+        .shut_out(&group.id, group.rules[0].from)
+        .await
+        .unwrap();
+    open(&mut door, &host, AT).await;
+    let made = said(&town).await;
+    assert!(made[0].ends_with(" 2026-12-12T12:00:00Z"), "{made:?}");
+    // One that goes between the look and the renewal.
+    sleep(Duration::from_hours(7)).await;
+    let group = town.group(ADA).await.unwrap();
+    town.ec2
+        .shut_out(&group.id, group.rules[0].from)
+        .await
+        .unwrap();
+    let from = ["203.0.113.7".parse().unwrap()];
+    let came = door.plan.let_in(&group, &from).await.unwrap();
+    assert_eq!(came.made.len(), 1);
+    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_renew_a_date_comes_in_all_the_same() {
+    let town = Town::new(paper());
+    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
+    let host = town.launch(door.for_launch().await.unwrap()).await;
+    let first = said(&town).await;
+    sleep(Duration::from_hours(7)).await;
+    let action = "UpdateSecurityGroupRuleDescriptionsIngress";
+    let denied = Fault::new(action, 403, "UnauthorizedOperation", "no");
+    town.local.plant(denied).unwrap();
+    open(&mut door, &host, AT).await;
+    assert_eq!(said(&town).await, first);
+    let told = town.report.said();
+    assert!(told.contains("could not renew the date of sg-"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
