@@ -11,9 +11,10 @@ use anyhow::anyhow;
 use crate::pace::Pace;
 
 /// Has every one of `points` taken once, by as many workers as the pace has jobs, until there is no
-/// more time, and at least one by each: how many were taken. A worker begins with what `begin` makes; `take` is given that,
-/// the point's place in the order, from 1, and the point. An error ends all of it, once the points
-/// that are under way are over; what is wrong at one point is no error but for `take` to note.
+/// more time, and at least one by each: how many were taken. A worker begins with what `begin`
+/// makes; `take` is given that, the point's place in the order, from 1, and the point. An error ends
+/// all of it, once the points that are under way are over; what is wrong at one point is no error
+/// but for `take` to note.
 pub(crate) fn side_by_side<Point: Sync, Worker>(
     pace: &Pace,
     points: &[Point],

@@ -82,7 +82,7 @@ async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed()
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
+async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted() {
     let disk = Disk::new(1024);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
@@ -96,6 +96,8 @@ async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
         (closed.committed, closed.unmounted),
         (Committed::Nothing, true)
     );
+    let volume = Some(disk.volume.as_str());
+    assert_eq!(closed.whole.as_deref(), volume);
 
     let closing = |answer: Result<(), HostError>| match answer {
         Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
@@ -115,9 +117,11 @@ async fn a_host_that_began_to_close_does_nothing_else_ever_again() {
     closing(machine.host.lease(Duration::from_hours(1)).await);
     let again = machine.host.close("another reason").await.unwrap();
     assert!(again.unmounted);
+    assert_eq!(again.whole.as_deref(), volume);
     let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("it's over"));
     assert!(contact.unmounted && contact.volume.is_none());
+    assert_eq!(contact.whole.as_deref(), volume);
 }
 
 #[tokio::test]
