@@ -215,7 +215,8 @@ fn date(description: &str) -> Option<Timestamp> {
 /// was launched at `since`. Whoever is in came after that, and at that moment the rule's date was no
 /// older than [`RENEWED`], or made so; it never goes back. So one that was a day old by then lets in
 /// nobody who is there, however long a session has lasted; the rest of the day is for clocks that
-/// differ. Who comes at this moment by such a rule, or reconnects, and finds it gone, makes it again.
+/// differ. Who comes at this moment by such a rule, or could not renew its date, keeps the connection that
+/// is up and makes the rule again at the next one.
 pub(crate) fn is_of_nobody(description: &str, since: Timestamp) -> bool {
     let date = date(description).filter(|_| laptop(description).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)
