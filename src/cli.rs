@@ -149,7 +149,8 @@ pub enum Command {
         #[arg(long, value_name = "PARTITION")]
         partition: Option<Partition>,
 
-        /// Write instead what `xdrive selftest` asks besides: IAM's simulation, and Session Manager.
+        /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session
+        /// Manager, and Fault Injection Service.
         #[arg(long, conflicts_with_all = ["role", "kms_key"])]
         selftest: bool,
     },

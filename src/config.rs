@@ -169,6 +169,24 @@ pub fn instance_profile(text: &str) -> Result<String, String> {
     }
 }
 
+/// The ARN of an IAM role.
+pub fn role(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.splitn(6, ':').collect();
+    match parts[..] {
+        ["arn", partition, "iam", "", account, name]
+            if partition.starts_with("aws")
+                && account.len() == 12
+                && account.bytes().all(|byte| byte.is_ascii_digit())
+                && name
+                    .strip_prefix("role/")
+                    .is_some_and(|name| !name.is_empty()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err("it is no role's ARN, such as arn:aws:iam::111122223333:role/fis".to_owned()),
+    }
+}
+
 fn instance_profile_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(from)?;
     instance_profile(&text).map(Some).map_err(D::Error::custom)

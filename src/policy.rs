@@ -139,8 +139,9 @@ pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Valu
 }
 
 /// What `xdrive selftest` asks beyond what drives take: IAM's own simulation of the caller's policies
-/// (`GetRole` tells a role's path), and Session Manager where it is named (Systems Manager user guide,
-/// *Sample IAM policies for Session Manager*).
+/// (`GetRole` tells a role's path); Session Manager where it is named (Systems Manager user guide,
+/// *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS FIS user
+/// guide, *Policy examples*), of the one action that takes spot instances back.
 #[must_use]
 pub fn of_selftest(partition: Partition) -> Value {
     let mut statements = Statements::default();
@@ -154,7 +155,33 @@ pub fn of_selftest(partition: Partition) -> Value {
     statements.allow(session, &json!(document), &Value::Null);
     let own = json!(format!("arn:{partition}:ssm:*:*:session/${{aws:userid}}-*"));
     statements.allow("ssm:TerminateSession", &own, &Value::Null);
+    experiments(&mut statements, partition);
     json!({"Version": "2012-10-17", "Statement": statements.0})
+}
+
+fn experiments(statements: &mut Statements, partition: Partition) {
+    let of_fis = |name: &str| json!(format!("arn:{partition}:fis:*:*:{name}"));
+    let action = of_fis("action/aws:ec2:send-spot-instance-interruptions");
+    let (template, experiment) = (of_fis("experiment-template/*"), of_fis("experiment/*"));
+    let (asked, carried) = (asks_for(DRIVE), carries(DRIVE));
+    let none = Value::Null;
+    statements.allow("fis:CreateExperimentTemplate", &action, &none);
+    statements.allow("fis:CreateExperimentTemplate", &template, &asked);
+    statements.allow("fis:TagResource", &template, &asked);
+    statements.allow("fis:StartExperiment", &template, &carried);
+    statements.allow("fis:DeleteExperimentTemplate", &template, &carried);
+    statements.allow("fis:StartExperiment", &experiment, &asked);
+    statements.allow("fis:TagResource", &experiment, &asked);
+    statements.allow("fis:GetExperiment", &experiment, &carried);
+    let roles = json!(format!("arn:{partition}:iam::*:role/*"));
+    let to_fis = json!({"StringEquals": {"iam:PassedToService": "fis.amazonaws.com"}});
+    statements.allow("iam:PassRole", &roles, &to_fis);
+    // Made once in each account, by its first experiment.
+    let own = json!(format!(
+        "arn:{partition}:iam::*:role/aws-service-role/fis.amazonaws.com/AWSServiceRoleForFIS"
+    ));
+    let for_fis = json!({"StringEquals": {"iam:AWSServiceName": "fis.amazonaws.com"}});
+    statements.allow("iam:CreateServiceLinkedRole", &own, &for_fis);
 }
 
 /// Statements: actions on the same things under the same condition share one.
@@ -389,13 +416,14 @@ mod tests {
         for statement in policy["Statement"].as_array().unwrap() {
             assert_ne!(statement["Resource"], "*", "{statement}");
             for action in statement["Action"].as_array().unwrap() {
-                assert!(
-                    !statements()
-                        .iter()
-                        .any(|own| allows(own, action.as_str().unwrap()))
-                );
+                let is_there = |own: &Value| {
+                    own["Resource"] == statement["Resource"]
+                        && allows(own, action.as_str().unwrap())
+                };
+                assert!(!statements().iter().any(is_there), "{statement}");
             }
         }
+        assert!(text.len() <= LONGEST, "{} characters", text.len());
         assert!(
             text.contains("iam:SimulatePrincipalPolicy")
                 && text.contains("arn:aws-cn:iam::*:role/*")
@@ -406,6 +434,33 @@ mod tests {
             starts["Condition"]["Null"]["aws:ResourceTag/xdrive:drive"],
             "false"
         );
+    }
+
+    #[test]
+    fn an_experiment_takes_its_tags_and_a_role_goes_to_nobody_but_its_service() {
+        let policy = super::of_selftest(Partition::Aws);
+        let all = policy["Statement"].as_array().unwrap();
+        for (action, key) in [
+            (
+                "fis:DeleteExperimentTemplate",
+                "aws:ResourceTag/xdrive:drive",
+            ),
+            ("fis:GetExperiment", "aws:ResourceTag/xdrive:drive"),
+            ("fis:TagResource", "aws:RequestTag/xdrive:drive"),
+        ] {
+            let mut found = all.iter().filter(|statement| allows(statement, action));
+            assert!(found.clone().count() > 0, "{action}");
+            assert!(
+                found.all(|it| it["Condition"]["Null"][key] == "false"),
+                "{action}"
+            );
+        }
+        let starts = all.iter().filter(|it| allows(it, "fis:StartExperiment"));
+        assert_eq!(starts.count(), 2);
+        let passes: Vec<_> = all.iter().filter(|it| allows(it, "iam:PassRole")).collect();
+        assert_eq!(passes.len(), 1);
+        let to = &passes[0]["Condition"]["StringEquals"]["iam:PassedToService"];
+        assert_eq!(to, "fis.amazonaws.com");
     }
 
     #[test]

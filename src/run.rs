@@ -307,6 +307,7 @@ fn selftest_order(typed: cli::Selftest, paths: &Paths) -> Result<selftest::Order
         gpu: typed.gpu,
         hosts: typed.hosts,
         session_manager: typed.session_manager,
+        fis_role: typed.fis_role,
         json: typed.json,
         options: Options::choose(flags, Config::read(paths)?),
     })

@@ -15,6 +15,7 @@ mod budget;
 mod facts;
 mod former;
 mod host;
+mod interruption;
 mod line;
 
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub struct Order {
     pub hosts: bool,
     /// The instance profile with which Session Manager is asked.
     pub session_manager: Option<String>,
+    /// The role in which Fault Injection Service takes an instance back.
+    pub fis_role: Option<String>,
     /// Where the report goes.
     pub json: Option<PathBuf>,
     /// What hosts are made from, and how they are reached.
@@ -96,7 +99,7 @@ pub async fn selftest(
     let owner = account::ask(&mut run).await;
     if let Some(owner) = &owner {
         former::clear(&mut run, owner).await;
-        host::ask(&mut run).await;
+        host::ask(&mut run, owner).await;
     }
     let spent = run.budget.spent();
     run.report.say(&format!(

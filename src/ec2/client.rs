@@ -67,6 +67,8 @@ pub struct Ec2 {
     pub(super) credentials: Option<SharedCredentialsProvider>,
     /// Where IAM is, if that was set (`AWS_ENDPOINT_URL_IAM`).
     pub(super) iam_at: Option<String>,
+    /// Where Fault Injection Service is, if that was set (`AWS_ENDPOINT_URL_FIS`, or one for all).
+    pub(super) fis_at: Option<String>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -78,11 +80,13 @@ impl Ec2 {
     /// call to it is made yet; credentials may have to be fetched from elsewhere.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
         let (config, source) = account.load(&clock).await?;
+        let own = Self::configured(&config, clock);
         Ok(Self {
             source: Some(source),
             profile: account.profile.clone(),
             iam_at: std::env::var("AWS_ENDPOINT_URL_IAM").ok(),
-            ..Self::configured(&config, clock)
+            fis_at: std::env::var("AWS_ENDPOINT_URL_FIS").ok().or(own.fis_at),
+            ..own
         })
     }
 
@@ -168,6 +172,7 @@ impl Ec2 {
             profile: None,
             credentials: config.credentials_provider(),
             iam_at: None,
+            fis_at: config.endpoint_url().map(str::to_owned),
             sts: aws_sdk_sts::Client::from_conf(
                 aws_sdk_sts::config::Builder::from(config)
                     .interceptor(Trace)

@@ -38,6 +38,20 @@ const AWS: [&str; 6] = [
     ".api.amazonwebservices.eu",
 ];
 
+/// The header in which services that speak REST name an error.
+const ERROR: &str = "x-amzn-errortype";
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Its HTTP status.
+    pub(super) status: u16,
+    /// The error that its header names.
+    pub(super) error: Option<String>,
+    /// Its body.
+    pub(super) text: String,
+}
+
 /// What was seen of the first call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Https(Arc<OnceLock<Seen>>);
@@ -92,19 +106,20 @@ impl Ec2 {
         let request = http::Request::get(url).body(String::new());
         let request = request.map_err(|error| error.to_string())?;
         match self.send(request, ANSWER, LONGEST).await? {
-            (200, text) => Ok(text),
-            (status, _) => Err(format!("HTTP {status}")),
+            Answer {
+                status: 200, text, ..
+            } => Ok(text),
+            Answer { status, .. } => Err(format!("HTTP {status}")),
         }
     }
 
-    /// What a request that is sent as it is is answered with, status and text: of so many bytes at
-    /// most, and within so long. A call must have been made before.
+    /// What a request that is sent as it is is answered with: text of so many bytes at most, and within so long. A call must have been made before.
     pub(super) async fn send(
         &self,
         request: http::Request<String>,
         within: Duration,
         longest: usize,
-    ) -> Result<(u16, String), String> {
+    ) -> Result<Answer, String> {
         tokio::time::timeout(within, self.sent(request, within, longest))
             .await
             .unwrap_or_else(|_| Err(format!("no answer within {} s", within.as_secs())))
@@ -115,7 +130,7 @@ impl Ec2 {
         request: http::Request<String>,
         within: Duration,
         longest: usize,
-    ) -> Result<(u16, String), String> {
+    ) -> Result<Answer, String> {
         let seen = self.https.0.get().ok_or("no call was made yet")?;
         let client = seen.components.http_client();
         let client = client.ok_or("there is no HTTP client")?;
@@ -131,13 +146,15 @@ impl Ec2 {
             .await
             .map_err(|error| super::error::causes(&error))?;
         let status = answer.status().as_u16();
+        let error = answer.headers().get(ERROR).map(str::to_owned);
         let body = Limited::new(answer.into_body(), longest).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
         let text = String::from_utf8(body.into());
-        Ok((
+        Ok(Answer {
             status,
-            text.map_err(|_| "the answer is no text".to_owned())?,
-        ))
+            error,
+            text: text.map_err(|_| "the answer is no text".to_owned())?,
+        })
     }
 }
 

@@ -19,6 +19,7 @@ mod connect;
 mod convert;
 mod describe;
 mod error;
+mod experiment;
 mod group;
 mod https;
 mod model;
@@ -29,6 +30,7 @@ mod prices;
 mod proof;
 mod quotas;
 mod rehearsal;
+mod signed;
 mod simulation;
 mod source;
 pub mod speed;
@@ -49,6 +51,7 @@ pub use checks::{Check, StatusChecks};
 pub use cidr::{Cidr, InvalidCidr};
 pub use client::{Caller, Ec2};
 pub use error::{Error, Kind};
+pub use experiment::{Injection, NoExperiment, State};
 pub use group::{Group, Rule};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, GroupId, Instance, InstanceId, InstanceState, Mapping,

@@ -1,26 +1,16 @@
 //! IAM's own answer to what the caller may do: `SimulatePrincipalPolicy`.
 //!
-//! For one call IAM's crate would take longer to compile than all others but EC2's; so it is written
-//! and signed here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query requests*), and goes
-//! through the HTTP client of the other calls. It asks of each kind of thing, one at a time, all calls
+//! It is written here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query requests*) and
+//! signed by [`super::signed`]. It asks of each kind of thing, one at a time, all calls
 //! that concern it, of a thing that carries xdrive's tags and is asked to: what the policy's conditions
 //! depend on. It knows nothing of service control policies that name conditions of their own.
 
-use std::time::{Duration, SystemTime};
-
-use aws_credential_types::provider::ProvideCredentials as _;
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4::SigningParams;
 use form_urlencoded::Serializer;
 
 use super::calls::{CALLS, Right};
+use super::https::Answer;
+use super::signed::Scope;
 use super::{DRIVE, Ec2, OWNER, Partition};
-
-/// How long an answer may take: IAM simulates for some seconds where there are many policies.
-const ANSWER: Duration = Duration::from_secs(30);
-
-/// How long an answer may be, in bytes: some hundred for each action.
-const LONGEST: usize = 256 << 10;
 
 /// The API's version.
 const VERSION: &str = "2010-05-08";
@@ -139,39 +129,18 @@ impl Ec2 {
             None => format!("https://{host}/"),
         };
         let body = Serializer::new(String::new()).extend_pairs(words).finish();
-        let provider = self.credentials.as_ref();
-        let provider = provider.ok_or_else(|| failed("there are no credentials".to_owned()))?;
-        let credentials = provider.provide_credentials().await;
-        let credentials = credentials.map_err(|error| failed(super::error::causes(&error)))?;
-        let identity = credentials.into();
-        let parameters = SigningParams::builder()
-            .identity(&identity)
-            .region(region)
-            .name("iam")
-            .time(SystemTime::from(self.clock.now()))
-            .settings(SigningSettings::default())
-            .build();
-        let parameters = parameters
-            .map_err(|error| failed(error.to_string()))?
-            .into();
-        let mut request = http::Request::post(&url)
+        let request = http::Request::post(&url)
             .header(
                 "content-type",
                 "application/x-www-form-urlencoded; charset=utf-8",
             )
-            .body(body.clone())
+            .body(body)
             .map_err(|error| failed(error.to_string()))?;
-        let headers = request.headers().iter();
-        let headers =
-            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let signable =
-            SignableRequest::new("POST", &url, headers, SignableBody::Bytes(body.as_bytes()));
-        let signed = signable.and_then(|signable| sign(signable, &parameters));
-        let (instructions, _) = signed
-            .map_err(|error| failed(error.to_string()))?
-            .into_parts();
-        instructions.apply_to_request_http1x(&mut request);
-        let (status, text) = self.send(request, ANSWER, LONGEST).await.map_err(failed)?;
+        let scope = Scope {
+            service: "iam",
+            region,
+        };
+        let Answer { status, text, .. } = self.signed(scope, request).await.map_err(failed)?;
         if status == 200 {
             return Ok(text);
         }

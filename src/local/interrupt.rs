@@ -1,5 +1,5 @@
-//! EC2 takes a spot instance back: what no caller of the API can ask for, and tests and curious
-//! users want to see.
+//! EC2 takes a spot instance back: what no caller of its API can ask for, an experiment of Fault
+//! Injection Service does, and tests and curious users want to see.
 //!
 //! The notice is in the instance's metadata and in the status of its spot request at once; the end
 //! comes when it was announced for, kept by the instance's own supervisor (a paper instance's by
@@ -23,36 +23,7 @@ impl Local {
     ///
     /// Refuses what cannot be: an unknown id, an on-demand instance, one that is not running.
     pub fn interrupt(&self, id: &str, after: Duration) -> Result<Timestamp, ApiError> {
-        self.change(|change| {
-            let now = change.now;
-            running_spot(change, id)?;
-            // What is written down before it is done must be possible.
-            change.local.0.plane.can_interrupt()?;
-            // The metadata service counts in seconds: it must not promise more than is given.
-            let at = whole_second(now + after).max(now);
-            let Some(spot) = change
-                .world
-                .instances
-                .get_mut(id)
-                .and_then(|instance| instance.spot.as_mut())
-            else {
-                return Err(no_such_id(id));
-            };
-            let interruption = match spot.interruption {
-                Some(known) => Interruption {
-                    at: known.at.min(at),
-                    ..known
-                },
-                None => Interruption { noticed: now, at },
-            };
-            spot.interruption = Some(interruption);
-            let left = interruption.at.duration_since(now).unsigned_abs();
-            let intent = Intent::Interrupt {
-                instance: id.to_owned(),
-            };
-            change.effect(intent, |plane| plane.interrupt(id, interruption.at, left))?;
-            Ok(interruption.at)
-        })
+        self.change(|change| interrupt(change, id, after))
     }
 
     /// Recommends to leave the spot instance `id`, which is at elevated risk of interruption: from
@@ -67,8 +38,44 @@ impl Local {
     }
 }
 
+/// What [`Local::interrupt`] does, as a part of a change.
+pub(super) fn interrupt(
+    change: &mut Change<'_>,
+    id: &str,
+    after: Duration,
+) -> Result<Timestamp, ApiError> {
+    let now = change.now;
+    running_spot(change, id)?;
+    // What is written down before it is done must be possible.
+    change.local.0.plane.can_interrupt()?;
+    // The metadata service counts in seconds: it must not promise more than is given.
+    let at = whole_second(now + after).max(now);
+    let Some(spot) = change
+        .world
+        .instances
+        .get_mut(id)
+        .and_then(|instance| instance.spot.as_mut())
+    else {
+        return Err(no_such_id(id));
+    };
+    let interruption = match spot.interruption {
+        Some(known) => Interruption {
+            at: known.at.min(at),
+            ..known
+        },
+        None => Interruption { noticed: now, at },
+    };
+    spot.interruption = Some(interruption);
+    let left = interruption.at.duration_since(now).unsigned_abs();
+    let intent = Intent::Interrupt {
+        instance: id.to_owned(),
+    };
+    change.effect(intent, |plane| plane.interrupt(id, interruption.at, left))?;
+    Ok(interruption.at)
+}
+
 /// Refuses all but a running spot instance.
-fn running_spot(change: &Change<'_>, id: &str) -> Result<(), ApiError> {
+pub(super) fn running_spot(change: &Change<'_>, id: &str) -> Result<(), ApiError> {
     let found = change.world.instance(id, change.now, change.local.delays());
     let (instance, state) = found.ok_or_else(|| no_such_id(id))?;
     if instance.spot.is_none() {

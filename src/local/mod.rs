@@ -16,6 +16,7 @@ mod calls;
 mod catalog;
 mod change;
 mod delays;
+mod experiment;
 mod faults;
 mod interrupt;
 pub mod plane;

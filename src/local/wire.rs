@@ -7,14 +7,15 @@
 //! ```
 //!
 //! EC2 and STS speak the Query protocol (parameters in a form, XML back), EC2 Instance Connect
-//! speaks JSON 1.1, and the EBS direct APIs REST with JSON and raw blocks. All share one address,
-//! as they are told apart by what is asked.
+//! speaks JSON 1.1, the EBS direct APIs REST with JSON and raw blocks, and Fault Injection Service
+//! REST with JSON. All share one address, as they are told apart by what is asked.
 //!
 //! No request is carried out before its signature is verified, in process too: that path is what
 //! tests run on, and it shall be the one that other tools use. Nothing here knows what a call does.
 
 mod announcement;
 pub(super) mod blob;
+mod fis;
 mod in_process;
 mod params;
 mod protocol;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::catalog;
 use super::delays::Delays;
+use super::experiment::{Experiment, Template};
 use super::faults::Fault;
 use super::records::{Ending, Group, Instance, InstanceState, Rule, Snapshot, Tags, Volume};
 
@@ -52,6 +53,11 @@ pub(super) struct World {
     pub(super) volumes: BTreeMap<String, Volume>,
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     pub(super) groups: BTreeMap<String, Group>,
+    /// Fault Injection Service's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) templates: BTreeMap<String, Template>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) experiments: BTreeMap<String, Experiment>,
     pub(super) faults: Vec<Fault>,
     pub(super) unfinished: Option<Intent>,
 }
@@ -86,6 +92,8 @@ impl World {
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             groups: BTreeMap::from([(catalog::DEFAULT_GROUP.to_owned(), group)]),
+            templates: BTreeMap::new(),
+            experiments: BTreeMap::new(),
             faults: Vec::new(),
             unfinished: None,
         }
@@ -195,6 +203,8 @@ impl World {
         const KEPT: Duration = Duration::from_mins(2);
         /// A process that opened the folder with staler lists may be reading.
         const STALEST: Duration = Duration::from_mins(1);
+        /// As long as Fault Injection Service tells of an experiment (user guide, *Quotas*).
+        const EXPERIMENTS: Duration = Duration::from_hours(120 * 24);
         let horizon = now - delays.stalest().max(STALEST);
         let past = |stamp: Option<Timestamp>, keep: Duration| {
             stamp.is_some_and(|stamp| stamp + keep <= horizon)
@@ -206,6 +216,8 @@ impl World {
             )
         });
         self.volumes.retain(|_, volume| !past(volume.deleted, KEPT));
+        self.experiments
+            .retain(|_, experiment| experiment.started + EXPERIMENTS > horizon);
         self.snapshots
             .retain(|_, snapshot| !past(snapshot.deleted, KEPT));
         for volume in self.volumes.values_mut() {

@@ -1,21 +1,20 @@
 //! What hosts say: each by a session of its own, with a drive that is thrown away.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use super::Run;
 use super::account::add;
-
 use super::facts::{Facts, SCRIPT};
+use super::interruption::{self, Came};
 use super::line::Line;
-use crate::cloud::{self, NATIVE, Place};
+use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
 use crate::connect::{self, Examination, Request};
 use crate::drive::DriveName;
 use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
-use crate::ec2::{Arch, InstanceState, Market, Price};
-use crate::failure::{Exit, Failure};
+use crate::ec2::{Arch, Market, Price};
+use crate::failure::Failure;
 
 /// The size of the drives, in GiB.
 const SIZE: u32 = 16;
@@ -25,9 +24,6 @@ const LEASE: Duration = Duration::from_mins(15);
 
 /// How much more than now's lowest price is bid: that of the next zone, or of a minute later.
 const BID: f64 = 1.5;
-
-/// How long before its end the instance is told that is taken back (AWS: two minutes).
-const NOTICE: Duration = Duration::from_secs(30);
 
 /// What a session is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +64,7 @@ impl What {
             Self::Arm64 => "arm64",
             Self::Gpu => "GPU",
             Self::SessionManager => "Session Manager",
-            Self::Interruption => "interruption",
+            Self::Interruption => interruption::NAME,
         }
     }
 
@@ -128,17 +124,16 @@ impl What {
                 "--session-manager PROFILE asks it, with an instance profile that has \
                  AmazonSSMManagedInstanceCore",
             ),
-            (Ok(()), Self::Interruption) if !is_folder => Some(
-                "xdrive does not call Fault Injection Service: during a session with `xdrive \
-                 connect`, an experiment with aws:ec2:send-spot-instance-interruptions asks it",
-            ),
+            (Ok(()), Self::Interruption) if !is_folder && run.order.fis_role.is_none() => {
+                Some("name a role with --fis-role, in which Fault Injection Service does it")
+            }
             _ => None,
         }
     }
 }
 
 /// Asks them all, one after the other.
-pub(super) async fn ask(run: &mut Run<'_>) {
+pub(super) async fn ask(run: &mut Run<'_>, owner: &str) {
     for what in What::ALL {
         let refused = what.refused(run).map(str::to_owned);
         let refused = match refused {
@@ -149,7 +144,7 @@ pub(super) async fn ask(run: &mut Run<'_>) {
         };
         match refused {
             Some(why) => not_asked(run, what, &why),
-            None => ask_one(run, what).await,
+            None => ask_one(run, owner, what).await,
         }
     }
 }
@@ -165,7 +160,7 @@ fn not_asked(run: &mut Run<'_>, what: What, why: &str) {
     }
 }
 
-async fn ask_one(run: &mut Run<'_>, what: What) {
+async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     let prepared = match prepare(run, what).await {
         Ok(prepared) => prepared,
         Err(failure) => return fail(run, what, &failure, None),
@@ -174,6 +169,14 @@ async fn ask_one(run: &mut Run<'_>, what: What) {
         Ok(prepared) => prepared,
         Err(why) => return not_asked(run, what, &why),
     };
+    if what == What::Interruption
+        && let Some(line) = interruption::refused(run, owner, &drive).await
+    {
+        return add(run, line);
+    }
+    if run.is_interrupted().await {
+        return not_asked(run, what, "interrupted before it was begun");
+    }
     let examination = Examination::new(SCRIPT);
     let request = Request {
         examination: Some(examination.clone()),
@@ -181,20 +184,10 @@ async fn ask_one(run: &mut Run<'_>, what: What) {
     };
     let began = run.cloud.clock.boot();
     let session = connect::connect(request, run.cloud.clone(), run.key.clone());
-    let ended = if what == What::Interruption {
-        let mut session = pin!(session);
-        let failed = tokio::select! {
-            biased;
-            ended = &mut session => Ok(ended),
-            failure = interrupt(run, &drive, &examination) => Err(failure),
-        };
-        match failed {
-            Ok(ended) => ended,
-            // It goes on to its end, as every session does.
-            Err(failure) => session.await.and(Err(failure)),
-        }
+    let (ended, came) = if what == What::Interruption {
+        interruption::during(run, owner, &drive, &examination, session).await
     } else {
-        session.await
+        (session.await, Came::Nothing)
     };
     // Whatever came of it, nothing stays.
     let reach = run.order.options.reach.clone();
@@ -204,6 +197,9 @@ async fn ask_one(run: &mut Run<'_>, what: What) {
     match (&ended, examination.answer()) {
         (Ok(_) | Err(_), None) if is_interrupted => {
             not_asked(run, what, "interrupted before its host was ready");
+        }
+        (Ok(130), Some(_)) if what == What::Interruption && is_interrupted => {
+            not_asked(run, what, "interrupted before EC2 took its instance back");
         }
         (Err(failure), None) => fail(run, what, failure, Some(cost)),
         (Ok(code), None) => {
@@ -216,7 +212,7 @@ async fn ask_one(run: &mut Run<'_>, what: What) {
         }
         (_, Some(Ok(text))) => {
             if let Some(facts) = Facts::read(&text) {
-                judge(run, what, &facts, &ended, cost);
+                judge(run, what, &facts, (&ended, &came), cost);
             } else {
                 let failure = Failure::from(anyhow::anyhow!("the look at the host was cut short"));
                 fail(run, what, &failure, Some(cost));
@@ -280,6 +276,8 @@ async fn prepare(
         );
     }
     let command = match what {
+        // An experiment takes its time to begin.
+        What::Interruption if run.order.fis_role.is_some() => "sleep 300",
         What::Interruption => "sleep 120",
         _ => "true",
     };
@@ -322,27 +320,13 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
     Ok(look(false).await?.max(look(true).await?))
 }
 
-/// Takes the instance of `drive` back once its host was looked at; answers only if that fails.
-async fn interrupt(run: &Run<'_>, drive: &DriveName, examination: &Examination) -> Failure {
-    while examination.answer().is_none() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let taken = async {
-        let folder = cloud::open_local(run.paths)?;
-        let instances = run.cloud.ec2.instances(drive.as_str()).await?;
-        let mut running = instances.iter();
-        let running = running.find(|instance| instance.state == InstanceState::Running);
-        let running = running.ok_or_else(|| anyhow::anyhow!("{drive} has no instance"))?;
-        let at = folder.interrupt(running.id.as_str(), NOTICE);
-        at.map_err(|error| Failure::new(Exit::Failed, error))
-    };
-    match taken.await {
-        Ok(_) => std::future::pending().await,
-        Err(failure) => failure,
-    }
-}
-
-fn judge(run: &mut Run<'_>, what: What, facts: &Facts, ended: &Result<u8, Failure>, cost: f64) {
+fn judge(
+    run: &mut Run<'_>,
+    what: What,
+    facts: &Facts,
+    (ended, came): (&Result<u8, Failure>, &Came),
+    cost: f64,
+) {
     match what {
         What::Usual => {
             let mut lines = facts.judge(run.cloud.place).into_iter();
@@ -358,15 +342,7 @@ fn judge(run: &mut Run<'_>, what: What, facts: &Facts, ended: &Result<u8, Failur
         What::Gpu => add(run, facts.gpus().cost(cost)),
         What::Arm64 | What::SessionManager => add(run, facts.machine(what.name()).cost(cost)),
         What::Interruption => {
-            let line = match ended {
-                // Taken away and saved: see the README's exit codes.
-                Ok(75) => Line::ok(what.name(), "a notice, and the drive was saved in time"),
-                Err(failure) if failure.exit == Exit::TryAgain => {
-                    Line::ok(what.name(), "a notice, and the drive was saved in time")
-                }
-                Ok(code) => Line::failed(what.name(), format!("ended with {code}"), None),
-                Err(failure) => Line::of_failure(what.name(), failure),
-            };
+            let line = interruption::line(ended, came);
             add(run, line.cost(cost));
         }
     }

@@ -31,6 +31,7 @@ def main():
     send_key(instance, zone)
     snapshot = save(volume, instance)
     read_blocks(snapshot)
+    experiment()
     restore(snapshot, zone)
     count_pages(zone)
     end(instance, snapshot)
@@ -54,6 +55,54 @@ def read_blocks(snapshot):
         assert error.response["Reason"] == "INVALID_BLOCK_TOKEN", error.response
     else:
         raise AssertionError("a block was given away for a wrong token")
+
+
+def experiment():
+    """An experiment on an instance that is none: made, started, asked after, and its template gone."""
+    fis = boto3.client("fis")
+    own = "arn:aws:ec2:us-east-1:123456789012:instance/i-0123456789abcdef0"
+    asked = dict(
+        description="nothing is there",
+        roleArn="arn:aws:iam::123456789012:role/fis",
+        stopConditions=[{"source": "none"}],
+        targets={
+            "own": {
+                "resourceType": "aws:ec2:spot-instance",
+                "resourceArns": [own],
+                "selectionMode": "ALL",
+            }
+        },
+        actions={
+            "interrupt": {
+                "actionId": "aws:ec2:send-spot-instance-interruptions",
+                "parameters": {"durationBeforeInterruption": "PT2M"},
+                "targets": {"SpotInstances": "own"},
+            }
+        },
+        tags={"xdrive:drive": "demo"},
+    )
+    template = fis.create_experiment_template(**asked)["experimentTemplate"]
+    assert {name: template[name] for name in asked} == asked, template
+    started = fis.start_experiment(experimentTemplateId=template["id"])["experiment"]
+    assert started["experimentTemplateId"] == template["id"], started
+    fis.delete_experiment_template(id=template["id"])
+    seen = fis.get_experiment(id=started["id"])["experiment"]
+    assert seen["state"]["status"] == "failed", seen
+    assert seen["targets"]["own"]["resourceArns"] == [own], seen
+    for call, words in (
+        (fis.delete_experiment_template, dict(id=template["id"])),
+        (fis.start_experiment, dict(experimentTemplateId=template["id"])),
+    ):
+        try:
+            call(**words)
+        except fis.exceptions.ResourceNotFoundException:
+            continue
+        raise AssertionError("a template was there that was deleted")
+    try:
+        fis.create_experiment_template(**asked | {"stopConditions": [{"source": "other"}]})
+    except fis.exceptions.ValidationException:
+        return
+    raise AssertionError("a stop condition was ignored")
 
 
 def look_around():

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod errors;
+mod experiments;
 mod groups;
 mod life;
 mod lists;

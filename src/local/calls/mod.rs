@@ -8,6 +8,7 @@
 mod account;
 mod attachments;
 mod blocks;
+mod experiments;
 mod filter;
 mod groups;
 mod images;

@@ -2,8 +2,8 @@
 
 use super::request::Request;
 use super::{
-    Answer, Reading, account, attachments, blocks, groups, images, instances, launch, network,
-    quotas, snapshots, spot, status, tags, volumes,
+    Answer, Reading, account, attachments, blocks, experiments, groups, images, instances, launch,
+    network, quotas, snapshots, spot, status, tags, volumes,
 };
 use crate::local::change::Change;
 
@@ -426,6 +426,18 @@ pub(super) const CALLS: &[Call] = &[
         Run::Read(blocks::get),
         ["SnapshotId!", "BlockIndex!", "BlockToken!"]
     ),
+    call!(
+        "CreateExperimentTemplate",
+        Run::Write(experiments::create_template),
+        ["Body!"]
+    ),
+    call!(
+        "DeleteExperimentTemplate",
+        Run::Write(experiments::delete_template),
+        ["Id!"]
+    ),
+    call!("StartExperiment", Run::Write(experiments::start), ["Body!"]),
+    call!("GetExperiment", Run::Read(experiments::get), ["Id!"]),
     call!("GetCallerIdentity", Run::Read(account::caller), []),
     call!(
         "SendSSHPublicKey",

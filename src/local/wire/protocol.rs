@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use super::rest;
 use super::signature::{Refusal, SKEW};
 use super::xml::{Xml, is_carried};
 use super::{ApiError, Params};
+use super::{fis, rest};
 
 /// Where the JSON protocol names its operation.
 const TARGET: &str = "x-amz-target";
@@ -34,6 +34,8 @@ pub(super) enum Service {
     Quotas,
     /// The EBS direct APIs.
     Ebs,
+    /// Fault Injection Service.
+    Fis,
 }
 
 /// What is asked.
@@ -66,6 +68,9 @@ impl Service {
         if rest::is_for_blocks(request) {
             return Self::Ebs;
         }
+        if fis::is_for_experiments(request) {
+            return Self::Fis;
+        }
         let is_sts =
             pairs(request).any(|(name, value)| name == "Version" && value == Self::Sts.version());
         if is_sts { Self::Sts } else { Self::Ec2 }
@@ -79,6 +84,7 @@ impl Service {
             Self::InstanceConnect => "ec2-instance-connect",
             Self::Quotas => "servicequotas",
             Self::Ebs => "ebs",
+            Self::Fis => "fis",
         }
     }
 
@@ -89,13 +95,14 @@ impl Service {
             Self::InstanceConnect => "2018-04-02",
             Self::Quotas => "2019-06-24",
             Self::Ebs => "2019-11-02",
+            Self::Fis => "2020-12-01",
         }
     }
 
     fn xmlns(self) -> String {
         let host = match self {
             Self::Ec2 => "http://ec2.amazonaws.com",
-            Self::Sts | Self::InstanceConnect | Self::Quotas | Self::Ebs => {
+            Self::Sts | Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis => {
                 "https://sts.amazonaws.com"
             }
         };
@@ -108,6 +115,7 @@ impl Service {
             Self::InstanceConnect => read_json(request, CONNECT, SEND_KEY),
             Self::Quotas => read_json(request, QUOTAS, QUOTA),
             Self::Ebs => rest::read(request),
+            Self::Fis => fis::read(request),
             Self::Ec2 | Self::Sts => self.read_query(request),
         }
     }
@@ -147,6 +155,7 @@ impl Service {
             || action == SEND_KEY
             || action == QUOTA
             || rest::is_action(&action)
+            || fis::is_action(&action)
         {
             return Err(ApiError::client(
                 "InvalidAction",
@@ -160,6 +169,7 @@ impl Service {
     pub(super) fn write(self, answer: Xml, request_id: &str) -> Answer {
         let body = match self {
             Self::Ebs => return rest::write(answer),
+            Self::Fis => return fis::write(answer),
             Self::InstanceConnect => {
                 let mut members = members(&answer);
                 members.insert("RequestId".to_owned(), request_id.into());
@@ -198,6 +208,7 @@ impl Service {
         let message = Xml::text("Message", &error.message);
         let body = match self {
             Self::Ebs => return rest::write_error(error),
+            Self::Fis => return fis::write_error(error),
             Self::Ec2 => Xml::node(
                 "Response",
                 [
@@ -230,7 +241,7 @@ impl Service {
             content_type: self.content_type(),
             headers: match self {
                 Self::InstanceConnect | Self::Quotas => error_type(&error.code),
-                Self::Ec2 | Self::Sts | Self::Ebs => Vec::new(),
+                Self::Ec2 | Self::Sts | Self::Ebs | Self::Fis => Vec::new(),
             },
             body: body.into(),
         }
@@ -241,7 +252,7 @@ impl Service {
             Self::Ec2 => "text/xml;charset=UTF-8",
             Self::Sts => "text/xml",
             Self::InstanceConnect | Self::Quotas => "application/x-amz-json-1.1",
-            Self::Ebs => rest::JSON,
+            Self::Ebs | Self::Fis => rest::JSON,
         }
     }
 
@@ -251,7 +262,7 @@ impl Service {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
             Self::Sts => refuse_in_words(refusal),
-            Self::InstanceConnect | Self::Quotas | Self::Ebs => {
+            Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis => {
                 let (_, code, message) = refuse_in_words(refusal);
                 let code = match code {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
@@ -259,7 +270,8 @@ impl Service {
                     "InvalidClientTokenId" => "UnrecognizedClientException",
                     _ => "InvalidSignatureException",
                 };
-                let status = if self == Self::Ebs { 403 } else { 400 };
+                let is_rest = matches!(self, Self::Ebs | Self::Fis);
+                let status = if is_rest { 403 } else { 400 };
                 (status, code, message)
             }
         };

@@ -10,6 +10,7 @@ mod calls;
 mod days;
 mod doctor;
 mod doors;
+mod experiments;
 mod faults;
 mod ipv6;
 mod life;

@@ -1,6 +1,7 @@
 //! `xdrive selftest`: what it says of the EC2 in a folder, and that it leaves nothing there.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -10,6 +11,8 @@ use super::paper::{configured, in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
 use crate::harness::left;
+
+const ROLE: &str = "arn:aws:iam::111122223333:role/fis";
 
 /// With the small image and a report of its own.
 fn words<'a>(image: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -111,6 +114,89 @@ fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
         assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
     }
     is_bare(&site);
+}
+
+/// What the state file tells of Fault Injection Service: templates, and experiments.
+fn injected(site: &Site) -> (usize, usize) {
+    let text = fs::read_to_string(site.dir().join("state.json")).unwrap();
+    let state: Value = serde_json::from_str(&text).unwrap();
+    let count = |of: &str| state[of].as_object().map_or(0, serde_json::Map::len);
+    (count("templates"), count("experiments"))
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_experiment_takes_its_instance_back_and_the_drive_is_saved() {
+    let site = Site::new();
+    let ended = selftest(&site, &["--fis-role", ROLE]);
+    ended
+        .is(0)
+        .prints("of Fault Injection Service: a notice, and the drive was saved in time")
+        .says("nothing is left that is billed");
+    let report = report(&site);
+    assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
+    assert_eq!(injected(&site), (0, 1));
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn no_host_is_had_for_an_experiment_that_the_caller_may_not_make() {
+    let site = Site::new();
+    let create = "CreateExperimentTemplate";
+    let words = "You are not authorized to perform iam:PassRole.";
+    let mut fault = Fault::new(create, 403, "AccessDeniedException", words);
+    fault.times = 9;
+    plant(&site, fault);
+    let ended = selftest(&site, &["--fis-role", ROLE]);
+    ended
+        .is(0)
+        .prints("not asked  interruption        AccessDeniedException: You are not authorized")
+        .prints("policy --selftest prints the policy that allows it");
+    let report = report(&site);
+    let lines = report["lines"].as_array().unwrap();
+    let line = lines.iter().find(|line| line["name"] == "interruption");
+    assert!(line.unwrap()["dollars"].is_null(), "{report:#}");
+    assert_eq!(injected(&site), (0, 0));
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_interrupt_while_an_experiment_is_started_leaves_no_template() {
+    let site = Site::new();
+    let mut fault = Fault::throttled("StartExperiment", 9);
+    fault.times = 9;
+    plant(&site, fault);
+    let image = site.image();
+    let running = site.start(&words(&image, &["--fis-role", ROLE]));
+    // The template is made by then, and the next try is a second away.
+    let has_met = || {
+        let text = fs::read_to_string(site.dir().join("state.json")).unwrap();
+        let state: Value = serde_json::from_str(&text).unwrap();
+        state["faults"][0]["times"] != 9
+    };
+    let begun = Instant::now();
+    while !has_met() {
+        assert!(begun.elapsed() < Duration::from_mins(5), "never started");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(injected(&site), (1, 0));
+    running.signal(Signal::INT);
+    let ended = running.end();
+    ended.is(130).says("nothing is left that is billed");
+    let report = report(&site);
+    assert_eq!(result(&report, "interruption"), "not-asked", "{report:#}");
+    assert_eq!(injected(&site), (0, 0));
+    is_bare(&site);
+}
+
+#[test]
+fn a_role_for_experiments_is_named_by_its_arn() {
+    let site = paper();
+    selftest(&site, &["--fis-role", "fis"])
+        .is(2)
+        .says("it is no role's ARN");
 }
 
 #[test]

@@ -1,0 +1,381 @@
+//! Fault Injection Service: taking one spot instance back, as EC2 does, by an experiment.
+//!
+//! Sources: AWS FIS API reference, *`CreateExperimentTemplate`*, *`StartExperiment`*,
+//! *`GetExperiment`*, *`DeleteExperimentTemplate`*; AWS FIS user guide, *Actions reference*; smithy.io,
+//! *AWS restJson1 protocol*. The calls are signed by [`super::signed`].
+//!
+//! An experiment's target is the ARN of that one instance. There is no tag and no filter in it, so no
+//! other instance can be its target, whatever it carries. The template lives for as long as it takes
+//! to start one experiment, which goes on without it (user guide, *Delete an experiment template*).
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::https::Answer;
+use super::signed::Scope;
+use super::{DRIVE, Ec2, InstanceId, OWNER, Partition};
+
+/// Pauses before a call that got no answer, or was turned away for now, is repeated: all of them may
+/// be, as what creates has a token.
+const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
+
+/// What the templates' one action does.
+const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
+
+/// The shortest there is: the notice comes at once, and the end two minutes later.
+const BEFORE: &str = "PT2M";
+
+/// Where there is no such action (EC2 user guide, *Initiate a Spot Instance interruption*).
+const WITHOUT: [&str; 5] = [
+    "ap-northeast-3",
+    "ap-southeast-3",
+    "cn-north-1",
+    "cn-northwest-1",
+    "me-central-1",
+];
+
+/// An instance that is none: what a template names that is never started.
+const NONE: &str = "i-0123456789abcdef0";
+
+/// Why there is no experiment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoExperiment {
+    /// The service refused: its code and its words.
+    #[error("{code}: {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// Its code.
+        code: String,
+        /// Its words.
+        message: String,
+    },
+    /// It was not asked, or what it answered is no answer.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl NoExperiment {
+    /// Whether the caller may not do it.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code.starts_with("AccessDenied"))
+    }
+
+    /// Whether nobody answered.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
+    fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "ResourceNotFoundException")
+    }
+
+    fn passes(&self) -> bool {
+        match self {
+            Self::Refused { status, code, .. } => *status >= 500 || code.starts_with("Throttl"),
+            Self::Failed(_) => true,
+        }
+    }
+}
+
+/// What came of an experiment that was asked for.
+#[derive(Debug)]
+pub struct Injection {
+    /// The experiment's id; none where the template was not to be started.
+    pub experiment: Result<Option<String>, NoExperiment>,
+    /// What is left of its template, which costs nothing, and why.
+    pub left: Option<(String, NoExperiment)>,
+}
+
+/// How far an experiment is (API reference, *`ExperimentState`*).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It goes on.
+    Running,
+    /// It has done what it was to do.
+    Completed,
+    /// It has not; why.
+    Failed(String),
+}
+
+impl Ec2 {
+    /// Whether spot instances are interrupted by experiments in this region, as far as AWS's
+    /// documentation says.
+    #[must_use]
+    pub fn has_interruptions(&self) -> bool {
+        !WITHOUT.contains(&self.region())
+    }
+
+    /// Where Fault Injection Service is.
+    #[must_use]
+    pub fn fis_endpoint(&self) -> String {
+        if let Some(url) = &self.fis_at {
+            return url.trim_end_matches('/').to_owned();
+        }
+        let region = self.region();
+        let suffix = match Partition::of_region(region) {
+            Partition::Aws | Partition::UsGov => "amazonaws.com",
+            Partition::Cn => "amazonaws.com.cn",
+            Partition::Eusc => "amazonaws.eu",
+        };
+        format!("https://fis.{region}.{suffix}")
+    }
+
+    /// Has `instance` taken back by an experiment of this `role`, whose things carry the tags of
+    /// `drive` and of `owner`, the caller. Without an instance everything is done but the start. The
+    /// template is deleted in any case, so this must be awaited to its end.
+    pub async fn inject_interruption(
+        &self,
+        owner: &str,
+        drive: &str,
+        role: &str,
+        instance: Option<&InstanceId>,
+    ) -> Injection {
+        let token = match token() {
+            Ok(token) => token,
+            Err(error) => {
+                return Injection {
+                    experiment: Err(error),
+                    left: None,
+                };
+            }
+        };
+        let tags = json!({DRIVE: drive, OWNER: owner});
+        let arn = self.arn(owner, instance);
+        let body = template(&token, &arn, role, &tags);
+        let created = self.fis(Method::POST, "/experimentTemplates", Some(&body));
+        let created = created.await.and_then(|answer| {
+            let id = answer["experimentTemplate"]["id"].as_str();
+            id.map(str::to_owned).ok_or_else(unreadable)
+        });
+        let template = match created {
+            Ok(template) => template,
+            Err(error) => {
+                // It may have been made all the same.
+                let perhaps =
+                    format!("perhaps an experiment template with the tag {DRIVE}={drive}");
+                let left = error.passes().then(|| (perhaps, error.clone()));
+                return Injection {
+                    experiment: Err(error),
+                    left,
+                };
+            }
+        };
+        let experiment = if instance.is_some() {
+            let body =
+                json!({"clientToken": token, "experimentTemplateId": template, "tags": tags});
+            let started = self.fis(Method::POST, "/experiments", Some(&body)).await;
+            started.and_then(|answer| {
+                let id = answer["experiment"]["id"].as_str();
+                id.map(|id| Some(id.to_owned())).ok_or_else(unreadable)
+            })
+        } else {
+            Ok(None)
+        };
+        let path = format!("/experimentTemplates/{template}");
+        let left = match self.fis(Method::DELETE, &path, None).await {
+            Ok(_) => None,
+            Err(error) if error.is_not_found() => None,
+            Err(error) => Some((template, error)),
+        };
+        Injection { experiment, left }
+    }
+
+    /// How far that experiment is.
+    pub async fn experiment(&self, id: &str) -> Result<State, NoExperiment> {
+        let path = format!("/experiments/{id}");
+        let answer = self.fis(Method::GET, &path, None).await?;
+        let state = &answer["experiment"]["state"];
+        let reason = state["reason"].as_str().unwrap_or_default();
+        match state["status"].as_str() {
+            Some("completed") => Ok(State::Completed),
+            Some(status @ ("failed" | "stopped" | "cancelled")) => {
+                Ok(State::Failed(format!("{status}: {reason}")))
+            }
+            Some(_) => Ok(State::Running),
+            None => Err(unreadable()),
+        }
+    }
+
+    fn arn(&self, owner: &str, instance: Option<&InstanceId>) -> String {
+        let partition = Partition::of_arn(owner).unwrap_or_default();
+        let account = owner.split(':').nth(4).unwrap_or_default();
+        let id = instance.map_or(NONE, InstanceId::as_str);
+        format!(
+            "arn:{partition}:ec2:{}:{account}:instance/{id}",
+            self.region()
+        )
+    }
+
+    async fn fis(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, NoExperiment> {
+        let mut pauses = AGAIN.into_iter();
+        loop {
+            let error = match self.fis_once(method.clone(), path, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match pauses.next() {
+                Some(pause) if error.passes() => tokio::time::sleep(pause).await,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn fis_once(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, NoExperiment> {
+        let failed = NoExperiment::Failed;
+        let request = http::Request::builder()
+            .method(method)
+            .uri(self.fis_endpoint() + path)
+            .header("content-type", "application/json")
+            .body(body.map(Value::to_string).unwrap_or_default())
+            .map_err(|error| failed(error.to_string()))?;
+        let scope = Scope {
+            service: "fis",
+            region: self.region(),
+        };
+        let answer = self.signed(scope, request).await.map_err(failed)?;
+        read(&answer)
+    }
+}
+
+/// What an answer says (smithy.io, *AWS restJson1 protocol*, *Operation error serialization*).
+fn read(answer: &Answer) -> Result<Value, NoExperiment> {
+    let body: Option<Value> = serde_json::from_str(&answer.text).ok();
+    if (200..300).contains(&answer.status) {
+        return body.ok_or_else(unreadable);
+    }
+    let body = body.unwrap_or_default();
+    let text = |name: &str| body[name].as_str().map(str::to_owned);
+    let code = answer.error.clone().or_else(|| text("__type"));
+    let code = code.unwrap_or_else(|| format!("HTTP {}", answer.status));
+    // Some services put a namespace before it, and an address behind.
+    let code = code.split(':').next().unwrap_or_default();
+    let code = code.rsplit('#').next().unwrap_or_default().to_owned();
+    Err(NoExperiment::Refused {
+        status: answer.status,
+        code,
+        message: text("message")
+            .or_else(|| text("Message"))
+            .unwrap_or_default(),
+    })
+}
+
+fn unreadable() -> NoExperiment {
+    NoExperiment::Failed("the answer of Fault Injection Service is unreadable".to_owned())
+}
+
+fn token() -> Result<String, NoExperiment> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| NoExperiment::Failed(format!("no random bytes: {error}")))?;
+    Ok(hex::encode(random))
+}
+
+/// The template whose one action takes the instance `arn` back.
+fn template(token: &str, arn: &str, role: &str, tags: &Value) -> Value {
+    json!({
+        "clientToken": token,
+        "description": "xdrive selftest: takes its own spot instance back",
+        "roleArn": role,
+        "stopConditions": [{"source": "none"}],
+        "targets": {"own": {
+            "resourceType": "aws:ec2:spot-instance",
+            "resourceArns": [arn],
+            "selectionMode": "ALL",
+        }},
+        "actions": {"interrupt": {
+            "actionId": ACTION,
+            "parameters": {"durationBeforeInterruption": BEFORE},
+            "targets": {"SpotInstances": "own"},
+        }},
+        "tags": tags,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::loopback;
+    use super::*;
+
+    const OWN: &str = "arn:aws:iam::111122223333:user/me";
+    const ROLE: &str = "arn:aws:iam::111122223333:role/fis";
+    const MADE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 36\r\nconnection: close\r\n\r\n\
+                          {\"experimentTemplate\":{\"id\":\"EXT1\"}} ";
+
+    async fn injection(answers: &'static [&'static [u8]]) -> (Injection, Vec<String>) {
+        let mut ec2 = loopback::after_a_call().await;
+        let (url, server) = loopback::answering(answers);
+        ec2.fis_at = Some(url);
+        let instance = "i-0a".parse().unwrap();
+        let injection = ec2
+            .inject_interruption(OWN, "own", ROLE, Some(&instance))
+            .await;
+        (injection, server.join().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_template_goes_whose_experiment_may_not_be_started() {
+        let (injection, asked) = injection(&[
+            MADE,
+            b"HTTP/1.1 403 F\r\nx-amzn-errortype: AccessDeniedException:http://x/\r\n\
+              content-length: 21\r\nconnection: close\r\n\r\n{\"message\":\"may not\"}",
+            MADE,
+        ])
+        .await;
+        let error = injection.experiment.unwrap_err();
+        assert!(error.is_denied(), "{error:?}");
+        assert_eq!(error.to_string(), "AccessDeniedException: may not");
+        assert!(injection.left.is_none());
+        assert!(asked[0].starts_with("post /experimenttemplates "));
+        assert!(asked[0].contains("/us-east-1/fis/aws4_request, signedheaders="));
+        assert!(asked[1].starts_with("post /experiments "));
+        assert!(asked[2].starts_with("delete /experimenttemplates/ext1 "));
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_asked_for_with_the_same_token() {
+        const LOST: &[u8] = b"HTTP/1.1 500 F\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        let (injection, asked) = injection(&[LOST, MADE, LOST, LOST, LOST, MADE]).await;
+        let words = injection.experiment.unwrap_err().to_string();
+        assert!(words.starts_with("HTTP 500"), "{words}");
+        assert!(injection.left.is_none());
+        let body = |asked: &str| asked.split_once("\r\n\r\n").unwrap().1.to_owned();
+        assert!(body(&asked[0]).contains("clienttoken"));
+        assert_eq!(body(&asked[0]), body(&asked[1]));
+        assert!(asked[5].starts_with("delete /experimenttemplates/ext1 "));
+    }
+
+    #[test]
+    fn only_the_instance_itself_is_a_target() {
+        let arn = "arn:aws:ec2:us-east-1:111122223333:instance/i-0a";
+        let made = template("token", arn, ROLE, &json!({}));
+        let targets = made["targets"].as_object().unwrap();
+        assert_eq!(targets.len(), 1);
+        let target = targets["own"].as_object().unwrap();
+        assert_eq!(target["resourceArns"], json!([arn]));
+        assert!(!target.contains_key("resourceTags") && !target.contains_key("filters"));
+    }
+
+    #[tokio::test]
+    async fn every_partition_has_an_endpoint_of_its_own() {
+        let mut ec2 = loopback::after_a_call().await;
+        assert_eq!(ec2.fis_endpoint(), "http://127.0.0.1:9");
+        ec2.fis_at = None;
+        assert_eq!(ec2.fis_endpoint(), "https://fis.us-east-1.amazonaws.com");
+        assert!(ec2.has_interruptions());
+    }
+}

@@ -1,0 +1,66 @@
+//! Calls that are written and signed by hand: to services of which xdrive makes a call or four, and
+//! whose crates would take longer to compile than they are worth.
+//!
+//! They are signed as the SDK signs (Signature Version 4), with the same credentials and by the same
+//! clock, and go through the HTTP client of the SDK's calls.
+
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::provider::ProvideCredentials as _;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4::SigningParams;
+
+use super::Ec2;
+use super::https::Answer;
+
+/// How long an answer may take: IAM simulates for some seconds where there are many policies.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// How long an answer may be, in bytes: of IAM's some hundred for each action.
+const LONGEST: usize = 256 << 10;
+
+/// What a request is signed for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// The service's signing name, such as `iam`.
+    pub(super) service: &'a str,
+    /// The region that it is signed for.
+    pub(super) region: &'a str,
+}
+
+impl Ec2 {
+    /// What the service answers to `request`, once it is signed. A call must have been made before.
+    pub(super) async fn signed(
+        &self,
+        scope: Scope<'_>,
+        mut request: http::Request<String>,
+    ) -> Result<Answer, String> {
+        let provider = self.credentials.as_ref();
+        let provider = provider.ok_or("there are no credentials")?;
+        let credentials = provider.provide_credentials().await;
+        let credentials = credentials.map_err(|error| super::error::causes(&error))?;
+        let identity = credentials.into();
+        let parameters = SigningParams::builder()
+            .identity(&identity)
+            .region(scope.region)
+            .name(scope.service)
+            .time(SystemTime::from(self.clock.now()))
+            .settings(SigningSettings::default())
+            .build()
+            .map_err(|error| error.to_string())?
+            .into();
+        let headers = request.headers().iter();
+        let headers =
+            headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let signable = SignableRequest::new(
+            request.method().as_str(),
+            request.uri().to_string(),
+            headers,
+            SignableBody::Bytes(request.body().as_bytes()),
+        );
+        let signed = signable.and_then(|signable| sign(signable, &parameters));
+        let (instructions, _) = signed.map_err(|error| error.to_string())?.into_parts();
+        instructions.apply_to_request_http1x(&mut request);
+        self.send(request, ANSWER, LONGEST).await
+    }
+}

@@ -1,0 +1,27 @@
+//! Fault Injection Service against moto, which has templates and no experiments.
+
+use super::server::against_moto;
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn moto_takes_the_template_back_whose_experiment_it_cannot_start() {
+    let name = "moto::experiments::moto_takes_the_template_back_whose_experiment_it_cannot_start";
+    against_moto(name, async |ec2| {
+        let owner = ec2.owner().await.unwrap();
+        ec2.default_vpc().await.unwrap();
+        let role = "arn:aws:iam::123456789012:role/fis";
+        let instance = "i-0123456789abcdef0".parse().unwrap();
+        let inject = async |instance| {
+            ec2.inject_interruption(&owner, "selftest-1-taken", role, instance)
+                .await
+        };
+        let injection = inject(Some(&instance)).await;
+        let error = injection.experiment.unwrap_err();
+        assert!(error.to_string().starts_with("HTTP 404"), "{error}");
+        assert!(injection.left.is_none(), "{:?}", injection.left);
+        // What is not to be started is made and taken back alone.
+        let rehearsed = inject(None).await;
+        assert_eq!(rehearsed.experiment, Ok(None));
+        assert!(rehearsed.left.is_none(), "{:?}", rehearsed.left);
+    });
+}
