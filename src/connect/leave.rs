@@ -1,22 +1,13 @@
 //! Leaving a drive that others are in as well: whoever leaves last saves it.
 //!
-//! First this session lets go and sees that the host has noticed, and only then it looks who is
-//! left: of two that leave at once, one sees nobody. Nothing is saved under anybody who did not
-//! agree; who leads may ask for it.
-
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep};
+//! The host counts who remains while it lets go of this session: of two that leave at once, just one
+//! hears that nobody does. Nothing is saved under anybody who did not agree; who leads may ask for it.
 
 use super::{Ending, Session};
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
-
-/// How long the host may take to notice that this session has let go. (sshd notices at once that a
-/// channel was closed, half a round trip later; only a dead connection takes longer.)
-const NOTICE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(100);
+use crate::host::scripts::Remaining;
 
 impl Session {
     /// Leaves `host`, where this session was in part of lead or guest: saves the drive, unless
@@ -27,17 +18,12 @@ impl Session {
         ending: Ending,
         is_interactive: bool,
     ) -> Result<u8, Failure> {
+        if !self.reconciler.hosts().leads(&host.id) {
+            return self.leave_as_guest(host, ending).await;
+        }
         let (ending, others) = match self.reconciler.hosts().ask(host).await {
             Ok(contact) => {
-                let is_led = contact.attached.is_some();
                 let ending = ended_by(ending, contact.closing);
-                if let Ending::Closed(_) = &ending
-                    && is_led
-                    && !self.reconciler.hosts().leads(&host.id)
-                {
-                    // Whoever leads saves as well.
-                    return Self::code(ending);
-                }
                 let hosts = self.reconciler.hosts();
                 let others = contact.clients.iter();
                 let others = others.filter(|(_, line)| !hosts.is_own(line)).count();
@@ -53,8 +39,7 @@ impl Session {
         };
         let mut even_if_used = false;
         if others > 0 {
-            let leads = self.reconciler.hosts().leads(&host.id);
-            if leads && is_interactive && matches!(ending, Ending::Exit(_)) {
+            if is_interactive && matches!(ending, Ending::Exit(_)) {
                 let who = if others == 1 {
                     "another has joined: end that session".to_owned()
                 } else {
@@ -62,20 +47,54 @@ impl Session {
                 };
                 even_if_used = self.agrees(&format!("{who} and save now? [y/N]")).await?;
             }
-            if !even_if_used && let Some(others) = self.left_to_others(host).await {
-                return self.left_behind(ending, others);
+            if !even_if_used {
+                let others = self.let_go(host).await.others;
+                if others > 0 {
+                    return self.left_behind(ending, others);
+                }
             }
-        } else if !self.reconciler.hosts().leads(&host.id) {
-            self.reconciler.hosts().let_go(&host.id);
         }
-        let (outcome, _) = self.run(Goal::Saved { even_if_used }).await;
-        if let Outcome::Busy(_) = outcome {
-            // Somebody came in between.
-            let others = self.others(host).await.unwrap_or(1).max(1);
+        self.save(host, ending, even_if_used).await
+    }
+
+    /// The same of a guest, who has nobody to ask: lets go, and saves if nobody is left.
+    async fn leave_as_guest(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
+        let remaining = self.let_go(host).await;
+        match ended_by(ending, remaining.closing) {
+            // Whoever leads saves as well.
+            ending @ Ending::Closed(_) if remaining.attached.is_some() => Self::code(ending),
+            ending @ Ending::Closed(_) => self.save(host, ending, false).await,
+            ending if remaining.others > 0 => self.left_behind(ending, remaining.others),
+            ending => self.save(host, ending, false).await,
+        }
+    }
+
+    /// Saves the drive, unless somebody has come in between and goes on with it.
+    async fn save(
+        &mut self,
+        host: &Instance,
+        ending: Ending,
+        even_if_used: bool,
+    ) -> Result<u8, Failure> {
+        loop {
+            let (outcome, _) = self.run(Goal::Saved { even_if_used }).await;
+            let Outcome::Busy(holder) = outcome else {
+                self.tell_of_the_commit();
+                return self.finish(ending, outcome);
+            };
+            let is_attached = self.reconciler.hosts().is_attached(&host.id);
+            let others = if holder.instance == host.id && is_attached {
+                // Whoever came may have gone again, and have left the drive to this session.
+                match self.reconciler.hosts().leave_to_others(host).await {
+                    Ok(Remaining { others: 0, .. }) => continue,
+                    Ok(remaining) => remaining.others,
+                    Err(_) => 1,
+                }
+            } else {
+                self.others(host).await.unwrap_or(1).max(1)
+            };
             return self.left_behind(ending, others);
         }
-        self.tell_of_the_commit();
-        self.finish(ending, outcome)
     }
 
     /// Whether this session is a guest, and not the only one who is here.
@@ -91,26 +110,11 @@ impl Session {
         Ok(others.filter(|(_, line)| !hosts.is_own(line)).count())
     }
 
-    /// Lets go; how many go on without this session, once the host has noticed. None if nobody
-    /// does, or if that cannot be known: then there is a drive to be saved.
-    async fn left_to_others(&mut self, host: &Instance) -> Option<usize> {
-        let hosts = self.reconciler.hosts();
-        hosts.let_go(&host.id);
-        let end = Instant::now() + NOTICE;
-        loop {
-            let contact = hosts.ask(host).await.ok()?;
-            let (own, others): (Vec<_>, Vec<_>) = contact
-                .clients
-                .iter()
-                .partition(|(_, line)| hosts.is_own(line));
-            if own.is_empty() {
-                return (!others.is_empty()).then_some(others.len());
-            }
-            if Instant::now() >= end {
-                return None;
-            }
-            sleep(LOOK).await;
-        }
+    /// Lets go; who goes on without this session. Nobody where that cannot be known: then there is a
+    /// drive to be saved, and the host says meanwhile whether it is in use.
+    async fn let_go(&mut self, host: &Instance) -> Remaining {
+        let remaining = self.reconciler.hosts().leave_to_others(host).await;
+        remaining.unwrap_or_default()
     }
 
     /// Says who goes on.

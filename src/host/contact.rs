@@ -1,4 +1,5 @@
-//! What a host knows of itself, as `session contact` says it.
+//! What a host knows of itself, as `session contact` says it; and who goes on there, as
+//! `session leave` does.
 //!
 //! Owns the reading only: facts in, a [`Contact`] out. It asks nothing and judges nothing; what is
 //! said in a way this version cannot read is an error, never a guess.
@@ -47,6 +48,27 @@ pub struct MountedVolume {
     pub uuid: String,
     /// The generation this mount is.
     pub generation: u64,
+}
+
+/// Who goes on at a host that a client has left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Remaining {
+    /// How many other clients are attached. Of all clients that leave, just one reads 0 here.
+    pub others: usize,
+    /// The one of them that leads: its line.
+    pub attached: Option<String>,
+    /// Why the host began to close, if it did.
+    pub closing: Option<String>,
+}
+
+impl Remaining {
+    pub(super) fn read(facts: &Facts) -> Result<Self, HostError> {
+        Ok(Self {
+            others: facts.require("remain")?,
+            attached: facts.get("attached").map(str::to_owned),
+            closing: facts.get("closing").map(str::to_owned),
+        })
+    }
 }
 
 impl Contact {

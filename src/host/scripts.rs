@@ -30,7 +30,7 @@ use bundle::DIRECTORY;
 pub use arrive::{ArriveOrder, Arrived};
 
 pub use super::closed::{Closed, Committed};
-pub use super::contact::{Contact, MountedVolume};
+pub use super::contact::{Contact, MountedVolume, Remaining};
 pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// What answers what a host knows.
@@ -160,6 +160,13 @@ impl Host {
             ("XDRIVE_LEASE", &lease),
         ];
         Hold::begin(&self.ssh, &call("session hold", &inputs)).await
+    }
+
+    /// Ends being attached as `client` (its line, as in [`HoldOrder`]); who goes on. Of all clients
+    /// that leave, just one hears that nobody does, however often it asks.
+    pub async fn leave(&self, client: &str) -> Result<Remaining, HostError> {
+        let inputs = [("XDRIVE_OWNER", client)];
+        Remaining::read(&self.run("session leave", &inputs).await?)
     }
 
     /// Lets the lease end so long from now (whole seconds), without being attached.

@@ -14,10 +14,11 @@ use super::SshHosts;
 use super::arrival::Arrival;
 use super::said::{session_of, translated};
 use crate::connect::lease::{Lease, News, Terms, extend};
+use crate::connect::login::{ANSWER, LATE};
 use crate::drive::{HostError, SessionId, lease_left, tags};
 use crate::ec2::{Instance, InstanceId};
 use crate::host::facts;
-use crate::host::scripts::{HoldOrder, Host, Role};
+use crate::host::scripts::{HoldOrder, Host, Remaining, Role};
 use crate::host::{Ssh, SshError};
 
 /// How long a host may take to attach a client: three round trips, and the twenty seconds that it
@@ -127,6 +128,38 @@ impl SshHosts {
         Ok(until)
     }
 
+    /// Lets go of a host; who goes on there without this session, by the host's own count: of all who
+    /// leave, just one hears that nobody does.
+    pub(in crate::connect) async fn leave_to_others(
+        &mut self,
+        host: &Instance,
+    ) -> Result<Remaining, HostError> {
+        let client = self.client.as_ref();
+        let client = client.map_or_else(String::new, |client| client.line.clone());
+        // Held until then: whoever leaves meanwhile is not the last.
+        let remaining = self.ask_to_leave(host, &client).await;
+        self.let_go(&host.id);
+        remaining
+    }
+
+    /// Asked again over another connection, the host says the same again.
+    async fn ask_to_leave(
+        &mut self,
+        host: &Instance,
+        client: &str,
+    ) -> Result<Remaining, HostError> {
+        if let Some(link) = self.links.get(&host.id) {
+            if let Ok(Ok(remaining)) = timeout(ANSWER, link.host.leave(client)).await {
+                return Ok(remaining);
+            }
+            self.unlink(&host.id);
+        }
+        let scripts = self.host(host).await?;
+        let late = |_| HostError::Unreachable(LATE.to_owned());
+        let remaining = timeout(ANSWER, scripts.leave(client)).await;
+        remaining.map_err(late)?.map_err(translated)
+    }
+
     /// Joins whoever has `host`: attaches this session as a guest, which keeps the lease from
     /// ending before `lease` is over, and makes no longer one shorter.
     pub(in crate::connect) async fn visit(
@@ -197,11 +230,15 @@ impl SshHosts {
         }
     }
 
+    /// Whether this session is attached there.
+    pub(in crate::connect) fn is_attached(&self, host: &InstanceId) -> bool {
+        self.links.get(host).is_some_and(Link::is_held)
+    }
+
     /// Whether this session leads there.
     pub(in crate::connect) fn leads(&self, host: &InstanceId) -> bool {
-        let is_held = self.links.get(host).is_some_and(Link::is_held);
         let client = self.client.as_ref();
-        is_held && client.is_some_and(|client| client.role == Role::Lead)
+        self.is_attached(host) && client.is_some_and(|client| client.role == Role::Lead)
     }
 
     /// Whether this session has joined another one.

@@ -9,6 +9,7 @@ mod containers;
 mod gpus;
 mod jupyter;
 mod lease;
+mod leaving;
 mod machine;
 mod network;
 mod notice;
