@@ -15,7 +15,7 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
-use crate::host::forward::Forward;
+use crate::host::forward::{Forward, ForwardError};
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
 use crate::host::{Early, Line, Ssh, SshError};
 use crate::report::{Report, Step};
@@ -83,8 +83,40 @@ pub(super) fn file(given: &str) -> Option<PathBuf> {
     }
 }
 
-/// Starts the container, opens Jupyter's port, and says where it is. The line is for the shell: it
-/// and the port are opened while the container starts, unless both are `ready`.
+/// What leads into a container: Jupyter's port on this computer, and the line for the shell. Opened
+/// beside whatever else is done meanwhile: until the container has an address nothing can answer.
+pub(super) struct Ways {
+    forward: Result<Forward, ForwardError>,
+    line: Result<Line, SshError>,
+    /// Jupyter's port that was asked for.
+    port: u16,
+}
+
+impl Ways {
+    /// Opens both, each over a connection of its own. The line is the `early` one if there is one, with
+    /// its shell if that `is_ready`.
+    pub(super) async fn open(
+        ssh: &Ssh,
+        port: Option<u16>,
+        early: Option<Early>,
+        is_ready: bool,
+    ) -> Self {
+        let port = port.unwrap_or(JUPYTER);
+        let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
+        let line = match early {
+            Some(early) => early.beside(ssh, is_ready).await,
+            None => Line::open(ssh).await,
+        };
+        Self {
+            forward,
+            line,
+            port,
+        }
+    }
+}
+
+/// Starts the container, opens what leads there meanwhile, unless both are `ready`, and says where
+/// Jupyter is.
 pub(super) async fn enter(
     drive: &DriveName,
     session: &str,
@@ -105,19 +137,16 @@ pub(super) async fn enter(
         environment: Vec::new(),
     };
     let step = report.step("start the container");
-    let port = options.port.unwrap_or(JUPYTER);
-    // Until the container has an address nothing can answer.
-    let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
     let running = ready.container.filter(|_| order.image == Image::Kept);
     let is_ready = running.is_some();
-    let (container, line) = tokio::join!(
+    let (container, ways) = tokio::join!(
         async {
             match running {
                 Some(container) => Ok(container),
                 None => host.container(&order).await,
             }
         },
-        line(ssh, ready.early, is_ready),
+        Ways::open(ssh, options.port, ready.early, is_ready),
     );
     let container = container.map_err(failure)?;
     step.done(&match &container.came {
@@ -126,31 +155,24 @@ pub(super) async fn enter(
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
-    let inside = Inside::open(host, session, container, forward, port, report).await;
-    Ok((inside, line.map_err(anyhow::Error::from)?))
+    join(ways, host, container, session, report).await
 }
 
-/// The same where another session has the container up: `port` is Jupyter's here.
+/// The same where another session has the container up.
 pub(super) async fn join(
-    (ssh, host, early): (&Ssh, &Host, Option<Early>),
+    ways: Ways,
+    host: &Host,
     container: Container,
     session: &str,
-    port: Option<u16>,
     report: &Report,
 ) -> Result<(Inside, Line), Failure> {
-    let port = port.unwrap_or(JUPYTER);
-    let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
-    let line = line(ssh, early, false).await;
+    let Ways {
+        forward,
+        line,
+        port,
+    } = ways;
     let inside = Inside::open(host, session, container, forward, port, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
-}
-
-/// The line for the shell; the `early` one if there is one, with its shell if that `is_ready`.
-async fn line(ssh: &Ssh, early: Option<Early>, is_ready: bool) -> Result<Line, SshError> {
-    match early {
-        Some(early) => early.beside(ssh, is_ready).await,
-        None => Line::open(ssh).await,
-    }
 }
 
 impl Inside {

@@ -21,6 +21,7 @@ use crate::drive::{
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts;
+use crate::host::room::Room;
 use crate::host::scripts::{self, Host, Role};
 use crate::host::{HostKey, Ssh, UserKey};
 
@@ -33,11 +34,6 @@ pub(super) use attached::Held;
 use attached::{Attachment, Link};
 use said::{other, session_of, silence, translated};
 
-/// A client that was killed holds its host until sshd has noticed: another one is believed only
-/// when it has been seen for this often and long, two seconds in all.
-const LEAVING_TRIES: u32 = 10;
-const LEAVING: Duration = Duration::from_millis(200);
-
 /// How long a new host waits for its first client: longer than any boot takes.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
@@ -49,12 +45,12 @@ pub(super) struct SshHosts {
     client: Option<Attachment>,
     /// How this session comes to a host that runs already, once it is known that there is one.
     coming: Option<Coming>,
-    /// Another client, seen for long enough to be believed.
-    other: Option<String>,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last time they were asked.
     silent: BTreeMap<InstanceId, Silence>,
     mounted: Option<scripts::Mounted>,
+    /// How much room the host that was asked last has on the drive.
+    room: Option<Room>,
     /// The terminal that was left behind where this session came to a mounted drive.
     terminal: Option<String>,
     closed: Option<scripts::Closed>,
@@ -67,10 +63,10 @@ impl SshHosts {
             terms,
             client: None,
             coming: None,
-            other: None,
             links: BTreeMap::new(),
             silent: BTreeMap::new(),
             mounted: None,
+            room: None,
             terminal: None,
             closed: None,
         }
@@ -89,6 +85,11 @@ impl SshHosts {
     /// What the last mount found, once there was one.
     pub(super) fn mounted(&self) -> Option<&scripts::Mounted> {
         self.mounted.as_ref()
+    }
+
+    /// How much room the host that was asked last has on the drive, where that can be said.
+    pub(super) fn room(&self) -> Option<Room> {
+        self.room
     }
 
     /// Finds out what is mounted, and which shell goes on, on a host that another session mounted
@@ -142,6 +143,14 @@ impl SshHosts {
     /// What the last close did, once there was one.
     pub(super) fn closed(&self) -> Option<&scripts::Closed> {
         self.closed.as_ref()
+    }
+
+    /// The connection to `host` and its scripts, connecting if need be.
+    pub(super) async fn reach(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
+        let scripts = self.host(host).await?;
+        let lost = || HostError::Unreachable("the connection was lost".to_owned());
+        let (ssh, _) = self.link(&host.id).ok_or_else(lost)?;
+        Ok((ssh.clone(), scripts))
     }
 
     /// The scripts of `host`, connecting if need be.
@@ -261,33 +270,18 @@ impl Hosts for SshHosts {
     }
 
     async fn contact(&mut self, host: &Instance) -> Contact {
-        let mut tries = LEAVING_TRIES;
-        loop {
-            let looked = self.look(host).await;
-            match looked.as_ref().err().and_then(silence) {
-                Some(silence) => self.silent.insert(host.id.clone(), silence),
-                None => self.silent.remove(&host.id),
-            };
-            let contact = match looked {
-                Ok((_, contact)) => contact,
-                Err(Refusal::Unreachable(_) | Refusal::Astray(_)) => return Contact::Unreachable,
-                Err(Refusal::Barred(_)) => return Contact::Barred,
-            };
-            let attached = contact.attached.clone();
-            let view = self.view(&host.id, contact);
-            let Contact::Reached(HostView {
-                client: Client::Other { .. },
-                ..
-            }) = view
-            else {
-                return view;
-            };
-            if tries == 0 || attached == self.other {
-                self.other = attached;
-                return view;
+        let looked = self.look(host).await;
+        match looked.as_ref().err().and_then(silence) {
+            Some(silence) => self.silent.insert(host.id.clone(), silence),
+            None => self.silent.remove(&host.id),
+        };
+        match looked {
+            Ok((_, contact)) => {
+                self.room = contact.room;
+                self.view(&host.id, contact)
             }
-            tries -= 1;
-            tokio::time::sleep(LEAVING).await;
+            Err(Refusal::Unreachable(_) | Refusal::Astray(_)) => Contact::Unreachable,
+            Err(Refusal::Barred(_)) => Contact::Barred,
         }
     }
 

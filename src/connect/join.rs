@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, sleep};
 
-use super::container::{self, Inside};
+use super::container::{self, Inside, Ways};
 use super::room::When;
 use super::{Ending, Request, Session};
 use crate::cloud::Cloud;
@@ -46,6 +46,10 @@ pub(super) enum Joined {
     Asked(Signal),
 }
 
+/// What a guest finds: the container that runs, what leads into it, and the room on the drive, where
+/// that is known.
+type Visit = (Container, Ways, Option<Room>);
+
 /// What came of waiting for a container.
 enum Awaited {
     /// It does, and the drive has so much room, where that is known.
@@ -74,22 +78,26 @@ impl Session {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
-        let lease = request.options.keep.unwrap_or(super::LEASE);
-        let session = self.reconciler.session().clone();
-        let hosts = self.reconciler.hosts();
-        match hosts.visit(&host, &session, &self.owner, lease).await {
-            Ok(()) => {}
+        let container = match self.visit(&host, request).await {
+            Ok(container) => container,
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
-        }
+        };
         self.report.say(&format!(
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
-        let ending = match self.until_it_runs(&host).await {
+        let (awaited, ways) = match container {
+            Some((container, ways, room)) => (Awaited::Runs(Box::new(container), room), Some(ways)),
+            None => (self.until_it_runs(&host).await, None),
+        };
+        let ending = match awaited {
             Awaited::Runs(container, room) => {
                 self.warn_of(room, When::InUse);
-                self.be_a_guest(&host, *container, request, cloud).await
+                match self.enter_as_guest(&host, *container, ways, request).await {
+                    Ok((inside, line)) => self.stay(&host, inside, line, request, cloud).await,
+                    Err(failure) => Ending::Failed(failure),
+                }
             }
             Awaited::Ended(ending) => ending,
             Awaited::Over => {
@@ -165,36 +173,48 @@ impl Session {
         }
     }
 
-    /// In the container of another session.
-    async fn be_a_guest(
+    /// Attaches this session as a guest; what it finds, if the container runs. Mostly it does: beside the
+    /// attachment it is asked for, and what leads into it is opened.
+    async fn visit(
         &mut self,
         host: &Instance,
-        container: Container,
         request: &Request,
-        cloud: &Cloud,
-    ) -> Ending {
-        let entered = self.enter_as_guest(host, container, request).await;
-        match entered {
-            Ok((inside, line)) => self.stay(host, inside, line, request, cloud).await,
-            Err(failure) => Ending::Failed(failure),
-        }
+    ) -> Result<Option<Visit>, HostError> {
+        let lease = request.options.keep.unwrap_or(super::LEASE);
+        let session = self.reconciler.session().clone();
+        let hosts = self.reconciler.hosts();
+        let (ssh, scripts) = hosts.reach(host).await?;
+        let early = hosts.take_ready(&host.id).early;
+        let (visited, container, ways) = tokio::join!(
+            hosts.visit(host, &session, &self.owner, lease),
+            scripts.running(),
+            Ways::open(&ssh, request.options.port, early, false),
+        );
+        visited?;
+        let room = hosts.room();
+        // What was opened goes stale while a container is waited for.
+        let container = container.unwrap_or_default();
+        Ok(container.map(|container| (container, ways, room)))
     }
 
+    /// In the container of another session.
     async fn enter_as_guest(
         &mut self,
         host: &Instance,
         container: Container,
+        ways: Option<Ways>,
         request: &Request,
     ) -> Result<(Inside, Line), Failure> {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();
         let lost = || anyhow!("the connection to {} was lost", host.id);
-        let early = hosts.take_ready(&host.id).early;
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
-        let ways = (ssh, scripts, early);
-        let port = request.options.port;
-        container::join(ways, container, &session, port, &report).await
+        let ways = match ways {
+            Some(ways) => ways,
+            None => Ways::open(ssh, request.options.port, None, false).await,
+        };
+        container::join(ways, scripts, container, &session, &report).await
     }
 
     /// Says until when the host is in use at least, and waits for that if a person wants to.

@@ -103,6 +103,17 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Whether there is nothing that this process made, took or asked for.
+    #[must_use]
+    pub fn has_made_nothing(&self) -> bool {
+        self.instances.is_empty()
+            && self.volumes.is_empty()
+            && self.snapshots.is_empty()
+            && self.claimed.is_empty()
+            && self.launch.is_none()
+            && self.order.is_none()
+    }
+
     /// Remembers nothing yet.
     #[must_use]
     pub fn new(who: Identity) -> Self {

@@ -14,6 +14,7 @@ use super::super::hosts::{Client, HostError, Hosts};
 use super::super::observed::Observed;
 use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
 use super::super::stuck::{Left, Stuck};
+use super::sweep::Look;
 use super::{Failure, Holder, Outcome, Reconciler, RunError};
 
 /// A run towards one goal.
@@ -63,8 +64,14 @@ impl Run {
     ) -> Outcome {
         loop {
             self.listen(with, interrupts);
-            let seen = match with.sweep().await {
-                Ok(seen) => seen,
+            let looked = if self.may_join(with) {
+                with.look_for_a_session().await
+            } else {
+                with.sweep().await.map(|seen| Look::Whole(Box::new(seen)))
+            };
+            let seen = match looked {
+                Ok(Look::Whole(seen)) => seen,
+                Ok(Look::Led(holder)) => return Outcome::Busy(holder),
                 Err(error) => {
                     self.looks_failed += 1;
                     let error = RunError::from(error);
@@ -223,6 +230,13 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Whether another's session would be joined at once: nothing is to be chosen or to be ended
+    /// first, and nothing is waited for.
+    fn may_join<H: Hosts>(&self, with: &Reconciler<H>) -> bool {
+        let is_first = self.waiting.is_none() && self.verdict.is_none();
+        is_first && self.goal == Goal::Ready { from: None } && with.memory.has_made_nothing()
     }
 
     fn is_getting_ready(&self) -> bool {

@@ -6,18 +6,53 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use crate::clock::BootTime;
 use crate::ec2::{self, AttachmentState, Instance, InstanceId, InstanceState, Volume};
 
-use super::super::hosts::{Contact, Hosts};
+use super::super::hosts::{Client, Contact, HostView, Hosts, Mounted};
 use super::super::kept::Kept;
 use super::super::memory::Sweep;
 use super::super::observed::Observed;
-use super::Reconciler;
+use super::{Holder, Reconciler};
+
+/// What a look came to.
+pub(super) enum Look {
+    /// All of it.
+    Whole(Box<Observed>),
+    /// Another live client has the drive mounted, by its host's own word: nothing else was looked at.
+    Led(Holder),
+}
+
+/// The first half of a look.
+struct Begun {
+    began: BootTime,
+    wall: Timestamp,
+    instances: Vec<(Instance, Contact)>,
+    unlisted: BTreeSet<String>,
+}
 
 impl<H: Hosts> Reconciler<H> {
     /// Looks once.
     pub(super) async fn sweep(&mut self) -> Result<Observed, ec2::Error> {
+        let begun = self.instances().await?;
+        self.storage(begun).await
+    }
+
+    /// Looks once for whoever would join another's session, and no further than at the hosts if there
+    /// is one. Nothing follows from that but to go there as a guest, who mounts, attaches, launches and
+    /// ends nothing: no list needs to be settled for it.
+    pub(super) async fn look_for_a_session(&mut self) -> Result<Look, ec2::Error> {
+        let begun = self.instances().await?;
+        if let Some(holder) = leader(&begun.instances) {
+            return Ok(Look::Led(holder));
+        }
+        Ok(Look::Whole(Box::new(self.storage(begun).await?)))
+    }
+
+    /// The instances, and what they say.
+    async fn instances(&mut self) -> Result<Begun, ec2::Error> {
         let drive = self.drive.as_str();
         let (began, wall) = (self.clock.boot(), self.clock.now());
         let mut unlisted = BTreeSet::new();
@@ -55,7 +90,22 @@ impl<H: Hosts> Reconciler<H> {
             }
             instances.push((instance, contact));
         }
+        Ok(Begun {
+            began,
+            wall,
+            instances,
+            unlisted,
+        })
+    }
 
+    /// What holds data, after them.
+    async fn storage(&mut self, begun: Begun) -> Result<Observed, ec2::Error> {
+        let Begun {
+            began,
+            wall,
+            instances,
+            mut unlisted,
+        } = begun;
         let stored = self.clock.boot();
         let drive = self.drive.as_str();
         let mut volumes = self.ec2.volumes(drive).await?;
@@ -155,4 +205,32 @@ impl<H: Hosts> Reconciler<H> {
 fn is_attached(volume: &Volume, to: &InstanceId) -> bool {
     let attachment = volume.attachment.as_ref();
     attachment.is_some_and(|it| it.state == AttachmentState::Attached && it.instance == *to)
+}
+
+/// Who has the drive, if its only live instance says that it is mounted there for another client.
+fn leader(instances: &[(Instance, Contact)]) -> Option<Holder> {
+    let is_live = |(instance, _): &&(Instance, Contact)| {
+        matches!(
+            instance.state,
+            InstanceState::Pending | InstanceState::Running
+        )
+    };
+    let mut live = instances.iter().filter(is_live);
+    let (Some((instance, contact)), None) = (live.next(), live.next()) else {
+        return None;
+    };
+    let Contact::Reached(HostView {
+        client: Client::Other { owner, since },
+        closing: false,
+        mounted: Mounted::Volume(_),
+        ..
+    }) = contact
+    else {
+        return None;
+    };
+    Some(Holder {
+        instance: instance.id.clone(),
+        owner: owner.clone(),
+        since: since.clone(),
+    })
 }

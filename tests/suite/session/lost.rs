@@ -41,7 +41,7 @@ pub(super) fn recorded(site: &Site, file: &str) -> Pid {
 }
 
 /// The processes of the only instance that carry this laptop's connections.
-fn connections(site: &Site) -> Vec<Pid> {
+pub(super) fn connections(site: &Site) -> Vec<Pid> {
     let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let init = recorded(site, "init.json").as_raw_nonzero().to_string();
     let own = space(&init).unwrap();

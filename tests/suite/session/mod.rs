@@ -12,6 +12,7 @@ mod endings;
 mod gc;
 mod gpus;
 mod held;
+mod joining;
 mod killed;
 mod launching;
 mod left;

@@ -1,0 +1,109 @@
+//! What it takes to be in a session that another laptop leads.
+
+use std::process::Stdio;
+
+use rustix::process::{Signal, kill_process};
+
+use super::lost::{connections, recorded};
+use super::site::{Ended, Running, Site};
+use super::terminal::with_a_drive;
+
+/// Another laptop in a command that goes on.
+fn leading(site: &Site) -> Running {
+    let mut lead = site.start(&[
+        "connect",
+        "demo",
+        "--",
+        "sh",
+        "-c",
+        "echo begun; sleep 1000",
+    ]);
+    lead.prints("begun\n");
+    lead
+}
+
+/// A session with a log of what its hosts were asked.
+fn logged(site: &Site) -> Running {
+    let mut command = site.command(&["connect", "demo", "--", "true"]);
+    command.env("XDRIVE_LOG", "xdrive::host=debug");
+    Running::start(command.stdin(Stdio::null()).stderr(Stdio::piped()))
+}
+
+/// How often `script` was sent to a host.
+fn sent(ended: &Ended, script: &str) -> usize {
+    let lines = ended.stderr.lines();
+    lines
+        .filter(|line| line.contains("sending") && line.contains(script))
+        .count()
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
+    let site = with_a_drive();
+    let other = site.other_laptop();
+    let lead = leading(&site);
+    let guest = logged(&other).end();
+    guest
+        .is(0)
+        .says("joined the session of")
+        .says("left demo: ");
+    for script in ["session arrive", "session hold", "session leave"] {
+        assert_eq!(sent(&guest, script), 1, "{script}:\n{}", guest.stderr);
+    }
+    lead.signal(Signal::TERM);
+    lead.end().is(143).says("demo is saved: snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn of_two_who_leave_at_once_just_one_saves() {
+    let site = with_a_drive();
+    let other = site.other_laptop();
+    for round in 0..3 {
+        let wait = "echo begun; until [ -e /work/end ]; do sleep 0.01; done";
+        let command = ["connect", "demo", "--", "sh", "-c", wait];
+        let mut lead = site.start(&command);
+        lead.prints("begun\n");
+        let mut guest = other.start(&command);
+        guest.prints("begun\n");
+        let init = recorded(&site, "init.json").as_raw_nonzero();
+        let end = format!("/proc/{init}/root/v1/work/end");
+        std::fs::write(&end, "").unwrap();
+        let ended = [lead.end(), guest.end()];
+        for ended in &ended {
+            ended.is(0);
+        }
+        let said: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
+        assert_eq!(said.matches("demo is saved").count(), 1, "{round}: {said}");
+        assert_eq!(said.matches("left demo: ").count(), 1, "{round}: {said}");
+        site.is_saved("demo", 2 * round + 2);
+        site.run(&["connect", "demo", "--", "rm", "/work/end"])
+            .is(0);
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn nobody_joins_a_client_that_was_killed_and_whose_end_sshd_has_not_seen() {
+    let site = with_a_drive();
+    let lead = leading(&site);
+    let carried = connections(&site);
+    assert!(carried.len() >= 2, "{carried:?}");
+    for connection in &carried {
+        kill_process(*connection, Signal::STOP).unwrap();
+    }
+    lead.signal(Signal::KILL);
+    assert_eq!(lead.end().code(), 128 + 9);
+    let next = site.start(&["connect", "demo", "--", "true"]);
+    // Long enough to be seen there, and to be taken for alive by whoever waits and looks again.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    for connection in &carried {
+        kill_process(*connection, Signal::CONT).unwrap();
+    }
+    let next = next.end();
+    next.is(0).says("demo is saved: snap-");
+    assert!(!next.stderr.contains("joined"), "{}", next.stderr);
+    site.is_saved("demo", 2);
+}
