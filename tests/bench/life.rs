@@ -9,12 +9,13 @@
 //!
 //! xdrive's own time is the difference of the two within a round; the table shows medians. To
 //! connect is from the start of the process to the first instruction of the command in the
-//! container; to save is from the command's last to the end of the process. Nothing is asserted
-//! about time. Everything is made in a directory of its own and removed again, also after a
+//! container; to save is from the command's last to the end of the process. In the end a guest joins a
+//! session of xdrive beside OpenSSH ([`guest`]). Nothing is asserted about time. Everything is made in a directory of its own and removed again, also after a
 //! failure, Ctrl-C or SIGTERM.
 
 #[path = "../suite/evidence.rs"]
 mod evidence;
+mod guest;
 mod parts;
 mod program;
 mod site;
@@ -92,5 +93,7 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
         parts.forget().await?;
     }
     print!("{table}");
+    let guests = guest::measure(program, &format!("round-{}", rounds - 1)).await?;
+    print!("{guests}");
     Ok(())
 }

@@ -319,7 +319,7 @@ fn plane(site: &Site, dir: &Path) -> RealPlane {
     }
 }
 
-fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
+pub(crate) fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
     let options = OpenOptions::new(dir, Plane::Real(plane.clone()), Clock::system());
     Ok(Ec2::local(&Local::open(options)?))
 }

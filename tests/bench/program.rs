@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use xdrive::local::plane::RealPlane;
 
-use super::parts::{Session, command, stamps};
+use super::parts::{Session, command, open, stamps};
 use super::site::{Site, now};
 
 /// How long a session that was told to end may take to save.
@@ -41,25 +43,17 @@ impl Program {
     /// One session of `drive`.
     pub(crate) async fn session(&self, drive: &str, change: &str) -> anyhow::Result<Session> {
         let began = now()?;
-        let child = Command::new(&self.path)
-            .arg("--local")
-            .arg("--local-dir")
-            .arg(&self.dir)
-            .args(["connect", drive, "--"])
+        let child = self
+            .connect(drive)
             .args(command(change))
-            .env("XDRIVE_CACHE", &self.cache)
-            .env("XDG_CONFIG_HOME", self.dir.join("config"))
-            .env("XDG_DATA_HOME", self.dir.join("data"))
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .context("starting xdrive")?;
-        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+        self.runs(child.id());
         let output = child.wait_with_output().await?;
         let ended = now()?;
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.runs(None);
         ensure!(
             output.status.success(),
             "xdrive: {}\n{}",
@@ -76,6 +70,78 @@ impl Program {
             connect_steps: Vec::new(),
             save_steps: Vec::new(),
         })
+    }
+
+    /// What joins or begins a session of `drive`; its command is still to come.
+    pub(crate) fn connect(&self, drive: &str) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .arg("--local")
+            .arg("--local-dir")
+            .arg(&self.dir)
+            .args(["connect", drive, "--"])
+            .env("XDRIVE_CACHE", &self.cache)
+            .env("XDG_CONFIG_HOME", self.dir.join("config"))
+            .env("XDG_DATA_HOME", self.dir.join("data"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Begins a session of `drive` that goes on until its standard input ends; returns when its command
+    /// runs.
+    pub(crate) async fn lead(&self, drive: &str) -> anyhow::Result<Child> {
+        let mut child = self
+            .connect(drive)
+            .args(["sh", "-c", "echo up; read -r _"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        self.runs(child.id());
+        let stdout = child.stdout.take().context("no output")?;
+        let up = BufReader::new(stdout).lines().next_line().await?;
+        ensure!(up.is_some(), "xdrive: {}", child.wait().await?);
+        Ok(child)
+    }
+
+    /// Ends it.
+    pub(crate) async fn leave(&self, mut lead: Child) -> anyhow::Result<()> {
+        drop(lead.stdin.take());
+        lead.wait().await?;
+        self.runs(None);
+        Ok(())
+    }
+
+    /// OpenSSH on the host of `drive`, with the same key; the command there is still to come.
+    pub(crate) async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
+        let plane = RealPlane {
+            dir: self.dir.clone(),
+            program: self.path.clone(),
+            cache: self.cache.join("local"),
+        };
+        let ec2 = open(&self.dir, &plane)?;
+        let instances = ec2.instances(drive).await?;
+        let address = instances.iter().find_map(|instance| instance.address);
+        let address = address.context("no host")?;
+        let key = self.dir.join("config/xdrive/id_ed25519");
+        let known = self.dir.join("known_hosts");
+        let words = [
+            "ssh".to_owned(),
+            "-F/dev/null".to_owned(),
+            "-oBatchMode=yes".to_owned(),
+            "-oStrictHostKeyChecking=accept-new".to_owned(),
+            "-oLogLevel=ERROR".to_owned(),
+            format!("-oUserKnownHostsFile={}", known.display()),
+            format!("-i{}", key.display()),
+            format!("root@{address}"),
+        ];
+        Ok(words.into())
+    }
+
+    /// Which session runs now.
+    fn runs(&self, id: Option<u32>) {
+        let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
     }
 
     /// Ends the session that was cut off, if one was: told to, it saves by itself.

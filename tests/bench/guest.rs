@@ -1,0 +1,101 @@
+//! A guest beside OpenSSH: to join the session that another terminal leads, run a command and leave
+//! again, and what `ssh HOST docker exec CONTAINER true` takes for as much on the same host.
+//!
+//! Both are whole processes with the same key, from their start to their end, in turns.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use tokio::process::Command;
+
+use super::program::Program;
+use super::spread::Spread;
+
+/// How often each is done: they are short.
+const TIMES: usize = 9;
+
+/// How many times as long as OpenSSH a guest may take.
+const GOAL: f64 = 1.5;
+
+/// What each took, (OpenSSH, xdrive) in seconds, round by round.
+pub(crate) struct Guests(Vec<(f64, f64)>);
+
+/// Leads a session of `drive`, and compares the two.
+pub(crate) async fn measure(program: &Program, drive: &str) -> anyhow::Result<Guests> {
+    let lead = program.lead(drive).await?;
+    let words = program.ssh(drive).await?;
+    let mut ssh = Command::new(&words[0]);
+    let container = format!("xdrive-{drive}");
+    ssh.args(&words[1..])
+        .args(["docker", "exec", &container, "true"]);
+    let mut guest = program.connect(drive);
+    guest.arg("true");
+    // The first one of OpenSSH records the host's key.
+    timed(&mut ssh).await?;
+    let mut rounds = Vec::new();
+    for round in 0..TIMES {
+        let (by_ssh, by_xdrive) = if round % 2 == 0 {
+            let by_ssh = timed(&mut ssh).await?;
+            (by_ssh, timed(&mut guest).await?)
+        } else {
+            let by_xdrive = timed(&mut guest).await?;
+            (timed(&mut ssh).await?, by_xdrive)
+        };
+        rounds.push((by_ssh.as_secs_f64(), by_xdrive.as_secs_f64()));
+    }
+    program.leave(lead).await?;
+    Ok(Guests(rounds))
+}
+
+/// From its start to its end.
+async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let output = command.output().await?;
+    let took = began.elapsed();
+    ensure!(
+        output.status.success(),
+        "{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(took)
+}
+
+impl fmt::Display for Guests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |value: fn(&(f64, f64)) -> f64| Spread::of(self.0.iter().map(value));
+        let ratio = of(|(by_ssh, by_xdrive)| by_xdrive / by_ssh);
+        let met = if ratio.median <= GOAL {
+            "met"
+        } else {
+            "missed"
+        };
+        writeln!(
+            f,
+            "\na guest: seconds, medians of {TIMES} times (lowest to highest)\n\n\
+             {:<34} {:>20} {:>20} {:>20} {:>12}\n\
+             {:<34} {:>20} {:>20} {:>20} {:>12}",
+            "",
+            "ssh … docker exec",
+            "xdrive",
+            "ratio",
+            "goal",
+            "join, run a command, leave",
+            written(of(|(by_ssh, _)| *by_ssh)),
+            written(of(|(_, by_xdrive)| *by_xdrive)),
+            written(ratio),
+            format!("{GOAL}, {met}"),
+        )
+    }
+}
+
+/// The median, and from where to where.
+fn written(spread: Spread) -> String {
+    let Spread {
+        median,
+        lowest,
+        highest,
+    } = spread;
+    format!("{median:.2} ({lowest:.2} to {highest:.2})")
+}
