@@ -116,13 +116,7 @@ impl Ec2 {
         if let Some(url) = &self.fis_at {
             return url.trim_end_matches('/').to_owned();
         }
-        let region = self.region();
-        let suffix = match Partition::of_region(region) {
-            Partition::Aws | Partition::UsGov => "amazonaws.com",
-            Partition::Cn => "amazonaws.com.cn",
-            Partition::Eusc => "amazonaws.eu",
-        };
-        format!("https://fis.{region}.{suffix}")
+        endpoint(self.region())
     }
 
     /// Has `instance` taken back by an experiment of this `role`, whose things carry the tags of
@@ -285,6 +279,16 @@ fn token() -> Result<String, NoExperiment> {
     Ok(hex::encode(random))
 }
 
+/// Where AWS has Fault Injection Service in `region`.
+fn endpoint(region: &str) -> String {
+    let suffix = match Partition::of_region(region) {
+        Partition::Aws | Partition::UsGov => "amazonaws.com",
+        Partition::Cn => "amazonaws.com.cn",
+        Partition::Eusc => "amazonaws.eu",
+    };
+    format!("https://fis.{region}.{suffix}")
+}
+
 /// The template whose one action takes the instance `arn` back.
 fn template(token: &str, arn: &str, role: &str, tags: &Value) -> Value {
     json!({
@@ -371,11 +375,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_partition_has_an_endpoint_of_its_own() {
+    async fn an_endpoint_that_was_named_comes_before_awss_own() {
         let mut ec2 = loopback::after_a_call().await;
         assert_eq!(ec2.fis_endpoint(), "http://127.0.0.1:9");
         ec2.fis_at = None;
         assert_eq!(ec2.fis_endpoint(), "https://fis.us-east-1.amazonaws.com");
         assert!(ec2.has_interruptions());
+    }
+
+    #[test]
+    fn every_partition_has_an_endpoint_of_its_own() {
+        for (region, url) in [
+            ("eu-west-1", "https://fis.eu-west-1.amazonaws.com"),
+            ("us-gov-west-1", "https://fis.us-gov-west-1.amazonaws.com"),
+            ("cn-north-1", "https://fis.cn-north-1.amazonaws.com.cn"),
+            ("eusc-de-east-1", "https://fis.eusc-de-east-1.amazonaws.eu"),
+        ] {
+            assert_eq!(endpoint(region), url);
+        }
     }
 }

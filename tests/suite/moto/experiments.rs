@@ -4,8 +4,8 @@ use super::server::against_moto;
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn moto_takes_the_template_back_whose_experiment_it_cannot_start() {
-    let name = "moto::experiments::moto_takes_the_template_back_whose_experiment_it_cannot_start";
+fn what_moto_has_of_an_experiment_is_asked_for_as_it_expects() {
+    let name = "moto::experiments::what_moto_has_of_an_experiment_is_asked_for_as_it_expects";
     against_moto(name, async |ec2| {
         let owner = ec2.owner().await.unwrap();
         ec2.default_vpc().await.unwrap();
