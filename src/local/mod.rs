@@ -326,10 +326,12 @@ impl Local {
     /// Whether the machine of the instance `id` has booted: what its console would show, and no call
     /// does.
     pub fn has_booted(&self, id: &str) -> Result<bool, ApiError> {
-        self.change(|change| match change.world.instances.get(id) {
-            Some(instance) => Ok(instance.boots().is_some_and(|at| at <= change.now)),
+        let world = self.look()?;
+        let now = world.now(self.0.clock.now());
+        match world.instances.get(id) {
+            Some(instance) => Ok(instance.boots().is_some_and(|at| at <= now)),
             None => Err(calls::no_such_id(id)),
-        })
+        }
     }
 
     /// The instance `id` switches itself off, as `poweroff` inside it does: then it is terminated
