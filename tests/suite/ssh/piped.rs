@@ -65,7 +65,7 @@ fn standard_streams_are_the_commands_own_byte_for_byte() {
 #[ignore = "needs root and sshd"]
 fn a_signal_reaches_the_command_and_its_death_is_told() {
     let sshd = Sshd::start();
-    let mut client = Client::start(&Task::new(&sshd, "echo ready >&2; sleep 1000"));
+    let mut client = Client::start(&Task::new(&sshd, "echo ready >&2; exec sleep 1000"));
     let mut stderr = client.0.stderr.take().unwrap();
     let mut ready = [0; 6];
     stderr.read_exact(&mut ready).unwrap();
