@@ -200,8 +200,8 @@ pub struct Connect {
     pub port: Option<u16>,
 
     /// How long the instance stays up without a sign of life from here, such as 8h, seven days at
-    /// most: after ~d, while the laptop sleeps, when the network is gone. Then it closes the drive and
-    /// switches itself off, and the next run saves the drive [default: 15m; after ~d 8h].
+    /// most: after ~d, while the laptop sleeps, when the network is gone. Then it closes the drive
+    /// and switches itself off, and the next run saves the drive [default: 15m; after ~d 8h].
     #[arg(long, value_name = "TIME", value_parser = config::lease)]
     pub keep: Option<Duration>,
 

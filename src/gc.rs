@@ -165,11 +165,10 @@ fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<Stri
 
 /// Until when a running instance of the drive is kept, if one is: somebody left it so, or is there.
 fn leased(instances: &[Instance], drive: &str, cloud: &Cloud) -> Option<jiff::Timestamp> {
-    let is_live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
     let now = cloud.clock.now();
     instances
         .iter()
-        .filter(|instance| is_live(instance.state))
+        .filter(|instance| instance.state.is_live())
         .filter(|instance| instance.tags.get(tags::DRIVE).is_some_and(|it| it == drive))
         .filter_map(|instance| tags::until(&instance.tags))
         .filter(|until| *until > now)

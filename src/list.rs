@@ -93,7 +93,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
     let ended: BTreeSet<InstanceId> = instances
         .iter()
-        .filter(|instance| is_over(instance.state))
+        .filter(|instance| instance.state.is_over())
         .map(|instance| instance.id.clone())
         .collect();
     let mut drives = BTreeMap::<String, Entry>::new();
@@ -102,7 +102,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
             continue;
         }
         let price = match instance.market {
-            _ if is_over(instance.state) => None,
+            _ if instance.state.is_over() => None,
             // A price that may not be asked for is no reason to show nothing.
             Market::Spot => cloud
                 .ec2
@@ -131,15 +131,6 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         entry.advise(&cloud.command);
     }
     Ok(drives.into_values().collect())
-}
-
-/// Whether an instance is on its way out, or gone: it is not billed from the moment that it begins to
-/// shut down.
-fn is_over(state: InstanceState) -> bool {
-    matches!(
-        state,
-        InstanceState::ShuttingDown | InstanceState::Terminated
-    )
 }
 
 fn entry<'a>(drives: &'a mut BTreeMap<String, Entry>, tags: &Tags) -> &'a mut Entry {
@@ -291,7 +282,7 @@ impl Line {
             gib: None,
             generation: None,
             since: format!("{:.0}", instance.launched),
-            billed: !is_over(instance.state),
+            billed: !instance.state.is_over(),
             used: false,
             dollars_a_month: None,
             dollars_an_hour: price,

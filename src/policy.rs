@@ -140,8 +140,8 @@ pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Valu
 
 /// What `xdrive selftest` asks beyond what drives take: IAM's own simulation of the caller's policies
 /// (`GetRole` tells a role's path); Session Manager where it is named (Systems Manager user guide,
-/// *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS FIS user
-/// guide, *Policy examples*), of the one action that takes spot instances back.
+/// *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS FIS
+/// user guide, *Policy examples*), of the one action that takes spot instances back.
 #[must_use]
 pub fn of_selftest(partition: Partition) -> Value {
     let mut statements = Statements::default();

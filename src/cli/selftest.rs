@@ -41,14 +41,14 @@ pub struct Selftest {
     #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
     pub session_manager: Option<String>,
 
-    /// Also have Fault Injection Service take back a spot instance of selftest's own, in a role that you
-    /// have made for it: it trusts `fis.amazonaws.com`, and allows `ec2:SendSpotInstanceInterruptions`
-    /// and `ec2:DescribeInstances`.
+    /// Also have Fault Injection Service take back a spot instance of selftest's own, in a role
+    /// that you have made for it: it trusts `fis.amazonaws.com`, and allows
+    /// `ec2:SendSpotInstanceInterruptions` and `ec2:DescribeInstances`.
     #[arg(long, value_name = "ARN", value_parser = config::role)]
     pub fis_role: Option<String>,
 
-    /// Launch hosts also where an endpoint of its own answers (`AWS_ENDPOINT_URL`), which need not have
-    /// any.
+    /// Launch hosts also where an endpoint of its own answers (`AWS_ENDPOINT_URL`), which need not
+    /// have any.
     #[arg(long)]
     pub hosts: bool,
 

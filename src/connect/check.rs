@@ -68,12 +68,7 @@ impl Session {
             volumes,
             snapshots,
         } = parts;
-        let live = instances.iter().filter(|instance| {
-            matches!(
-                instance.state,
-                InstanceState::Pending | InstanceState::Running
-            )
-        });
+        let live = instances.iter().filter(|instance| instance.state.is_live());
         let live = live.min_by_key(|instance| (instance.launched, &instance.id));
         let parts = || {
             let volumes = volumes.iter().map(|volume| &volume.tags);

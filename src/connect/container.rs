@@ -93,8 +93,8 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Opens both, each over a connection of its own. The line is the `early` one if there is one, with
-    /// its shell if that `is_ready`.
+    /// Opens both, each over a connection of its own. The line is the `early` one if there is one,
+    /// with its shell if that `is_ready`.
     pub(super) async fn open(
         ssh: &Ssh,
         port: Option<u16>,
@@ -361,7 +361,8 @@ impl Notebook {
     }
 }
 
-/// What the container is to be made from; brings it to the host, from this computer or from a registry.
+/// What the container is to be made from; brings it to the host, from this computer or from a
+/// registry.
 async fn image(
     host: &Host,
     mounted: &Mounted,

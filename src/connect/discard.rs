@@ -55,10 +55,9 @@ pub async fn discard(
 /// What EC2 lists of it, but for what is gone or going.
 async fn left(drive: &DriveName, cloud: &Cloud) -> Result<Vec<String>, Failure> {
     let name = drive.as_str();
-    let over = [InstanceState::ShuttingDown, InstanceState::Terminated];
     let gone = [VolumeState::Deleting, VolumeState::Deleted];
     let instances = cloud.ec2.instances(name).await?.into_iter();
-    let instances = instances.filter(|it| !over.contains(&it.state));
+    let instances = instances.filter(|it| !it.state.is_over());
     let volumes = cloud.ec2.volumes(name).await?.into_iter();
     let volumes = volumes.filter(|it| !gone.contains(&it.state));
     let snapshots = cloud.ec2.snapshots(name).await?.into_iter();

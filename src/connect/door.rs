@@ -1,10 +1,10 @@
 //! This laptop's door: the rule of a security group that lets it, and nobody else, reach port 22.
 //!
 //! There is one group for each owner and VPC. A rule in it says in its description which laptop it
-//! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the address
-//! it comes from, renews its date at each login, and takes one of its own away when that is a day old and
-//! unwanted: until then another of its sessions may come from there ([`rules`]). `gc` clears what no
-//! instance uses, and rules of laptops that are gone.
+//! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the
+//! address it comes from, renews that rule's date at a login more than six hours later, and takes one
+//! of its own away when that is a day old and unwanted: until then another of its sessions may come
+//! from there ([`rules`]). `gc` clears what no instance uses, and rules of laptops that are gone.
 //! Who is let in is found out in [`address`], and which of a subnet's instances would be reached in
 //! [`subnets`].
 //!

@@ -146,8 +146,7 @@ impl Session {
 
     /// What came of the save, said or as a failure.
     pub(super) fn told(&mut self, outcome: Outcome) -> Result<(), Failure> {
-        let drive = self.drive.clone();
-        let drive = &drive;
+        let drive = &self.drive.clone();
         match outcome {
             Outcome::Saved {
                 snapshot: Some((snapshot, generation)),

@@ -1,8 +1,8 @@
 //! A host's GPUs: whether it has those that it is paid for, and whether their driver is there.
 //!
 //! The container is never made without the GPUs that are on the host's bus: it would work, slowly and
-//! at a GPU's price, and the next session would make it again. So the driver, which some images build at
-//! their first boot, is waited for, beside whatever else the container needs.
+//! at a GPU's price, and the next session would make it again. So the driver, which some images
+//! build at their first boot, is waited for, beside whatever else the container needs.
 
 use anyhow::anyhow;
 
@@ -41,7 +41,8 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     if !name.starts_with(['g', 'p']) {
         return Ok(());
     }
-    // Whoever may not ask about types is told so where one is chosen; here only a warning hangs on it.
+    // Whoever may not ask about types is told so where one is chosen; here only a warning hangs on
+    // it.
     let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
     match types.as_deref() {
         Ok([kind]) if kind.needs_driver() => Err(failure(anyhow!(

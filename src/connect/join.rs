@@ -173,8 +173,8 @@ impl Session {
         }
     }
 
-    /// Attaches this session as a guest; what it finds, if the container runs. Mostly it does: beside the
-    /// attachment it is asked for, and what leads into it is opened.
+    /// Attaches this session as a guest; what it finds, if the container runs. Mostly it does:
+    /// beside the attachment it is asked for, and what leads into it is opened.
     async fn visit(
         &mut self,
         host: &Instance,

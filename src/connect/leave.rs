@@ -1,7 +1,8 @@
 //! Leaving a drive that others are in as well: whoever leaves last saves it.
 //!
 //! The host counts who remains while it lets go of this session: of two that leave at once, just one
-//! hears that nobody does. Nothing is saved under anybody who did not agree; who leads may ask for it.
+//! hears that nobody does. Nothing is saved under anybody who did not agree; who leads may ask for
+//! it.
 
 use super::{Ending, Session};
 use crate::drive::{Goal, HostError, Outcome};

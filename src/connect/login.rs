@@ -212,7 +212,8 @@ impl Login {
             .send_ssh_key(&host.id, &host.zone, USER, self.key.public());
         match timeout(SEND, sending).await {
             Ok(Ok(())) => {}
-            // It is on its way out, or EC2 has too much to do: no way in now, but not for that reason.
+            // It is on its way out, or EC2 has too much to do: no way in now, but not for that
+            // reason.
             Ok(Err(error))
                 if matches!(
                     error.kind,

@@ -180,8 +180,8 @@ pub enum Way {
 }
 
 /// How long after it was recorded a lease may begin on its host: over a line of 300 ms that takes a
-/// second or two, and a login that takes longer is there for the next try. Who slept in between, records it
-/// anew: a host must not live longer than the record says by more than a small part of
+/// second or two, and a login that takes longer is there for the next try. Who slept in between,
+/// records it anew: a host must not live longer than the record says by more than a small part of
 /// [`super::Limits::lease_margin`].
 pub const RECORD_LIFE: Duration = Duration::from_secs(20);
 
@@ -212,8 +212,9 @@ pub trait Hosts {
     fn forget_groups(&mut self) {}
 
     /// Asks a running host about itself. Answers within about three seconds where nothing does, and
-    /// within 23 where something does and is slow. Changes nothing there but that a session which is to
-    /// lead may have the client lock already, for as long as it lives, where nobody else has it.
+    /// within 23 where something does and is slow. Changes nothing there but that a session which
+    /// is to lead may have the client lock already, for as long as it lives, where nobody else has
+    /// it.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
     /// Why a host that was asked last did not answer, if that is known.
@@ -234,8 +235,8 @@ pub trait Hosts {
         lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 
-    /// Mounts a volume that is attached or being attached: its device is waited for, for some seconds.
-    /// Success if it is mounted already. The answer is what file system it is.
+    /// Mounts a volume that is attached or being attached: its device is waited for, for some
+    /// seconds. Success if it is mounted already. The answer is what file system it is.
     fn mount(
         &mut self,
         host: &Instance,

@@ -1,9 +1,10 @@
 //! What the snapshots of a drive cost, as far as EC2 says it.
 //!
 //! They are billed by the blocks that they hold together: one that several have is billed once. EC2
-//! says of each how much all of its blocks take (`FullSnapshotSizeInBytes`), and not what is in others
-//! too. So the largest says what is billed at least, and all of them together what at most; to know it
-//! better takes a call for each 5 GiB of each snapshot (`ListChangedBlocks`), for which no save waits.
+//! says of each how much all of its blocks take (`FullSnapshotSizeInBytes`), and not what is in
+//! others too. So the largest says what is billed at least, and all of them together what at most;
+//! to know it better takes a call for each 5 GiB of each snapshot (`ListChangedBlocks`), for which
+//! no save waits.
 
 use crate::ec2::{Snapshot, SnapshotState};
 

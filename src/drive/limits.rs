@@ -90,8 +90,8 @@ impl Limits {
             shutting_down: Duration::from_mins(15),
             // Less than the lease of 15 minutes: whoever comes back finds the host still there.
             grace: Duration::from_mins(10),
-            // Where it is built at the first boot that takes some minutes, most of them beside all else.
-            // It is counted on the host, so that no line's round trip makes it shorter.
+            // Where it is built at the first boot that takes some minutes, most of them beside all
+            // else. It is counted on the host, so that no line's round trip makes it shorter.
             driver: Duration::from_mins(5),
             launches: 3,
             // Slow images answer within a minute.

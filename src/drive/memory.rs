@@ -225,11 +225,7 @@ impl Memory {
         now: BootTime,
     ) -> SeenInstance {
         let ended = self.gone.contains(instance.id.as_str());
-        let live = matches!(
-            instance.state,
-            InstanceState::Pending | InstanceState::Running
-        );
-        let state = if ended && live {
+        let state = if ended && instance.state.is_live() {
             InstanceState::ShuttingDown
         } else {
             instance.state

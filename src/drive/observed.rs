@@ -60,8 +60,8 @@ pub struct Me {
     /// The volume whose generation this process raised, and to what; none again once an
     /// `AttachVolume` was sent for it: every attachment needs its own raise.
     pub raised: Option<(VolumeId, Generation)>,
-    /// The volume that this process attached to a host that it holds since then, and at what generation;
-    /// none again once it is to be mounted, or the host had to be taken anew.
+    /// The volume that this process attached to a host that it holds since then, and at what
+    /// generation; none again once it is to be mounted, or the host had to be taken anew.
     pub attached: Option<(VolumeId, Generation)>,
     /// The volume that was closed on its host by this process, and its generation then.
     pub closed: Option<(VolumeId, Generation)>,
@@ -301,8 +301,8 @@ impl Observed {
         }
     }
 
-    /// Whether the instance says that it unmounted this volume, or froze it: nothing of what was written
-    /// there is missing on the disk.
+    /// Whether the instance says that it unmounted this volume, or froze it: nothing of what was
+    /// written there is missing on the disk.
     #[must_use]
     pub fn is_whole(&self, instance: &SeenInstance, volume: &SeenVolume) -> bool {
         instance.view().is_some_and(|view| {
@@ -325,7 +325,7 @@ impl SeenInstance {
     /// Whether it runs or is about to.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        matches!(self.state, InstanceState::Pending | InstanceState::Running)
+        self.state.is_live()
     }
 
     /// Whether EC2 has it as booting still, and may have for so long.

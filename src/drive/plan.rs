@@ -4,9 +4,9 @@
 //! same look leads to the same next steps. What destroys carries a [`proof`](super::proof) that
 //! only observing makes.
 //!
-//! The way in is: announce (launch and create, tagged), settle, raise the generation, attach, read the
-//! generation back, mount. The first write is behind the last of these, so that whatever was written
-//! carries a generation that everybody can read.
+//! The way in is: announce (launch and create, tagged), settle, raise the generation, attach, read
+//! the generation back, mount. The first write is behind the last of these, so that whatever was
+//! written carries a generation that everybody can read.
 //!
 //! What it must never do: raise a generation before the lists are settled, choose an older state
 //! while a newer one may exist, choose between two lines of generations, or take a host's silence

@@ -2,17 +2,17 @@
 //!
 //! A proof is made from one look. Right before the call everything that it rests on and that may have
 //! changed since is read again by id, all at once, and the proof has to hold for that as well, within
-//! [`LIFE`] of that read, by the boot-time clock: a laptop that slept in between reads again. How long
-//! ago the look was makes no difference, so that slow calls (a look is several) only take longer. What
-//! is not read again is final: a host that began to close never mounts again, a lease that is over
-//! is so until its record says otherwise, what is in a completed snapshot stays in it. One thing is
-//! neither: that an answering host holds nothing and is nobody else's. Whoever takes it mounts no
-//! sooner than [`super::Limits::settle`] after that, so that the host's word counts for [`WORD`]; after
-//! that it is asked again.
+//! [`LIFE`] of that read, by the boot-time clock: a laptop that slept in between reads again. How
+//! long ago the look was makes no difference, so that slow calls (a look is several) only take
+//! longer. What is not read again is final: a host that began to close never mounts again, a lease
+//! that is over is so until its record says otherwise, what is in a completed snapshot stays in it.
+//! One thing is neither: that an answering host holds nothing and is nobody else's. Whoever takes
+//! it mounts no sooner than [`super::Limits::settle`] after that, so that the host's word counts
+//! for [`WORD`]; after that it is asked again.
 //!
-//! What comes of a proof that is confirmed is a [`MayTerminate`], [`MayDelete`] or [`MayPrune`], good for
-//! one call. Nothing else in xdrive can delete a volume or a snapshot or terminate an instance: those
-//! calls take one of these, which are made here alone.
+//! What comes of a proof that is confirmed is a [`MayTerminate`], [`MayDelete`] or [`MayPrune`],
+//! good for one call. Nothing else in xdrive can delete a volume or a snapshot or terminate an
+//! instance: those calls take one of these, which are made here alone.
 
 mod may;
 mod superseded;
@@ -34,13 +34,14 @@ use super::tags::{self, SnapshotKind, VolumeTags};
 pub use may::{MayDelete, MayPrune, MayTerminate};
 pub use superseded::Superseded;
 
-/// How long what was read by id may be acted upon, from when that was asked. A read takes as long as a
-/// line and EC2 make it: on a new connection at 300 ms a round trip 1.5 s, and as much again for each
-/// time that EC2 throttles it.
+/// How long what was read by id may be acted upon, from when that was asked. A read takes as long
+/// as a line and EC2 make it: on a new connection at 300 ms a round trip 1.5 s, and as much again
+/// for each time that EC2 throttles it.
 pub const LIFE: Duration = Duration::from_secs(10);
 
 /// How long a host's word in a look counts, until what it is about is read again. With [`LIFE`] it is
-/// no longer than [`super::Limits::settle`] on AWS: nobody who took the host after it has mounted there.
+/// no longer than [`super::Limits::settle`] on AWS: nobody who took the host after it has mounted
+/// there.
 pub const WORD: Duration = Duration::from_secs(5);
 
 /// When what a proof rests on was read again, and when it is acted upon.
@@ -148,8 +149,8 @@ impl Quiet {
         self.word.is_some_and(|word| asked.since(word) > WORD)
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of the instance as it was read by id,
-    /// and of what its host said then, if it had to be asked.
+    /// Confirms it, if it still holds: read a moment ago, and true of the instance as it was read
+    /// by id, and of what its host said then, if it had to be asked.
     #[must_use]
     pub fn confirm(
         &self,
@@ -234,8 +235,8 @@ impl Spent {
         }
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of volume and snapshot as they were
-    /// read by id.
+    /// Confirms it, if it still holds: read a moment ago, and true of volume and snapshot as they
+    /// were read by id.
     #[must_use]
     pub fn confirm(
         &self,
@@ -315,8 +316,8 @@ impl Failed {
         &self.volume
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of snapshot and volume as they were
-    /// read by id.
+    /// Confirms it, if it still holds: read a moment ago, and true of snapshot and volume as they
+    /// were read by id.
     #[must_use]
     pub fn confirm(
         &self,

@@ -2,8 +2,8 @@
 //!
 //! EC2 looks at every running instance once a minute, at what carries it and at its network. Both are
 //! `initializing` until the instance has booted, which takes large and metal types many minutes (EC2
-//! user guide, *Status checks for Amazon EC2 instances*). Nothing here judges: an instance that passes
-//! need not be one that lets anybody in.
+//! user guide, *Status checks for Amazon EC2 instances*). Nothing here judges: an instance that
+//! passes need not be one that lets anybody in.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Fault Injection Service: taking one spot instance back, as EC2 does, by an experiment.
 //!
 //! Sources: AWS FIS API reference, *`CreateExperimentTemplate`*, *`StartExperiment`*,
-//! *`GetExperiment`*, *`DeleteExperimentTemplate`*; AWS FIS user guide, *Actions reference*; smithy.io,
+//! *`GetExperiment`*, *`DeleteExperimentTemplate`*; AWS FIS user guide, *Actions reference*;
+//! smithy.io,
 //! *AWS restJson1 protocol*. The calls are signed by [`super::signed`].
 //!
 //! An experiment's target is the ARN of that one instance. There is no tag and no filter in it, so no

@@ -2,8 +2,8 @@
 //! certificates.
 //!
 //! The SDK makes that client for itself and hands it to whoever looks on at a call. So it is known
-//! once a call was made, and with it whether that call went to AWS at all. What is got by [`Ec2::get`]
-//! carries no credentials and nothing of the account.
+//! once a call was made, and with it whether that call went to AWS at all. What is got by
+//! [`Ec2::get`] carries no credentials and nothing of the account.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -113,7 +113,8 @@ impl Ec2 {
         }
     }
 
-    /// What a request that is sent as it is is answered with: text of so many bytes at most, and within so long. A call must have been made before.
+    /// What a request that is sent as it is is answered with: text of so many bytes at most, and
+    /// within so long. A call must have been made before.
     pub(super) async fn send(
         &self,
         request: http::Request<String>,

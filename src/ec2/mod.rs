@@ -3,8 +3,8 @@
 //! Ids, states and times are parsed here, once. Errors become [`Error`] with a [`Kind`] that the
 //! caller can act on and with AWS's own code and message: the SDK's `Display` says only "service
 //! error". No call retries what destroys or creates without a token; "not found" on a deletion is
-//! success. What destroys takes a proof ([`MayTerminate`], [`MayDelete`], [`MayPrune`]), which nobody here
-//! can make.
+//! success. What destroys takes a proof ([`MayTerminate`], [`MayDelete`], [`MayPrune`]), which
+//! nobody here can make.
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 

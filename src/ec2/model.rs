@@ -137,6 +137,21 @@ pub enum InstanceState {
     Terminated,
 }
 
+impl InstanceState {
+    /// Whether the instance runs or is about to.
+    #[must_use]
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Pending | Self::Running)
+    }
+
+    /// Whether it is on its way out, or gone: it is not billed from the moment that it begins to shut
+    /// down.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::ShuttingDown | Self::Terminated)
+    }
+}
+
 /// One instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {

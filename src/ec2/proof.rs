@@ -1,9 +1,9 @@
 //! What the calls that destroy take: a proof, never an id.
 //!
-//! When something may be destroyed is not EC2's to know, so here is only what a proof is to a call: it
-//! names one thing, and is used up. Whoever owns the rules says which types the proofs are, by
-//! implementing [`Prove`] for [`Rules`]: the compiler takes one such implementation and no second, and
-//! types whose fields are private are made nowhere but beside the rules.
+//! When something may be destroyed is not EC2's to know, so here is only what a proof is to a call:
+//! it names one thing, and is used up. Whoever owns the rules says which types the proofs are, by
+//! implementing [`Prove`] for [`Rules`]: the compiler takes one such implementation and no second,
+//! and types whose fields are private are made nowhere but beside the rules.
 
 use super::{InstanceId, SnapshotId, VolumeId};
 

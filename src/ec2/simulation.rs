@@ -2,8 +2,9 @@
 //!
 //! It is written here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query requests*) and
 //! signed by [`super::signed`]. It asks of each kind of thing, one at a time, all calls
-//! that concern it, of a thing that carries xdrive's tags and is asked to: what the policy's conditions
-//! depend on. It knows nothing of service control policies that name conditions of their own.
+//! that concern it, of a thing that carries xdrive's tags and is asked to: what the policy's
+//! conditions depend on. It knows nothing of service control policies that name conditions of their
+//! own.
 
 use form_urlencoded::Serializer;
 

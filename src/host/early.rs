@@ -21,8 +21,8 @@ pub struct Early {
 }
 
 impl Early {
-    /// Sets out for `target` with `key`. In the terminal that the host chooses for `session`, once that
-    /// has arrived, runs `command`, if there is one.
+    /// Sets out for `target` with `key`. In the terminal that the host chooses for `session`, once
+    /// that has arrived, runs `command`, if there is one.
     #[must_use]
     pub fn begin(target: &Target, key: &str, session: &str, command: Option<&str>) -> Self {
         let (target, key) = (target.clone(), key.to_owned());
@@ -30,7 +30,9 @@ impl Early {
         let (opened, line) = oneshot::channel();
         let shell = tokio::spawn(async move {
             let gate = Arc::default();
-            let ssh = Ssh::gated(&target, &key, Arc::clone(&gate)).await.ok()?;
+            let ssh = Ssh::gated(&target, &key, Some(Arc::clone(&gate)))
+                .await
+                .ok()?;
             // Whoever does not want it any more drops this, too.
             let _ = opened.send((ssh.clone(), gate));
             Begun::waiting(&ssh, &shell?).await.ok().flatten()

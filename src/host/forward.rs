@@ -1,8 +1,9 @@
 //! A local port that leads to an address the host can reach.
 //!
 //! Owns the listener, a connection to the host for this one purpose, made again for as long as it
-//! takes when it ends, and one task for each TCP connection. It never stops draining a channel: a browser that stops reading would freeze every
-//! other one. What it has not read waits in memory, and at 64 MiB that one connection is dropped.
+//! takes when it ends, and one task for each TCP connection. It never stops draining a channel: a
+//! browser that stops reading would freeze every other one. What it has not read waits in memory,
+//! and at 64 MiB that one connection is dropped.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -157,8 +158,9 @@ async fn connect(ssh: &Ssh) -> Result<Ssh, SshError> {
     Ok(ssh)
 }
 
-/// Accepts until it is aborted, over a connection of its own to where `ssh` goes. A connection to the host that ends takes the relayed ones with it;
-/// the port stays, and whoever comes until there is another waits in its backlog.
+/// Accepts until it is aborted, over a connection of its own to where `ssh` goes. A connection to
+/// the host that ends takes the relayed ones with it; the port stays, and whoever comes until there
+/// is another waits in its backlog.
 async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiver<Target>) {
     let mut listeners = listeners.into_iter();
     let (Some(first), second) = (listeners.next(), listeners.next()) else {

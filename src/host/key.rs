@@ -58,7 +58,8 @@ impl std::fmt::Debug for UserKey {
 }
 
 impl UserKey {
-    /// Reads the key at `path`, or makes it (mode 0600, in a directory of mode 0700) if there is none.
+    /// Reads the key at `path`, or makes it (mode 0600, in a directory of mode 0700) if there is
+    /// none.
     ///
     /// Of several processes that make it at once, one wins and all use its key.
     pub fn open_or_create(path: &Path) -> Result<Self, KeyError> {

@@ -60,8 +60,8 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What dockerd's words mean. (Docker 20.10 to 29, against Docker Hub, quay.io, ghcr.io, Amazon ECR
-    /// and the registry of Docker's own distribution.)
+    /// What dockerd's words mean. (Docker 20.10 to 29, against Docker Hub, quay.io, ghcr.io, Amazon
+    /// ECR and the registry of Docker's own distribution.)
     #[must_use]
     pub fn of(words: &str) -> Self {
         let words = words.to_lowercase();

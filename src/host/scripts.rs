@@ -228,8 +228,9 @@ impl Host {
         })
     }
 
-    /// Brings the image `reference` from its registry to the drive, and calls `hear` with how far that
-    /// is, some times a second. None if it was there. [`HostError::NotPulled`] if it cannot be had.
+    /// Brings the image `reference` from its registry to the drive, and calls `hear` with how far
+    /// that is, some times a second. None if it was there. [`HostError::NotPulled`] if it cannot be
+    /// had.
     pub async fn pull(
         &self,
         reference: &str,

@@ -112,20 +112,20 @@ impl std::fmt::Debug for Ssh {
 impl Ssh {
     /// Connects once and authenticates with `key` (OpenSSH private key text).
     ///
-    /// Returns within 23 s, and within 3 where nothing answers. [`SshError::Unreachable`] and [`SshError::Denied`] may pass while a
-    /// host boots; [`SshError::WrongHostKey`] never does, once user data has run.
+    /// Returns within 23 s, and within 3 where nothing answers. [`SshError::Unreachable`] and
+    /// [`SshError::Denied`] may pass while a host boots; [`SshError::WrongHostKey`] never does,
+    /// once user data has run.
     pub async fn connect(target: &Target, key: &str) -> Result<Self, SshError> {
-        let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
-        Self::open(target, Arc::new(key), None).await
+        Self::gated(target, key, None).await
     }
 
     pub(super) async fn gated(
         target: &Target,
         key: &str,
-        gate: Arc<Gate>,
+        gate: Option<Arc<Gate>>,
     ) -> Result<Self, SshError> {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
-        Self::open(target, Arc::new(key), Some(gate)).await
+        Self::open(target, Arc::new(key), gate).await
     }
 
     /// A second connection to the same host, so that what stalls on it stalls nothing here.

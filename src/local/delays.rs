@@ -1,11 +1,10 @@
 //! How long things take: the one table of delays, and what follows from it.
 //!
 //! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
-//! with the times that EC2 and EBS were seen to take. No call sleeps for these (but for how long answers
-//! are on their way): it writes down the
-//! moments at which its effects are due, and reading compares them with the clock. What a real machine
-//! does at such a moment (it boots, it gets a device) its supervisor does, so that it can be used no
-//! earlier than on EC2.
+//! with the times that EC2 and EBS were seen to take. No call sleeps for these (but for how long
+//! answers are on their way): it writes down the moments at which its effects are due, and reading
+//! compares them with the clock. What a real machine does at such a moment (it boots, it gets a
+//! device) its supervisor does, so that it can be used no earlier than on EC2.
 
 use std::time::Duration;
 

@@ -120,8 +120,9 @@ pub struct Settings {
     /// The names of the instance profiles that launches may give to instances; none by default.
     /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
     pub instance_profiles: Option<Vec<String>>,
-    /// The IPv4 address ranges that the VPC has besides its first (VPC user guide, *VPC CIDR blocks*);
-    /// none by default. Its subnets are in the first; peers in the others are for a test to make.
+    /// The IPv4 address ranges that the VPC has besides its first (VPC user guide, *VPC CIDR
+    /// blocks*); none by default. Its subnets are in the first; peers in the others are for a test
+    /// to make.
     pub secondary_cidrs: Option<Vec<String>>,
     /// The caller's ARN, as STS tells it; a user's by default.
     pub caller: Option<String>,

@@ -7,11 +7,12 @@
 //!   take without any ([`parts`]). Nobody can be faster; nothing of it is xdrive's own.
 //! - *xdrive*, in a terminal, as anybody would start it, against real local instances with these
 //!   delays.
-//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
+//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too,
+//! against
 //!   the same EC2 on a loopback port.
 //!
-//! Then how many round trips to its host a session waits for, step by step ([`trips`]): what makes the
-//! difference for a laptop that is far away.
+//! Then how many round trips to its host a session waits for, step by step ([`trips`]): what makes
+//! the difference for a laptop that is far away.
 //!
 //! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit` to
 //! the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is the
@@ -70,8 +71,8 @@ fn main() -> anyhow::Result<()> {
             stopped = site::stop() => stopped,
         };
         let cleared = parts::clear(&site, &site.dir.join("parts")).await;
-        trips::clear(&site)
-            .and(folder::clear(&site))
+        folder::clear(&site, &site.dir.join(trips::NAME).join("ec2"))
+            .and(folder::clear(&site, &site.dir.join(folder::NAME)))
             .and(cleared)
             .with_context(|| format!("clearing up {}", site.dir.display()))?;
         outcome

@@ -1,6 +1,6 @@
 //! The EC2 in a folder with AWS's delays, and the two who work on it: xdrive, and a script.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -174,18 +174,17 @@ impl Folder {
 }
 
 /// Ends and removes everything there, recorded or not; an error if anything is left.
-pub(crate) fn clear(site: &Site) -> anyhow::Result<()> {
-    let dir = site.dir.join(NAME);
+pub(crate) fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     if !dir.exists() {
         return Ok(());
     }
     let plane = Plane::Real(RealPlane {
-        dir: dir.clone(),
+        dir: dir.to_owned(),
         program: site.program.clone(),
         cache: site.cache.clone(),
     });
     plane.sweep(&[], &[], &[])?;
-    let left = leaks(&dir);
+    let left = leaks(dir);
     ensure!(left.is_empty(), "left: {left:#?}");
     Ok(())
 }

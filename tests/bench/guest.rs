@@ -82,20 +82,10 @@ impl fmt::Display for Guests {
             "ratio",
             "goal",
             "join, run a command, leave",
-            written(of(|(by_ssh, _)| *by_ssh)),
-            written(of(|(_, by_xdrive)| *by_xdrive)),
-            written(ratio),
+            of(|(by_ssh, _)| *by_ssh),
+            of(|(_, by_xdrive)| *by_xdrive),
+            ratio,
             format!("{GOAL}, {met}"),
         )
     }
-}
-
-/// The median, and from where to where.
-fn written(spread: Spread) -> String {
-    let Spread {
-        median,
-        lowest,
-        highest,
-    } = spread;
-    format!("{median:.2} ({lowest:.2} to {highest:.2})")
 }

@@ -9,9 +9,9 @@
 //!
 //! xdrive's own time is the difference of the two within a round; the table shows medians. To
 //! connect is from the start of the process to the first instruction of the command in the
-//! container; to save is from the command's last to the end of the process. In the end a guest joins a
-//! session of xdrive beside OpenSSH ([`guest`]). Nothing is asserted about time. Everything is made in a directory of its own and removed again, also after a
-//! failure, Ctrl-C or SIGTERM.
+//! container; to save is from the command's last to the end of the process. In the end a guest
+//! joins a session of xdrive beside OpenSSH ([`guest`]). Nothing is asserted about time. Everything
+//! is made in a directory of its own and removed again, also after a failure, Ctrl-C or SIGTERM.
 
 #[path = "../suite/evidence.rs"]
 mod evidence;

@@ -87,8 +87,8 @@ impl Program {
         command
     }
 
-    /// Begins a session of `drive` that goes on until its standard input ends; returns when its command
-    /// runs.
+    /// Begins a session of `drive` that goes on until its standard input ends; returns when its
+    /// command runs.
     pub(crate) async fn lead(&self, drive: &str) -> anyhow::Result<Child> {
         let mut child = self
             .connect(drive)

@@ -39,7 +39,8 @@ impl Site {
     }
 }
 
-/// How many rounds: `default`, or what was typed. `cargo bench` puts `--bench` before what its user wrote.
+/// How many rounds: `default`, or what was typed. `cargo bench` puts `--bench` before what its user
+/// wrote.
 pub(crate) fn rounds(default: usize) -> anyhow::Result<usize> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     let rounds = words.next().map_or(Ok(default), |word| {

@@ -1,5 +1,7 @@
 //! What several rounds came to.
 
+use std::fmt;
+
 /// Of the same thing measured in several rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
@@ -25,5 +27,17 @@ impl Spread {
             lowest: values[0],
             highest: values[values.len() - 1],
         }
+    }
+}
+
+/// The median, and from where to where.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            median,
+            lowest,
+            highest,
+        } = self;
+        f.pad(&format!("{median:.2} ({lowest:.2} to {highest:.2})"))
     }
 }

@@ -1,7 +1,8 @@
 //! How many round trips to its host a session waits for: what a far laptop pays for, step by step.
 //!
-//! EC2's own are not among them, and a login counts with its TCP connection. Nothing is timed: the line between the two counts, and is so long that
-//! neither side's work takes as long as one round trip.
+//! EC2's own are not among them, and a login counts with its TCP connection. Nothing is timed: the
+//! line between the two counts, and is so long that neither side's work takes as long as one round
+//! trip.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,13 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use portable_pty::CommandBuilder;
 use tokio::time::sleep;
-use xdrive::local::plane::{Plane, RealPlane};
 
-use super::harness::{Distance, Far, Pty, leaks};
+use super::harness::{Distance, Far, Pty};
 use super::site::Site;
 
 /// Its directory, below the site's.
-const NAME: &str = "trips";
+pub(crate) const NAME: &str = "trips";
 const DRIVE: &str = "bench";
 /// What the prompt in the container ends with.
 const PROMPT: &str = "/work#";
@@ -92,7 +92,8 @@ impl Laptop {
         })
     }
 
-    /// A session in a terminal. What it does with its host goes to `log`, without which it goes nowhere.
+    /// A session in a terminal. What it does with its host goes to `log`, without which it goes
+    /// nowhere.
     fn connect(&self, log: Option<&PathBuf>) -> Pty {
         let [enter, net] = self.far.words();
         let mut command = CommandBuilder::new(enter);
@@ -154,21 +155,4 @@ impl fmt::Display for Trips {
         }
         Ok(())
     }
-}
-
-/// Ends and removes everything there; an error if anything is left.
-pub(crate) fn clear(site: &Site) -> anyhow::Result<()> {
-    let dir = site.dir.join(NAME).join("ec2");
-    if !dir.exists() {
-        return Ok(());
-    }
-    let plane = Plane::Real(RealPlane {
-        dir: dir.clone(),
-        program: site.program.clone(),
-        cache: site.cache.clone(),
-    });
-    plane.sweep(&[], &[], &[])?;
-    let left = leaks(&dir);
-    ensure!(left.is_empty(), "left: {left:#?}");
-    Ok(())
 }

@@ -75,11 +75,11 @@ impl Verdict {
             f,
             "{name:<28} {:>8} {:>22} {:>24} {:>20} {:>14} {:>16}",
             format!("{:.2}", time(0).median),
-            written(time(1)),
-            written(time(2)),
-            written(over),
+            time(1),
+            time(2),
+            over,
             format!("{goal:.1}, {met}"),
-            written(ratio),
+            ratio,
         )
     }
 
@@ -120,9 +120,7 @@ impl fmt::Display for Verdict {
         )?;
         self.row(f, 0, "Enter to prompt")?;
         self.row(f, 1, "exit to terminating")?;
-        let saved = |side: fn(&Round) -> Took| {
-            written(self.spread(|round| side(round).saved.as_secs_f64()))
-        };
+        let saved = |side: fn(&Round) -> Took| self.spread(|round| side(round).saved.as_secs_f64());
         writeln!(
             f,
             "{:<28} {:>8.2} {:>22} {:>24}",
@@ -135,14 +133,4 @@ impl fmt::Display for Verdict {
         self.path(f, "Enter to prompt", |path| &path.connect)?;
         self.path(f, "exit to terminating", |path| &path.terminating)
     }
-}
-
-/// The median, and from where to where.
-fn written(spread: Spread) -> String {
-    let Spread {
-        median,
-        lowest,
-        highest,
-    } = spread;
-    format!("{median:.2} ({lowest:.2} to {highest:.2})")
 }

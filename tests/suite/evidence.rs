@@ -1,5 +1,5 @@
-//! Proofs from evidence that is made up: for tests of the calls that take them, and to clear away what a
-//! test made. What xdrive itself destroys it has seen.
+//! Proofs from evidence that is made up: for tests of the calls that take them, and to clear away
+//! what a test made. What xdrive itself destroys it has seen.
 
 use std::collections::BTreeSet;
 

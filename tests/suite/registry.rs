@@ -1,5 +1,6 @@
-//! A registry that an instance reaches: Debian's docker-registry, in the instance's own network. Docker
-//! asks for no TLS at loopback addresses (Docker documentation, *Test an insecure registry*).
+//! A registry that an instance reaches: Debian's docker-registry, in the instance's own network.
+//! Docker asks for no TLS at loopback addresses (Docker documentation, *Test an insecure
+//! registry*).
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -114,8 +115,8 @@ fn listening(words: &[&str]) -> Child {
     child
 }
 
-/// What a root shell of the instance runs to have an image of three layers of its own, and one that is
-/// there, at [`OPEN`] as `NAME`, and nothing of it left on the drive.
+/// What a root shell of the instance runs to have an image of three layers of its own, and one that
+/// is there, at [`OPEN`] as `NAME`, and nothing of it left on the drive.
 pub(crate) fn publish(base: &str, name: &str) -> String {
     format!(
         "set -e; image={base}; for n in 1 2 3; do docker create --name layer $image sh >/dev/null; \

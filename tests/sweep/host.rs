@@ -1,4 +1,5 @@
-//! The one host of a site that is up, seen from outside: nothing here asks xdrive, or needs a network.
+//! The one host of a site that is up, seen from outside: nothing here asks xdrive, or needs a
+//! network.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,12 +1,13 @@
 //! The rules of an owner's group: what they say, which are added, and which go.
 //!
-//! A rule says for which laptop it is and when somebody last came by it, within [`RENEWED`]. A laptop adds
-//! what it wants and lacks, and renews the date of what it comes by. It takes away only rules of its own
-//! that it does not want now, and those only a day after their date: until then another of its sessions
-//! may stand behind them, by a VPN or with another `--cidr`. `gc` takes away whosever rules are
-//! older than what uses the group ([`is_of_nobody`]). Only where the group has no room they go at once. Connections that are up outlive their
-//! rule (EC2 user guide, *Security group connection tracking*), and whoever connects again looks
-//! first: so a session that wants a rule that went has it again.
+//! A rule says for which laptop it is and when somebody last came by it, within [`RENEWED`]. A
+//! laptop adds what it wants and lacks, and renews the date of what it comes by. It takes away only
+//! rules of its own that it does not want now, and those only a day after their date: until then
+//! another of its sessions may stand behind them, by a VPN or with another `--cidr`. `gc` takes
+//! away whosever rules are older than what uses the group ([`is_of_nobody`]). Only where the group
+//! has no room they go at once. Connections that are up outlive their rule (EC2 user guide,
+//! *Security group connection tracking*), and whoever connects again looks first: so a session that
+//! wants a rule that went has it again.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ const MARK: &str = "xdrive";
 /// How long a rule that its laptop does not want stays.
 pub(super) const STAYS: SignedDuration = SignedDuration::from_hours(24);
 
-/// How old the date of a rule may be that somebody comes by: it is renewed then, at most some times a day.
+/// How old the date of a rule may be that somebody comes by: it is renewed then, at most some times
+/// a day.
 const RENEWED: SignedDuration = SignedDuration::from_hours(6);
 
 /// The group has as many rules as one may have: 60, unless the account's quota is another one.
@@ -84,8 +86,9 @@ impl Plan {
         Ok(came)
     }
 
-    /// Renews the date of the rules that are come by, also of another laptop's behind the same address.
-    /// Who may not do that comes in all the same; a rule that went meanwhile is made again.
+    /// Renews the date of the rules that are come by, also of another laptop's behind the same
+    /// address. Who may not do that comes in all the same; a rule that went meanwhile is made
+    /// again.
     async fn renew(
         &self,
         group: &Group,
@@ -211,12 +214,12 @@ fn date(description: &str) -> Option<Timestamp> {
     description.split(' ').nth(2)?.parse().ok()
 }
 
-/// Whether nobody is logged in by a rule of xdrive's to any instance of a group: the earliest of those
-/// was launched at `since`. Whoever is in came after that, and at that moment the rule's date was no
-/// older than [`RENEWED`], or made so; it never goes back. So one that was a day old by then lets in
-/// nobody who is there, however long a session has lasted; the rest of the day is for clocks that
-/// differ. Who comes at this moment by such a rule, or could not renew its date, keeps the connection that
-/// is up and makes the rule again at the next one.
+/// Whether nobody is logged in by a rule of xdrive's to any instance of a group: the earliest of
+/// those was launched at `since`. Whoever is in came after that, and at that moment the rule's date
+/// was no older than [`RENEWED`], or made so; it never goes back. So one that was a day old by then
+/// lets in nobody who is there, however long a session has lasted; the rest of the day is for
+/// clocks that differ. Who comes at this moment by such a rule, or could not renew its date, keeps
+/// the connection that is up and makes the rule again at the next one.
 pub(crate) fn is_of_nobody(description: &str, since: Timestamp) -> bool {
     let date = date(description).filter(|_| laptop(description).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)

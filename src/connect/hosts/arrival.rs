@@ -3,8 +3,8 @@
 //!
 //! It is a guess from the lists: that the drive is mounted there, that nobody has it, and that its
 //! container runs. The host decides whether it is so. What it did then is this session's only once
-//! that has claimed the host, as any other; until then the host's lease is as it was, and whatever was
-//! begun ends with its connection.
+//! that has claimed the host, as any other; until then the host's lease is as it was, and whatever
+//! was begun ends with its connection.
 
 use std::time::{Duration, Instant};
 
@@ -142,8 +142,8 @@ impl SshHosts {
         }
     }
 
-    /// Claims a host where this session has arrived: it is attached already, and its lease begins now.
-    /// False if there was no arrival, or the hold is gone since.
+    /// Claims a host where this session has arrived: it is attached already, and its lease begins
+    /// now. False if there was no arrival, or the hold is gone since.
     pub(super) fn has_arrived(&mut self, host: &InstanceId, lease: Duration) -> bool {
         let (Some(link), Some(coming)) = (self.links.get_mut(host), &self.coming) else {
             return false;

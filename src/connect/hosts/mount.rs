@@ -6,12 +6,12 @@ use crate::drive::MountOrder;
 use crate::drive::observed::DEVICE;
 use crate::host::scripts;
 
-/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked again
-/// what became of it (AWS: a few seconds, mostly).
+/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked
+/// again what became of it (AWS: a few seconds, mostly).
 const WAIT: Duration = Duration::from_secs(15);
 
-/// What a gp3 volume takes that was not bought more, in MiB a second (EBS user guide, *General Purpose
-/// SSD volumes*).
+/// What a gp3 volume takes that was not bought more, in MiB a second (EBS user guide, *General
+/// Purpose SSD volumes*).
 const THROUGHPUT: u32 = 125;
 
 /// How long the volume may take for what waits to be written. A spot instance ends two minutes after

@@ -90,9 +90,9 @@ fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
     }
 }
 
-/// An instance that does not answer: wait, and longer while EC2 says that it boots; then replace it if
-/// the drive is certainly not mounted there. Else its silence proves nothing until its lease is long past. One that answers others,
-/// but not this laptop, is in use until then.
+/// An instance that does not answer: wait, and longer while EC2 says that it boots; then replace it
+/// if the drive is certainly not mounted there. Else its silence proves nothing until its lease is
+/// long past. One that answers others, but not this laptop, is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
     let is_over = |lease: SeenLease| view.now >= lease.off_by;
     if instance.contact == Contact::Barred && !instance.lease.is_some_and(is_over) {

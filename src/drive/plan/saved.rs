@@ -264,8 +264,8 @@ impl<'a> Ending<'a> {
         self.take(next);
     }
 
-    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is. Its host says
-    /// that it is closed, and that the volume is whole.
+    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is. Its host
+    /// says that it is closed, and that the volume is whole.
     fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool, is_whole: bool) {
         let seen = self.view.seen;
         if self.parks && line::is_being_saved(seen, volume) {
@@ -319,8 +319,8 @@ impl<'a> Ending<'a> {
             return self.wait_for_abandonment(volume);
         }
         // A host that has closed may have restarted before that, in the middle of its work: only what
-        // was unmounted since, or was raised and never mounted, is certainly whole: never attached, or
-        // attached and closed by this process alone.
+        // was unmounted since, or was raised and never mounted, is certainly whole: never attached,
+        // or attached and closed by this process alone.
         let was_unmounted = is_whole || seen.me.unmounted == known;
         let was_never_mounted =
             seen.me.raised == known || (seen.me.attached == known && seen.me.closed == known);

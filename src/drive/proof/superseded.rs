@@ -115,8 +115,8 @@ impl Superseded {
         &self.by
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of the snapshot and of all that supersede it,
-    /// as they were read by id. (What was given to a fork since is of another drive.)
+    /// Confirms it, if it still holds: read a moment ago, and true of the snapshot and of all that
+    /// supersede it, as they were read by id. (What was given to a fork since is of another drive.)
     #[must_use]
     pub fn confirm(
         &self,

@@ -119,9 +119,9 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Deletes all snapshots of a wholly saved drive that was made to be thrown away, those that lists
-    /// show only later included. To be called after a run that ended in [`super::Outcome::Saved`], or
-    /// with nothing made.
+    /// Deletes all snapshots of a wholly saved drive that was made to be thrown away, those that
+    /// lists show only later included. To be called after a run that ended in
+    /// [`super::Outcome::Saved`], or with nothing made.
     pub async fn discard(&mut self) -> Result<(), RunError> {
         let mut looks = 0;
         loop {

@@ -1,5 +1,5 @@
-//! The only place that terminates and deletes: a proof in hand, and what it rests on read again by id,
-//! all of it at once: what was read first would be old by the time the last answer is here.
+//! The only place that terminates and deletes: a proof in hand, and what it rests on read again by
+//! id, all of it at once: what was read first would be old by the time the last answer is here.
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
@@ -46,11 +46,7 @@ impl<H: Hosts> Reconciler<H> {
         };
         let (read, said) = tokio::join!(self.ec2.instance(id), ask);
         if let Some(instance) = read? {
-            let ended = matches!(
-                instance.state,
-                InstanceState::ShuttingDown | InstanceState::Terminated
-            );
-            if !ended {
+            if !instance.state.is_over() {
                 let proof = quiet.confirm(self.since(asked), &instance, said.as_ref());
                 let proof = proof.ok_or_else(|| changed(id))?;
                 self.ec2.terminate(proof).await?;

@@ -44,12 +44,7 @@ impl<H: Hosts> Reconciler<H> {
         let ended: Vec<InstanceId> = seen
             .instances
             .iter()
-            .filter(|instance| {
-                matches!(
-                    instance.state,
-                    InstanceState::ShuttingDown | InstanceState::Terminated
-                )
-            })
+            .filter(|instance| instance.state.is_over())
             .map(|instance| &instance.id)
             .filter(|id| self.memory.instances.contains_key(id))
             .filter(|id| !self.memory.gone.contains(id.as_str()))

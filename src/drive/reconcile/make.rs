@@ -401,13 +401,9 @@ impl<H: Hosts> Reconciler<H> {
     /// The live instance, in `zone` if that is given, that the drive's volume is for: as last seen,
     /// the earliest.
     pub(super) fn host_in(&self, zone: Option<&Zone>) -> Option<&Instance> {
-        let is_live = |instance: &&Instance| {
-            let state = instance.state;
-            matches!(state, InstanceState::Pending | InstanceState::Running)
-        };
         self.seen_instances
             .values()
-            .filter(is_live)
+            .filter(|instance| instance.state.is_live())
             .filter(|instance| zone.is_none_or(|zone| instance.zone == *zone))
             .min_by_key(|instance| (instance.launched, &instance.id))
     }

@@ -41,8 +41,8 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Looks once for whoever would join another's session, and no further than at the hosts if there
-    /// is one. Nothing follows from that but to go there as a guest, who mounts, attaches, launches and
-    /// ends nothing: no list needs to be settled for it.
+    /// is one. Nothing follows from that but to go there as a guest, who mounts, attaches, launches
+    /// and ends nothing: no list needs to be settled for it.
     pub(super) async fn look_for_a_session(&mut self) -> Result<Look, ec2::Error> {
         let begun = self.instances().await?;
         if let Some(holder) = leader(&begun.instances) {
@@ -209,13 +209,7 @@ fn is_attached(volume: &Volume, to: &InstanceId) -> bool {
 
 /// Who has the drive, if its only live instance says that it is mounted there for another client.
 fn leader(instances: &[(Instance, Contact)]) -> Option<Holder> {
-    let is_live = |(instance, _): &&(Instance, Contact)| {
-        matches!(
-            instance.state,
-            InstanceState::Pending | InstanceState::Running
-        )
-    };
-    let mut live = instances.iter().filter(is_live);
+    let mut live = instances.iter().filter(|(it, _)| it.state.is_live());
     let (Some((instance, contact)), None) = (live.next(), live.next()) else {
         return None;
     };

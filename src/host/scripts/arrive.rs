@@ -27,7 +27,8 @@ pub struct Arrived {
     pub hold: Hold,
     /// The drive; none if it must be asked for.
     pub mounted: Option<Mounted>,
-    /// The container, if it runs just as [`Host::container`] would have it with the drive's own image.
+    /// The container, if it runs just as [`Host::container`] would have it with the drive's own
+    /// image.
     pub container: Option<Container>,
     /// The terminal for a shell in it: the one that was left behind last, if there is one, else
     /// one that has the session's name.
@@ -35,8 +36,8 @@ pub struct Arrived {
 }
 
 impl Host {
-    /// As [`Host::contact`]; and leads there from now on, if a drive is mounted and nobody was attached.
-    /// Nothing of that is done where the host lacks the scripts.
+    /// As [`Host::contact`]; and leads there from now on, if a drive is mounted and nobody was
+    /// attached. Nothing of that is done where the host lacks the scripts.
     pub async fn arrive(
         ssh: Ssh,
         order: &ArriveOrder<'_>,

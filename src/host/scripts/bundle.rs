@@ -1,5 +1,5 @@
-//! The scripts' way to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the machine is
-//! gone, also after a reboot. Each version of xdrive finds its own.
+//! The scripts' way to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the machine
+//! is gone, also after a reboot. Each version of xdrive finds its own.
 //!
 //! They travel compressed, once the host has said that it lacks them: whoever comes to a host that
 //! has them sends one line, and waits for no more round trips than that takes.

@@ -42,6 +42,19 @@ const FILTERS: &[&str] = &[
     "vpc-id",
 ];
 
+/// Refuses unknown ids: where one is, nothing is described.
+pub(super) fn all_exist(
+    ids: &[&str],
+    world: &World,
+    at: Timestamp,
+    delays: &Delays,
+) -> Result<(), ApiError> {
+    let unknown = ids
+        .iter()
+        .find(|id| world.instance(id, at, delays).is_none());
+    unknown.map_or(Ok(()), |id| Err(no_such("i-", id)))
+}
+
 /// `DescribeInstances`.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
@@ -49,11 +62,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let at = reading.moment(!ids.is_empty());
     let delays = &reading.inner.delays;
     let world = reading.world;
-    for id in &ids {
-        if world.instance(id, at, delays).is_none() {
-            return Err(no_such("i-", id));
-        }
-    }
+    all_exist(&ids, world, at, delays)?;
     let filters = Filters::new(request, FILTERS, true)?;
     let page = Page::new(request, "DescribeInstances", 5, !ids.is_empty())?;
     let mut reservations = Vec::new();

@@ -1,8 +1,9 @@
 //! `DescribeInstanceStatus`: how far the status checks of instances are.
 //!
-//! EC2 looks at each running instance once a minute: whether what carries it can be reached (*system*),
-//! and whether its own network answers (*instance*). Until both have an answer they are `initializing`,
-//! for some minutes after a launch, and for as long as a large type takes to boot (EC2 user guide,
+//! EC2 looks at each running instance once a minute: whether what carries it can be reached
+//! (*system*), and whether its own network answers (*instance*). Until both have an answer they are
+//! `initializing`, for some minutes after a launch, and for as long as a large type takes to boot
+//! (EC2 user guide,
 //! *Status checks for Amazon EC2 instances*). A reboot begins them anew there; here it does not.
 
 use std::collections::BTreeMap;
@@ -10,9 +11,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::filter::{Field, Filters};
-use super::instances::{stamp, state_node};
+use super::instances::{all_exist, stamp, state_node};
 use super::page::Page;
-use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::delays::Delays;
 use crate::local::records::{Instance, InstanceState};
@@ -73,11 +73,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let delays = &reading.inner.delays;
     let world = reading.world;
     let is_any = request.flag("IncludeAllInstances")?.unwrap_or(false);
-    for id in &ids {
-        if world.instance(id, at, delays).is_none() {
-            return Err(no_such("i-", id));
-        }
-    }
+    all_exist(&ids, world, at, delays)?;
     let filters = Filters::new(
         request,
         &[

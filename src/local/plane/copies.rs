@@ -1,9 +1,9 @@
 //! Volumes and snapshots: one sparse file each, and copies that share blocks.
 //!
-//! A copy is a reflink (`FICLONE`, `ioctl_ficlone(2)`): taken at one moment, in some milliseconds, of a file in
-//! use. Where the state directory's file system cannot do that, the files live on an XFS of their
-//! own, kept in one sparse file: mounted at first use, unmounted by the last user. A copy made in
-//! any other way would not be of one moment; there is none.
+//! A copy is a reflink (`FICLONE`, `ioctl_ficlone(2)`): taken at one moment, in some milliseconds,
+//! of a file in use. Where the state directory's file system cannot do that, the files live on an
+//! XFS of their own, kept in one sparse file: mounted at first use, unmounted by the last user. A
+//! copy made in any other way would not be of one moment; there is none.
 //!
 //! A new file gets its name when it is complete and on disk, never before.
 

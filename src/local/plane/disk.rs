@@ -4,11 +4,12 @@
 //! instance's own `/dev`, with the names that udev gives an EBS volume (EBS user guide, on device
 //! names). On a Nitro instance these are `/dev/nvmeXn1`, a link from the name that was asked for and
 //! one from that with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen
-//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else says which volume
-//! that is. It is never pulled out from under a mounted file system or an open file.
+//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else says which
+//! volume that is. It is never pulled out from under a mounted file system or an open file.
 //!
 //! The device comes when it is due. The call that plugs it in has done all that can fail by then; the
-//! nodes of one that is due later, or whose instance is not there at the moment, are its supervisor's.
+//! nodes of one that is due later, or whose instance is not there at the moment, are its
+//! supervisor's.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

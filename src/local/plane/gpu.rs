@@ -1,10 +1,11 @@
-//! What stands in for NVIDIA's GPUs: a device on the instance's bus, and the programs of an image that
-//! is made for GPUs. Nothing here computes.
+//! What stands in for NVIDIA's GPUs: a device on the instance's bus, and the programs of an image
+//! that is made for GPUs. Nothing here computes.
 //!
 //! The device is a folder with the numbers that sysfs shows of a real one; the boot script puts it
-//! where the instance's kernel would have it. `nvidia-smi` answers as the real one does while there is
-//! no driver yet, and once there is; the unit that loads the driver, the hook that Docker's `--gpus`
-//! asks and the runtime named `nvidia` write down in `/run/gpu-stand-in` that they were asked, and how.
+//! where the instance's kernel would have it. `nvidia-smi` answers as the real one does while there
+//! is no driver yet, and once there is; the unit that loads the driver, the hook that Docker's
+//! `--gpus` asks and the runtime named `nvidia` write down in `/run/gpu-stand-in` that they were
+//! asked, and how.
 //!
 //! What is on this computer's own bus no instance sees, whatever its type.
 

@@ -174,8 +174,8 @@ impl Plane {
     }
 
     /// Ends the instance: an orderly shutdown inside, then by force after `grace`; at once if it
-    /// has not booted yet. Returns at once; [`Plane::is_up`] tells when it is gone, and [`Plane::clear`] removes what it left.
-    /// [`PlaneError::Gone`] where there is nothing to end.
+    /// has not booted yet. Returns at once; [`Plane::is_up`] tells when it is gone, and
+    /// [`Plane::clear`] removes what it left. [`PlaneError::Gone`] where there is nothing to end.
     pub fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
         match self {
             Self::Paper => Ok(()),

@@ -2,8 +2,8 @@
 //!
 //! A line is written in one go and is shorter than what the kernel passes on in one piece (pipe(7),
 //! `PIPE_BUF`), so that two callers' orders never mix. What is due later is given as a span: the
-//! supervisor counts it on its own clock, which nobody sets. What can be read in the instance's folder
-//! is not said again.
+//! supervisor counts it on its own clock, which nobody sets. What can be read in the instance's
+//! folder is not said again.
 
 use std::fmt;
 use std::time::Duration;

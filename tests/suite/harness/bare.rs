@@ -3,8 +3,8 @@
 use xdrive::ec2::{Ec2, InstanceState, VolumeState};
 use xdrive::local::Local;
 
-/// The instances, volumes and snapshots that there are, by their ids. An instance that is on its way out
-/// is none, nor is a volume that is being deleted.
+/// The instances, volumes and snapshots that there are, by their ids. An instance that is on its
+/// way out is none, nor is a volume that is being deleted.
 pub(crate) fn left(local: &Local) -> Vec<String> {
     let ec2 = Ec2::local(local);
     let runtime = tokio::runtime::Builder::new_current_thread();

@@ -6,10 +6,10 @@
 //! a thread of this process: it ends with it. A connection costs a round trip before its first byte
 //! passes, as TCP's would; where nobody answers behind the relay the connection is reset.
 //!
-//! It counts round trips as logical clocks do: what is sent by one side is half a round trip later than
-//! all that had reached that side before. So nothing that goes on at once counts twice, and time that
-//! either side takes counts for nothing, as long as it is short beside the line's: what went on beside
-//! what is waited for may add to it else, and never more than there was time for.
+//! It counts round trips as logical clocks do: what is sent by one side is half a round trip later
+//! than all that had reached that side before. So nothing that goes on at once counts twice, and
+//! time that either side takes counts for nothing, as long as it is short beside the line's: what
+//! went on beside what is waited for may add to it else, and never more than there was time for.
 //!
 //! What is not as on a real line: TCP's slow start, and packets that get lost.
 
@@ -48,8 +48,8 @@ pub(crate) struct Distance {
     pub(crate) up: Option<u32>,
 }
 
-/// A network namespace with such a relay. Instances that are launched from there are reached from there
-/// alone. Dropped, both are gone.
+/// A network namespace with such a relay. Instances that are launched from there are reached from
+/// there alone. Dropped, both are gone.
 pub(crate) struct Far {
     name: String,
     stop: Option<oneshot::Sender<()>>,

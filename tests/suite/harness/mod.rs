@@ -17,8 +17,8 @@ pub(crate) use leaks::leaks;
 pub(crate) use pty::Pty;
 pub(crate) use python::python;
 
-/// How long anything that should happen at once may take: on a machine with four times the work it has
-/// processors for, what takes a second alone took up to twenty.
+/// How long anything that should happen at once may take: on a machine with four times the work it
+/// has processors for, what takes a second alone took up to twenty.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The cache that the shell scripts fill, by the rule they and xdrive have. What `shell/local/`

@@ -1,5 +1,5 @@
-//! A host with a stand-in for a GPU: how long its driver is waited for, and what the container asks of
-//! NVIDIA's part of Docker. There is no GPU here, and nothing that is tested is a GPU's.
+//! A host with a stand-in for a GPU: how long its driver is waited for, and what the container asks
+//! of NVIDIA's part of Docker. There is no GPU here, and nothing that is tested is a GPU's.
 
 use std::time::{Duration, Instant};
 

@@ -150,8 +150,8 @@ async fn a_client_whose_connection_is_none_of_the_kernels_counts_while_it_holds_
     assert_eq!(machine.host.look().await.unwrap().clients.len(), 2);
 }
 
-/// Connections of each kind, and what `is_established` finds of each: before and after either side has
-/// ended it.
+/// Connections of each kind, and what `is_established` finds of each: before and after either side
+/// has ended it.
 const KINDS: &str = r#"
 import socket, subprocess, sys
 def found(client, server):

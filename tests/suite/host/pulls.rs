@@ -1,4 +1,5 @@
-//! Images from a registry, a real one: how far a pull is, and what is said where there is nothing to be had.
+//! Images from a registry, a real one: how far a pull is, and what is said where there is nothing
+//! to be had.
 
 use std::time::{Duration, Instant};
 

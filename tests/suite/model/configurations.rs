@@ -278,8 +278,9 @@ fn one_instance_after_the_other_may_die_or_be_taken() {
     two_faults("deaths", &[Fault::Death, Fault::Notice], false, &PASTS);
 }
 
-/// A host that restarts in the middle of its own close says afterwards that it closes and that nothing is
-/// mounted, but not that it unmounted anything: what was mounted is saved as a crashed drive.
+/// A host that restarts in the middle of its own close says afterwards that it closes and that
+/// nothing is mounted, but not that it unmounted anything: what was mounted is saved as a crashed
+/// drive.
 #[test]
 fn a_host_that_restarts_while_it_closes_is_saved_all_the_same() {
     two_faults(

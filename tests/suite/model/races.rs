@@ -64,8 +64,8 @@ fn a_proof_that_never_dies_is_caught() {
     is_caught(Broken::LastingProofs, P1, &setup);
 }
 
-/// A client slept since its look, for so long that another one has come far, and reads again now what its
-/// step rests on; it may be shown what was so before.
+/// A client slept since its look, for so long that another one has come far, and reads again now
+/// what its step rests on; it may be shown what was so before.
 const OLD_LOOK: Setup = Setup {
     name: "old look",
     clients: &[&[Run::Stop], &[Run::Connect]],

@@ -3,7 +3,8 @@
 //! [`server`] starts moto and runs a test in a process of its own, whose environment points at it:
 //! so the SDK finds endpoint, region and credentials as it does for users. [`life`] takes a drive
 //! through its life; [`calls`] asks both every call that xdrive makes. Where they disagree the test
-//! says whom AWS agrees with. [`faults`] fails every call of such a life in every way. What moto cannot do is worked around here, never in the program.
+//! says whom AWS agrees with. [`faults`] fails every call of such a life in every way. What moto
+//! cannot do is worked around here, never in the program.
 
 mod addresses;
 mod calls;

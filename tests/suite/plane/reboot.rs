@@ -50,8 +50,8 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
         Err(PlaneError::Busy)
     ));
 
-    // From outside, and by force: nothing inside listens any more. What was not synced is lost, as at a
-    // power cut.
+    // From outside, and by force: nothing inside listens any more. What was not synced is lost, as
+    // at a power cut.
     host.run("echo lost > /mnt/lost; systemctl mask reboot.target systemd-reboot.service");
     site.plane
         .reboot(&host.id, Duration::from_millis(500))

@@ -8,8 +8,8 @@ use super::site::{Running, SESSION, Site};
 use super::tree::inside;
 use crate::harness::{cache, eventually_within};
 
-/// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote what is
-/// synced.
+/// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote
+/// what is synced.
 fn stubborn(site: &Site) -> Running {
     let image = site.image();
     let script = "trap '' TERM HUP; echo synced > /work/note; echo layer > /note; echo there; \

@@ -1,4 +1,5 @@
-//! How a host of a session has the drive: under which name, and how much may wait to be written to it.
+//! How a host of a session has the drive: under which name, and how much may wait to be written to
+//! it.
 
 use super::site::{Running, Site};
 use super::tree::inside;

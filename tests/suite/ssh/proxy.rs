@@ -16,8 +16,8 @@ use super::sshd::Sshd;
 /// A command that leads to where it is told.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 
-/// How long no command may take that never answers: the limit of a login through one, and as much for a
-/// busy machine.
+/// How long no command may take that never answers: the limit of a login through one, and as much
+/// for a busy machine.
 const LIMIT: Duration = Duration::from_secs(40);
 
 impl Sshd {
