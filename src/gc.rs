@@ -19,7 +19,7 @@ use crate::cloud::Cloud;
 use crate::config::Reach;
 use crate::connect::tidy::{self, Tidied};
 use crate::drive::{DriveName, tags};
-use crate::ec2::{self, Instance, InstanceState, Ownership, Tags};
+use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::host::UserKey;
 use crate::list::{self, Entry};

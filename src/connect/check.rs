@@ -13,8 +13,7 @@ use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::ec2::{
-    Ec2, GibiBytes, Instance, InstanceState, Kind, Ownership, Snapshot, Subnet, SubnetId, Tags,
-    Volume,
+    Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, SubnetId, Tags, Volume,
 };
 use crate::failure::{Exit, Failure};
 

@@ -10,7 +10,7 @@ use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
 use crate::drive::plan::Goal;
 use crate::drive::{DriveName, Outcome};
-use crate::ec2::{InstanceState, VolumeState};
+use crate::ec2::VolumeState;
 use crate::failure::Failure;
 use crate::host::UserKey;
 

@@ -7,7 +7,7 @@ use super::super::plan::Step;
 use super::super::proof::{Failed, Quiet, Reread, Spent, Superseded};
 use super::{Reconciler, RunError};
 use crate::clock::BootTime;
-use crate::ec2::{InstanceState, VolumeState};
+use crate::ec2::VolumeState;
 
 impl<H: Hosts> Reconciler<H> {
     /// Carries out a step that destroys. What is not there any more is done; what changed since

@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{
-    Arch, Error, Instance, InstanceState, Kind, LaunchOrder, Market, VolumeOrder, Zone,
-};
+use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, VolumeOrder, Zone};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
