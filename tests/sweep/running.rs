@@ -74,13 +74,14 @@ impl Running {
         Ok(self.child.kill()?)
     }
 
-    /// Waits for its end; an error if it does not come.
+    /// Waits for its end; an error if it does not come from now on.
     pub(crate) fn end(mut self) -> anyhow::Result<Ended> {
+        let waited = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
-            if self.began.elapsed() > SESSION {
+            if waited.elapsed() > SESSION {
                 bail!("a session did not end:\n{}", text(&self.said));
             }
             std::thread::sleep(Duration::from_millis(5));
