@@ -17,7 +17,7 @@ use crate::config::{self, SIZES};
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::ec2::{InstanceId, KeyArn, Partition, SubnetId};
-use crate::host::escape;
+use crate::ssh::escape;
 
 pub use reach::Reach;
 pub use speed::Speed;

@@ -17,9 +17,9 @@ use crate::drive::tags::Identity;
 use crate::drive::{Limits, SessionId};
 use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
-use crate::host::quote::quote;
 use crate::local::plane::{PlaneError, RealPlane};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
+use crate::quote::quote;
 
 /// A new drive's size in GiB when nobody says otherwise, on AWS: an image with CUDA takes 6, and a
 /// commit of it that again. Space that is not used costs little, and snapshots bill what is used.

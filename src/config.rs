@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer};
 use crate::drive::pools::{Need, Wish};
 use crate::ec2::{Cidr, Market, Price, Speed, SubnetId};
 use crate::failure::{Exit, Failure};
-use crate::host::ProxyCommand;
+use crate::ssh::ProxyCommand;
 
 use reach::Several;
 

@@ -58,10 +58,10 @@ use crate::drive::tags::Settings;
 use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
 use crate::ec2::{Instance, Speed, VolumeId};
 use crate::failure::Failure;
-use crate::host::escape::Question;
-use crate::host::{Line, UserKey};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
+use crate::ssh::escape::Question;
+use crate::ssh::{Line, UserKey};
 
 pub use discard::discard;
 pub use examine::Examination;

@@ -18,8 +18,8 @@ use crate::ec2::{
     Ec2, Kind, Market, Partition, Props, Quota, Rehearsal, SPOT_ROLE, SnapshotState, Tags,
 };
 use crate::failure::{Exit, Failure};
-use crate::host::UserKey;
 use crate::report;
+use crate::ssh::UserKey;
 
 /// By how much a clock may be off: AWS refuses signatures that are five minutes old.
 const SKEW: u64 = 60;

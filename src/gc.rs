@@ -21,9 +21,9 @@ use crate::connect::tidy::{self, Tidied};
 use crate::drive::{DriveName, tags};
 use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
-use crate::host::UserKey;
 use crate::list::{self, Entry};
 use crate::report::{self, Report};
+use crate::ssh::UserKey;
 
 use groups::GroupAccount;
 

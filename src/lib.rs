@@ -33,13 +33,13 @@
 //! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
 //! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` |
-//! | P6 | no host is talked to whose key is not the recorded one | [`host::ssh`] |
+//! | P6 | no host is talked to whose key is not the recorded one | [`ssh::connection`] |
 //! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that nobody ever took |
 //! | P8 | the terminal is restored on every way out | [`terminal`] |
 //!
 //! # The rooms
 //!
-//! Imports run one way: `run → selftest → connect → drive → {ec2, host}`, and `tests/suite/house.rs`
+//! Imports run one way: `run → selftest → connect → drive → {ec2, host}`, `host → ssh`, and `tests/suite/house.rs`
 //! guards it.
 //!
 //! | module | what it owns |
@@ -52,7 +52,8 @@
 //! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`], [`selftest`] | the commands of these names |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
-//! | [`host`] | SSH, keys, shells, forwards, and the scripts of `shell/host/` |
+//! | [`host`] | the contract with `shell/host/`: what its scripts are asked, and what they answer |
+//! | [`ssh`] | connections, shells, forwards, keys: the only user of russh |
 //! | [`terminal`], [`signals`] | raw mode given back on every way out; signals as values |
 //! | [`report`], [`failure`] | what is printed; how it fails, with hint and exit code |
 //! | [`clock`] | time as an argument |
@@ -73,8 +74,10 @@ pub mod list;
 pub mod local;
 pub mod policy;
 pub mod prices;
+pub mod quote;
 pub mod report;
 pub mod run;
 pub mod selftest;
 pub mod signals;
+pub mod ssh;
 pub mod terminal;

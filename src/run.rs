@@ -12,8 +12,8 @@ use crate::config::{Config, Options, Paths, Reach};
 use crate::connect::{self, Request};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
-use crate::host::UserKey;
 use crate::local::{plane, wire};
+use crate::ssh::UserKey;
 use crate::{doctor, gc, list, policy, prices, report, selftest};
 
 /// Runs one command; the answer is the exit code.

@@ -25,9 +25,9 @@ use crate::config::{Options, Paths};
 use crate::drive::{DriveName, SessionId};
 use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
-use crate::host::UserKey;
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
+use crate::ssh::UserKey;
 
 use budget::Budget;
 use line::{Line, Lines};

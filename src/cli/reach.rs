@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::config;
 use crate::ec2::Cidr;
-use crate::host::ProxyCommand;
+use crate::ssh::ProxyCommand;
 
 /// How hosts are reached.
 #[derive(Debug, Args)]

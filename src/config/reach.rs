@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::ec2::Cidr;
-use crate::host::ProxyCommand;
+use crate::ssh::ProxyCommand;
 
 /// How hosts are reached from this computer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

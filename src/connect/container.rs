@@ -13,12 +13,13 @@ use crate::config::Options;
 use crate::drive::DriveName;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::Early;
 use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
-use crate::host::forward::{Forward, ForwardError};
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
-use crate::host::{Early, Line, Ssh, SshError};
 use crate::report::{Report, Step};
+use crate::ssh::forward::{Forward, ForwardError};
+use crate::ssh::{Line, Ssh, SshError};
 
 use super::hosts::Ready;
 use super::{gpu, pull};

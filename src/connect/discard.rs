@@ -12,7 +12,7 @@ use crate::drive::plan::Goal;
 use crate::drive::{DriveName, Outcome};
 use crate::ec2::VolumeState;
 use crate::failure::Failure;
-use crate::host::UserKey;
+use crate::ssh::UserKey;
 
 use super::Session;
 use super::ending::of_run;

@@ -26,8 +26,8 @@ use crate::config::Reach;
 use crate::drive::tags;
 use crate::drive::{HostError, Subnets};
 use crate::ec2::{Cidr, Ec2, Group, GroupId, Instance, InstanceId, Subnet, VpcId};
-use crate::host::UserKey;
 use crate::report::Report;
+use crate::ssh::UserKey;
 
 pub(super) use address::source;
 pub(crate) use rules::{is_of_nobody, laptop};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Request, Session};
 use crate::ec2::Instance;
-use crate::host::Ssh;
+use crate::ssh::Ssh;
 
 /// How long a look may take: it only reads, but a host that is still booting is slow, and every
 /// answer may be on a line of 300 ms round trip.

@@ -23,7 +23,7 @@ use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::facts;
 use crate::host::room::Room;
 use crate::host::scripts::{self, Host, Role};
-use crate::host::{HostKey, Ssh, UserKey};
+use crate::ssh::{HostKey, Ssh, UserKey};
 
 use super::door::Door;
 use super::lease::Terms;

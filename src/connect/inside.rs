@@ -9,9 +9,9 @@ use super::Ending;
 use super::container::Inside;
 use super::way::{Way, lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
-use crate::host::shell::{Answers, Word};
-use crate::host::{Exit as ShellExit, Line, Shell};
 use crate::signals::{Signal, Signals};
+use crate::ssh::shell::{Answers, Word};
+use crate::ssh::{Exit as ShellExit, Line, Shell};
 
 /// The interactive shell: keys go there, so that only what comes from outside arrives here. A lost
 /// connection does not end it, as long as there is a way back.

@@ -19,10 +19,10 @@ use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::Line;
 use crate::host::container::Container;
 use crate::host::room::Room;
 use crate::signals::Signal;
+use crate::ssh::Line;
 
 /// How often a host is asked whether its container runs.
 const LOOK: Duration = Duration::from_millis(500);
@@ -267,7 +267,7 @@ impl Session {
             return Ok(false);
         }
         self.report.ask(question);
-        let mut answer = pin!(crate::host::streams::answer());
+        let mut answer = pin!(crate::ssh::streams::answer());
         loop {
             tokio::select! {
                 answer = &mut answer => {

@@ -16,9 +16,10 @@ use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::{self, Silence, Way, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
+use crate::host::Early;
 use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
-use crate::host::{Early, Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
+use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 
 use super::door::{Door, source};
 
@@ -346,10 +347,10 @@ mod tests {
     use super::*;
     use crate::ec2::loopback::silent;
     use crate::ec2::{InstanceState, Market, Zone};
-    use crate::host::HostKey;
     use crate::local::plane::Plane;
     use crate::local::{Local, OpenOptions};
     use crate::report::Report;
+    use crate::ssh::HostKey;
 
     fn host(public: Option<&str>, private: Option<&str>, six: Option<&str>) -> Instance {
         let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());

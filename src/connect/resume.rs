@@ -17,8 +17,8 @@ use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
-use crate::host::streams::answer;
 use crate::signals::Signal;
+use crate::ssh::streams::answer;
 
 use super::cost::Cost;
 use super::market::elsewhere;

@@ -6,8 +6,8 @@ use crate::config::{Options, Reach};
 use crate::drive::plan::{Goal, Next};
 use crate::drive::{DriveName, Outcome};
 use crate::failure::Failure;
-use crate::host::UserKey;
 use crate::signals::Signal;
+use crate::ssh::UserKey;
 
 use super::Session;
 use super::ending::of_run;

@@ -21,8 +21,8 @@ use crate::clock::Clock;
 use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, InstanceId, Market};
 use crate::host::scripts::HostEvent;
-use crate::host::shell::Word;
 use crate::report::Report;
+use crate::ssh::shell::Word;
 
 use super::Ending;
 use super::hosts::{Held, SshHosts};

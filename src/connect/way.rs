@@ -21,10 +21,10 @@ use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
-use crate::host::terminal::Attached;
-use crate::host::{Shell, Ssh};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
+use crate::ssh::terminal::Attached;
+use crate::ssh::{Shell, Ssh};
 
 /// Between two tries: a network that comes back is used a moment later.
 const AGAIN: Duration = Duration::from_secs(1);

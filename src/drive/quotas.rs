@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::ec2::{Ec2, Error, Market, Quota};
-use crate::host::quote::quote;
+use crate::quote::quote;
 
 use super::pools::{Offer, words};
 

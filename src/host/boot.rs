@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::quote::quote;
+use crate::quote::quote;
 
 const SCRIPT: &str = include_str!("../../shell/host/boot");
 

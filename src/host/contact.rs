@@ -110,8 +110,8 @@ impl Contact {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ssh::Output;
     use super::*;
+    use crate::ssh::connection::Output;
 
     fn read(said: &str) -> Result<Contact, HostError> {
         let output = Output {

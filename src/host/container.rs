@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::quote::{join, quote};
+use crate::quote::{join, quote};
 
 /// The drive's container, running.
 #[derive(Debug, Clone, PartialEq, Eq)]

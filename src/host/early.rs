@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::line::{Gate, Line};
 use super::scripts::terminal;
-use super::shell::Begun;
-use super::ssh::{Ssh, SshError, Target};
+use crate::ssh::connection::{Ssh, SshError, Target};
+use crate::ssh::line::{Gate, Line};
+use crate::ssh::shell::Begun;
 
 /// A line on its way. Dropped, it is given up.
 #[derive(Debug)]

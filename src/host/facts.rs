@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::ssh::{Output, SshError};
+use crate::ssh::connection::{Output, SshError};
 
 /// Why the host did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use russh::ChannelMsg;
 use tokio::sync::{mpsc, watch};
 
-use super::channel::{Sender, Session};
 use super::facts::{BUSY, Facts, HostError};
-use super::ssh::{Output, Ssh, SshError};
+use crate::ssh::channel::{Sender, Session};
+use crate::ssh::connection::{Output, Ssh, SshError};
 
 const SCRIPT: &str = "session hold";
 const ARRIVAL: &str = "session arrive";

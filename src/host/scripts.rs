@@ -20,10 +20,10 @@ use tokio::io::AsyncRead;
 use super::container::{Came, CommandId, Container, Signal};
 use super::facts::{Facts, HostError, STILL_MOUNTED};
 use super::pull::Pulled;
-use super::quote::quote;
 use super::room::Room;
-use super::ssh::Ssh;
-use super::terminal::Terminal;
+use crate::quote::quote;
+use crate::ssh::connection::Ssh;
+use crate::ssh::terminal::Terminal;
 
 use bundle::DIRECTORY;
 
@@ -358,7 +358,7 @@ impl Host {
         Closed::read(&facts)
     }
 
-    /// The terminal `name` on this host, in which `command` runs: see [`super::Shell`].
+    /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].
     #[must_use]
     pub fn terminal(&self, name: &str, command: &str) -> Terminal {
         terminal(name, command)

@@ -23,9 +23,9 @@ use xdrive::ec2::{
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
 use xdrive::host::scripts::{ContainerOrder, HoldOrder, Host, Image, MountOrder, Mounted, Role};
-use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
+use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use super::site::{Site, now};
 use crate::evidence::{may_delete, may_prune, may_terminate};

@@ -12,7 +12,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("aws_sdk_sts", &["ec2/"]),
     ("aws_config", &["ec2/"]),
     ("aws_smithy", &["ec2/", "local/wire/"]),
-    ("russh", &["host/"]),
+    ("russh", &["ssh/"]),
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("indicatif", &["report.rs"]),
     ("signal_hook", &["signals.rs", "terminal.rs", "terminal/"]),

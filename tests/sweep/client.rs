@@ -16,8 +16,8 @@ use xdrive::connect;
 use xdrive::drive::Limits;
 use xdrive::ec2::{Account, Ec2};
 use xdrive::failure::{Exit, Failure};
-use xdrive::host::UserKey;
 use xdrive::local::Delays;
+use xdrive::ssh::UserKey;
 
 use crate::points::{Kill, Points};
 

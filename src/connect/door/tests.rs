@@ -12,9 +12,9 @@ use super::*;
 use crate::drive::pools::image_of;
 use crate::ec2::loopback::{after_a_call, answering};
 use crate::ec2::{Arch, Kind, LaunchOrder, Market, Rule, Tags};
-use crate::host::ProxyCommand;
 use crate::local::plane::Plane;
 use crate::local::{Fault, Local, OpenOptions, Settings};
+use crate::ssh::ProxyCommand;
 
 const ADA: &str = "arn:aws:iam::000000000000:user/ada";
 const BOB: &str = "arn:aws:iam::000000000000:user/bob";

@@ -19,7 +19,7 @@ use crate::drive::{HostError, SessionId, lease_left, tags};
 use crate::ec2::{Instance, InstanceId};
 use crate::host::facts;
 use crate::host::scripts::{HoldOrder, Host, Remaining, Role};
-use crate::host::{Ssh, SshError};
+use crate::ssh::{Ssh, SshError};
 
 /// How long a host may take to attach a client: three round trips, and the twenty seconds that it
 /// waits itself while it attaches another one.

@@ -9,7 +9,7 @@
 use super::{Contact, Hold, Host, Mounted, bundle, call, running};
 use crate::host::container::Container;
 use crate::host::facts::HostError;
-use crate::host::ssh::Ssh;
+use crate::ssh::connection::Ssh;
 
 /// Who comes, and to which drive.
 #[derive(Debug, Clone, Copy)]

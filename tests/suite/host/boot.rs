@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use xdrive::host::HostKey;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
+use xdrive::ssh::HostKey;
 
 use super::machine::{Clear, Machine, launch, plane};
 

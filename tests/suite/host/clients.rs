@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use xdrive::host::Ssh;
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{Hold, HoldOrder, Host, HostEvent, Role};
+use xdrive::ssh::Ssh;
 
 use super::machine::{Machine, hold, soon};
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use tokio::task::JoinSet;
-use xdrive::host::Ssh;
 use xdrive::host::scripts::{Hold, Host, Role};
+use xdrive::ssh::Ssh;
 
 use super::machine::{Machine, hold, soon};
 

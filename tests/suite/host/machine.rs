@@ -13,8 +13,8 @@ use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{
     ContainerOrder, Hold, HoldOrder, Host, Image, LoadedImage, MountOrder, Role,
 };
-use xdrive::host::{HostKey, Ssh, Target, UserKey};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane, RealPlane, Up};
+use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use crate::harness::{DEADLINE, cache};
 
@@ -413,7 +413,7 @@ pub(super) fn launch(plane: &Plane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (St
     (instance, up)
 }
 
-async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::host::SshError> {
+async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::ssh::SshError> {
     let end = Instant::now() + BOOT;
     loop {
         match Ssh::connect(target, key.private()).await {

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
-use xdrive::host::shell::Exit;
-use xdrive::host::terminal::Attached;
-use xdrive::host::{Line, Shell, Ssh, Target, Terminal};
 use xdrive::signals::{Signal, Signals};
+use xdrive::ssh::shell::Exit;
+use xdrive::ssh::terminal::Attached;
+use xdrive::ssh::{Line, Shell, Ssh, Target, Terminal};
 
 use super::sshd::Sshd;
 use crate::harness::Pty;
@@ -115,7 +115,7 @@ async fn attach(task: Task) {
     let line = Line::open(&ssh).await.unwrap();
     let mut shell = if task.terminal {
         // What runs in a terminal is a program and its words.
-        let command = format!("sh -c {}", xdrive::host::quote::quote(&task.command));
+        let command = format!("sh -c {}", xdrive::quote::quote(&task.command));
         let terminal = Terminal::new(PROGRAM, "here", &command);
         let answers = Box::new(|question| format!("the answer to {question:?}"));
         Shell::terminal(line, terminal, answers).await.unwrap()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use xdrive::host::{HostKey, Ssh, SshError, Target, UserKey};
+use xdrive::ssh::{HostKey, Ssh, SshError, Target, UserKey};
 
 use super::link::Link;
 use super::sshd::Sshd;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use xdrive::host::forward::Forward;
+use xdrive::ssh::forward::Forward;
 
 use super::DEADLINE;
 use super::sshd::Sshd;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 
-use xdrive::host::{Ssh, Target};
+use xdrive::ssh::{Ssh, Target};
 
 use super::sshd::Sshd;
 

@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, getpgid, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use xdrive::host::forward::Forward;
-use xdrive::host::{HostKey, Proxy, Ssh, SshError, Target};
+use xdrive::ssh::forward::Forward;
+use xdrive::ssh::{HostKey, Proxy, Ssh, SshError, Target};
 
 use super::DEADLINE;
 use super::sshd::Sshd;

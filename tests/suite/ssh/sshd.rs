@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use xdrive::host::{HostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use super::eventually;
 

@@ -27,9 +27,9 @@ use xdrive::connect;
 use xdrive::drive::Limits;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
-use xdrive::host::UserKey;
 use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
+use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
 use crate::between::{Asked, Between};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::LineEnding;
-use xdrive::host::HostKey;
+use xdrive::ssh::HostKey;
 
 use super::{Account, is_xdrive};
 use crate::between::{Asked, Fate};

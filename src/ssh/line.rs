@@ -13,19 +13,19 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connection::{Ssh, SshError};
 use super::shell::Begun;
-use super::ssh::{Ssh, SshError};
 
 /// A connection for one [`super::Shell`].
 #[derive(Debug)]
 pub struct Line {
-    pub(super) ssh: Ssh,
+    pub(crate) ssh: Ssh,
     /// The connection it was opened beside. Its end is also the line's: the line itself cannot
     /// tell a host that is silent from one that it holds back.
-    pub(super) beside: Ssh,
-    pub(super) gate: Arc<Gate>,
+    pub(crate) beside: Ssh,
+    pub(crate) gate: Arc<Gate>,
     /// A shell that has begun on it.
-    pub(super) begun: Option<Begun>,
+    pub(crate) begun: Option<Begun>,
 }
 
 impl Line {
@@ -48,7 +48,7 @@ impl Line {
 
 /// Holds a connection's reading while anyone holds it.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(crate) struct Gate {
     state: Mutex<GateState>,
 }
 

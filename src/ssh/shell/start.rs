@@ -6,10 +6,10 @@ use bytes::Bytes;
 use russh::ChannelMsg;
 
 use super::ShellError;
-use crate::host::channel::{Session, TerminalRequest};
-use crate::host::modes;
-use crate::host::ssh::{Ssh, SshError};
-use crate::host::terminal::{Attached, FirstLine, Terminal};
+use crate::ssh::channel::{Session, TerminalRequest};
+use crate::ssh::connection::{Ssh, SshError};
+use crate::ssh::modes;
+use crate::ssh::terminal::{Attached, FirstLine, Terminal};
 use crate::terminal;
 
 /// How long the host may take to open a terminal and start a command: three round trips of that are
@@ -17,7 +17,7 @@ use crate::terminal;
 const START: Duration = Duration::from_secs(15);
 
 /// A shell that has begun before anybody asked for it.
-pub(in crate::host) struct Begun {
+pub(crate) struct Begun {
     /// The words of its command.
     command: String,
     session: Session,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Begun {
 impl Begun {
     /// Attaches to the terminal that the host chooses for a session, once that has arrived there.
     /// None if it chooses none.
-    pub(in crate::host) async fn waiting(
+    pub(crate) async fn waiting(
         ssh: &Ssh,
         terminal: &Terminal,
     ) -> Result<Option<Self>, ShellError> {
@@ -71,7 +71,7 @@ pub(super) async fn begun_or_attached(
 }
 
 /// Opens a session with a terminal as the local one is now, and waits for the first line of
-/// `command`, which attaches to a [`crate::host::terminal`]. Also what came after that line.
+/// `command`, which attaches to a [`crate::ssh::terminal`]. Also what came after that line.
 pub(super) async fn attached(
     ssh: &Ssh,
     command: &str,

@@ -15,10 +15,10 @@ use russh::{ChannelMsg, Sig};
 use tokio::sync::{Notify, mpsc};
 
 use super::{Answers, Exit};
-use crate::host::channel::{Sender, Session, signal_number};
-use crate::host::escape::{Escapes, HELP, Question, Typed};
-use crate::host::line::Gate;
-use crate::host::streams::{Sink, Source, Stop};
+use crate::ssh::channel::{Sender, Session, signal_number};
+use crate::ssh::escape::{Escapes, HELP, Question, Typed};
+use crate::ssh::line::Gate;
+use crate::ssh::streams::{Sink, Source, Stop};
 use crate::terminal::{self, Margin, Screen};
 
 /// How much typed input waits for a dead link before reading stops (and escapes with it).

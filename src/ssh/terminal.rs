@@ -7,7 +7,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::quote::quote;
+use crate::quote::quote;
 
 /// What the first line begins with.
 const SAYS: &[u8] = b"xdrive: terminal=";
@@ -52,7 +52,7 @@ impl Terminal {
     }
 
     /// The words that attach to the one that the host chooses for the session `name`, once that has
-    /// arrived: see [`super::scripts::Arrived`].
+    /// arrived there.
     pub(super) fn arrive(&self) -> String {
         format!("{} {}", self.words("arrive"), self.command)
     }

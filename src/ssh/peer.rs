@@ -12,7 +12,7 @@ use russh::keys::{Algorithm, HashAlg, PublicKey, PublicKeyOrCertificate};
 use russh::{AlgorithmKind, Preferred, cipher};
 use tokio::sync::watch;
 
-use super::ssh::SshError;
+use super::connection::SshError;
 
 /// Three unanswered ones end the connection: fifty round trips of a far line. Whatever the host sends
 /// counts as an answer, and while more is sent than a slow line takes that is window for more.

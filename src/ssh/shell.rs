@@ -23,16 +23,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::channel::Session;
+use super::connection::{Ssh, SshError};
 use super::escape::Question;
 use super::line::{Gate, Line};
-use super::ssh::{Ssh, SshError};
 use super::streams::Stop;
 use super::terminal::{Attached, Terminal};
 use crate::terminal::{self, Raw};
 
 pub use pump::Word;
 use pump::{Local, Request};
-pub(super) use start::Begun;
+pub(crate) use start::Begun;
 
 /// What answers the questions of `~#` and `~$`, in lines of text.
 pub type Answers = Box<dyn Fn(Question) -> String + Send>;

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::channel::{CHUNK, Sender, Session};
-use super::ssh::{Ssh, SshError};
+use super::connection::{Ssh, SshError};
 
 /// What one local connection may leave unread before it is dropped.
 const UNREAD: usize = 64 << 20;

@@ -119,7 +119,7 @@ impl Ssh {
         Self::gated(target, key, None).await
     }
 
-    pub(super) async fn gated(
+    pub(crate) async fn gated(
         target: &Target,
         key: &str,
         gate: Option<Arc<Gate>>,
@@ -257,7 +257,7 @@ impl Ssh {
     /// As [`Ssh::feed`], and tells of it under `name`, for whoever sets
     /// `XDRIVE_LOG=xdrive::host=trace`: when it is sent, each fact it says, its end. The command
     /// itself is never told: it holds the user's environment.
-    pub(super) async fn told(
+    pub(crate) async fn told(
         &self,
         name: &'static str,
         command: &str,
@@ -267,7 +267,7 @@ impl Ssh {
     }
 
     /// As [`Ssh::told`], and calls `hear` with each fact as it is said.
-    pub(super) async fn heard(
+    pub(crate) async fn heard(
         &self,
         name: &'static str,
         command: &str,
@@ -283,7 +283,7 @@ impl Ssh {
 
     /// As [`Ssh::told`], with what `input` makes if the command asks for it by the fact `question`,
     /// and without any standard input if it does not.
-    pub(super) async fn told_if_asked(
+    pub(crate) async fn told_if_asked(
         &self,
         name: &'static str,
         command: &str,
@@ -385,7 +385,7 @@ impl Ssh {
     }
 
     /// Why a session ended without saying how: the connection's end, or the host's own decision.
-    pub(super) async fn lost(&self) -> SshError {
+    pub(crate) async fn lost(&self) -> SshError {
         // The channel's end is seen just before the connection's.
         let reason = tokio::time::timeout(Duration::from_secs(1), self.ended())
             .await
@@ -396,7 +396,7 @@ impl Ssh {
     /// Opens a session and asks for `command`, in a terminal if one is described.
     ///
     /// Does not wait for the host's word: a refusal arrives as [`ChannelMsg::Failure`].
-    pub(super) async fn exec(
+    pub(crate) async fn exec(
         &self,
         command: &str,
         terminal: Option<&TerminalRequest>,

@@ -14,28 +14,28 @@ use super::peer::End;
 use crate::terminal::Size;
 
 /// One SSH packet's worth: larger pieces would be split again.
-pub(super) const CHUNK: usize = 32 << 10;
+pub(crate) const CHUNK: usize = 32 << 10;
 
 /// What a pty-req says (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
-pub(super) struct TerminalRequest {
+pub(crate) struct TerminalRequest {
     /// The local `TERM`.
-    pub(super) term: String,
+    pub(crate) term: String,
     /// Columns, rows and pixels.
-    pub(super) size: Size,
+    pub(crate) size: Size,
     /// The local terminal's modes (RFC 4254, section 8).
-    pub(super) modes: Vec<(russh::Pty, u32)>,
+    pub(crate) modes: Vec<(russh::Pty, u32)>,
 }
 
 /// One channel: what arrives, and a way to send.
-pub(super) struct Session {
+pub(crate) struct Session {
     /// Must be drained without pause.
-    pub(super) messages: ChannelReadHalf,
-    pub(super) sender: Sender,
+    pub(crate) messages: ChannelReadHalf,
+    pub(crate) sender: Sender,
 }
 
 /// The sending half of a channel; dropping it closes the channel.
-pub(super) struct Sender {
+pub(crate) struct Sender {
     half: Arc<ChannelWriteHalf<Msg>>,
     end: End,
 }
@@ -47,7 +47,7 @@ impl Sender {
     }
 
     /// Asks for `command`, in a terminal if one is described; false when the connection has ended.
-    pub(super) async fn ask(&self, command: &str, terminal: Option<&TerminalRequest>) -> bool {
+    pub(crate) async fn ask(&self, command: &str, terminal: Option<&TerminalRequest>) -> bool {
         let asking = async {
             if let Some(TerminalRequest { term, size, modes }) = terminal {
                 let [columns, rows, width, height] = size.as_u32();
@@ -61,29 +61,29 @@ impl Sender {
     }
 
     /// Sends as the host's window allows; false when the connection has ended.
-    pub(super) async fn send(&self, data: Bytes) -> bool {
+    pub(crate) async fn send(&self, data: Bytes) -> bool {
         self.alive(self.half.data_bytes(data)).await
     }
 
     /// Says that nothing more will be sent.
-    pub(super) async fn eof(&self) -> bool {
+    pub(crate) async fn eof(&self) -> bool {
         self.alive(self.half.eof()).await
     }
 
     /// Tells the host the terminal's new size.
-    pub(super) async fn resize(&self, size: Size) -> bool {
+    pub(crate) async fn resize(&self, size: Size) -> bool {
         let [columns, rows, width, height] = size.as_u32();
         self.alive(self.half.window_change(columns, rows, width, height))
             .await
     }
 
     /// Asks the host to signal the command (RFC 4254, section 6.9; OpenSSH from 7.9 on does).
-    pub(super) async fn signal(&self, signal: Sig) -> bool {
+    pub(crate) async fn signal(&self, signal: Sig) -> bool {
         self.alive(self.half.signal(signal)).await
     }
 
     /// Waits until the connection has ended and says why.
-    pub(super) async fn ended(&self) -> String {
+    pub(crate) async fn ended(&self) -> String {
         self.end.reason().await
     }
 
@@ -106,7 +106,7 @@ impl Drop for Sender {
 }
 
 /// The number of a signal's name on Linux; names that RFC 4254 does not know become 0.
-pub(super) fn signal_number(signal: &Sig) -> u32 {
+pub(crate) fn signal_number(signal: &Sig) -> u32 {
     match signal {
         Sig::HUP => 1,
         Sig::INT => 2,
