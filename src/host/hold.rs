@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use russh::ChannelMsg;
 use tokio::sync::{mpsc, watch};
 
 use super::facts::{BUSY, Facts, HostError};
-use crate::ssh::channel::{Sender, Session};
+use crate::ssh::channel::{self, Sender, Session};
 use crate::ssh::connection::{Output, Ssh, SshError};
 
 const SCRIPT: &str = "session hold";
@@ -211,18 +210,15 @@ impl Voice {
                 }
                 return Some(line);
             }
-            match self.session.messages.wait().await {
-                Some(ChannelMsg::Data { data }) => self.said.extend_from_slice(&data),
-                Some(ChannelMsg::ExtendedData { data, .. }) => {
-                    self.stderr.extend_from_slice(&data);
-                }
-                Some(ChannelMsg::ExitStatus { exit_status }) => self.status = Some(exit_status),
-                Some(ChannelMsg::Failure | ChannelMsg::Close) | None => {
+            match self.session.output().await {
+                Some(channel::Output::Stdout(data)) => self.said.extend_from_slice(&data),
+                Some(channel::Output::Stderr(data)) => self.stderr.extend_from_slice(&data),
+                Some(channel::Output::Status(status)) => self.status = Some(status),
+                None => {
                     let status = self.status;
                     tracing::debug!(target: "xdrive::host", script = self.script, status, "ended");
                     return None;
                 }
-                Some(_) => {}
             }
         }
     }

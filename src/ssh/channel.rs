@@ -8,30 +8,57 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use russh::client::Msg;
-use russh::{ChannelReadHalf, ChannelWriteHalf, Sig};
+use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
 
 use super::peer::End;
 use crate::terminal::Size;
 
 /// One SSH packet's worth: larger pieces would be split again.
-pub(crate) const CHUNK: usize = 32 << 10;
+pub(super) const CHUNK: usize = 32 << 10;
 
 /// What a pty-req says (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalRequest {
     /// The local `TERM`.
-    pub(crate) term: String,
+    pub(super) term: String,
     /// Columns, rows and pixels.
-    pub(crate) size: Size,
+    pub(super) size: Size,
     /// The local terminal's modes (RFC 4254, section 8).
-    pub(crate) modes: Vec<(russh::Pty, u32)>,
+    pub(super) modes: Vec<(russh::Pty, u32)>,
 }
 
 /// One channel: what arrives, and a way to send.
 pub(crate) struct Session {
     /// Must be drained without pause.
-    pub(crate) messages: ChannelReadHalf,
+    pub(super) messages: ChannelReadHalf,
     pub(crate) sender: Sender,
+}
+
+/// What comes of a command between pipes.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A piece of its standard output.
+    Stdout(Bytes),
+    /// A piece of its standard error.
+    Stderr(Bytes),
+    /// Its exit status; more output may follow.
+    Status(u32),
+}
+
+impl Session {
+    /// The command's next output; none when its channel has ended, or the host refused to run it.
+    /// Nothing is lost where this is dropped.
+    pub(crate) async fn output(&mut self) -> Option<Output> {
+        loop {
+            return match self.messages.wait().await {
+                Some(ChannelMsg::Data { data }) => Some(Output::Stdout(data)),
+                Some(ChannelMsg::ExtendedData { data, .. }) => Some(Output::Stderr(data)),
+                Some(ChannelMsg::ExitStatus { exit_status }) => Some(Output::Status(exit_status)),
+                Some(ChannelMsg::Failure | ChannelMsg::Close) | None => None,
+                Some(_) => continue,
+            };
+        }
+    }
 }
 
 /// The sending half of a channel; dropping it closes the channel.
@@ -47,7 +74,7 @@ impl Sender {
     }
 
     /// Asks for `command`, in a terminal if one is described; false when the connection has ended.
-    pub(crate) async fn ask(&self, command: &str, terminal: Option<&TerminalRequest>) -> bool {
+    pub(super) async fn ask(&self, command: &str, terminal: Option<&TerminalRequest>) -> bool {
         let asking = async {
             if let Some(TerminalRequest { term, size, modes }) = terminal {
                 let [columns, rows, width, height] = size.as_u32();
@@ -66,24 +93,24 @@ impl Sender {
     }
 
     /// Says that nothing more will be sent.
-    pub(crate) async fn eof(&self) -> bool {
+    pub(super) async fn eof(&self) -> bool {
         self.alive(self.half.eof()).await
     }
 
     /// Tells the host the terminal's new size.
-    pub(crate) async fn resize(&self, size: Size) -> bool {
+    pub(super) async fn resize(&self, size: Size) -> bool {
         let [columns, rows, width, height] = size.as_u32();
         self.alive(self.half.window_change(columns, rows, width, height))
             .await
     }
 
     /// Asks the host to signal the command (RFC 4254, section 6.9; OpenSSH from 7.9 on does).
-    pub(crate) async fn signal(&self, signal: Sig) -> bool {
+    pub(super) async fn signal(&self, signal: Sig) -> bool {
         self.alive(self.half.signal(signal)).await
     }
 
     /// Waits until the connection has ended and says why.
-    pub(crate) async fn ended(&self) -> String {
+    pub(super) async fn ended(&self) -> String {
         self.end.reason().await
     }
 
@@ -106,7 +133,7 @@ impl Drop for Sender {
 }
 
 /// The number of a signal's name on Linux; names that RFC 4254 does not know become 0.
-pub(crate) fn signal_number(signal: &Sig) -> u32 {
+pub(super) fn signal_number(signal: &Sig) -> u32 {
     match signal {
         Sig::HUP => 1,
         Sig::INT => 2,
