@@ -8,9 +8,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::access::ingress::subnets;
 use crate::cloud::{Cloud, Which, open_local};
 use crate::config::{Config, Paths};
-use crate::connect::door::subnets;
 use crate::drive::HostError;
 use crate::drive::pools::{self, ArchBy, Need, Terms, Wish, image_of};
 use crate::ec2::calls::{CALLS, Call, Right};

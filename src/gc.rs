@@ -17,12 +17,13 @@ use serde::Serialize;
 
 use crate::cloud::Cloud;
 use crate::config::Reach;
-use crate::connect::tidy::{self, Tidied};
 use crate::drive::{DriveName, tags};
 use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::list::{self, Entry};
 use crate::report::{self, Report};
+use crate::session::finish;
+use crate::session::finish::Tidied;
 use crate::ssh::UserKey;
 
 use groups::GroupAccount;
@@ -86,7 +87,7 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
                 let way = (key.clone(), order.reach.clone());
                 // Finishing takes nothing from anybody; old saves may be a colleague's.
                 let keep = order.snapshots.filter(|_| ownership == Ownership::Own);
-                tidy::tidy(drive, cloud, way, keep, order.dry_run).await?
+                finish::tidy(drive, cloud, way, keep, order.dry_run).await?
             }
         };
         if let Some(failure) = &tidied.failure {

@@ -59,17 +59,18 @@
 //! | [`clock`] | time as an argument |
 //! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
 
+pub(crate) mod access;
 pub mod cli;
 pub mod clock;
 pub mod cloud;
 pub mod config;
-pub mod connect;
 pub mod doctor;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
 pub mod gc;
 pub mod host;
+pub(crate) mod launch;
 pub mod list;
 pub mod local;
 pub mod policy;
@@ -78,6 +79,7 @@ pub mod quote;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod session;
 pub mod signals;
 pub mod ssh;
 pub mod terminal;

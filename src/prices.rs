@@ -12,12 +12,13 @@ use serde::Serialize;
 
 use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::connect::{self, beside_words, surplus_words};
 use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
 use crate::report::{self, Report};
+use crate::session;
+use crate::session::{beside_words, surplus_words};
 
 /// One price.
 #[derive(Debug, Serialize)]
@@ -152,7 +153,7 @@ async fn rows_of(
         Err(refused @ Refused::Unfit(_)) => return Err(Failure::new(Exit::Usage, refused)),
         Err(refused) => {
             let again = format!("{} connect NAME", cloud.command);
-            return Err(connect::refused(refused, &again));
+            return Err(session::refused(refused, &again));
         }
     };
     let (cheapest, _) = pools::to_try(&chosen.offers, None);
@@ -196,7 +197,7 @@ fn table(rows: &[Row]) -> String {
             kind.name,
             kind.arch,
             kind.cpus,
-            connect::gib(kind.memory),
+            session::gib(kind.memory),
             kind.gpus,
             row.zone,
             row.shown

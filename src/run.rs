@@ -9,10 +9,11 @@ use tokio::runtime::{Builder, Runtime};
 use crate::cli::{self, Cli, Command, Connect, Local};
 use crate::cloud::{self, Cloud, Which};
 use crate::config::{Config, Options, Paths, Reach};
-use crate::connect::{self, Request};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::local::{plane, wire};
+use crate::session;
+use crate::session::Request;
 use crate::ssh::UserKey;
 use crate::{doctor, gc, list, policy, prices, report, selftest};
 
@@ -26,7 +27,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             request.check(&which.command(&paths))?;
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;
-                connect::connect(request, cloud, key(&paths)?).await
+                session::connect(request, cloud, key(&paths)?).await
             })
         }
         Command::Stop(typed) => {
@@ -35,7 +36,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             runtime()?.block_on(async {
                 let cloud = Cloud::open(&which, &paths).await?;
                 let key = key(&paths)?;
-                connect::stop(typed.drive, typed.shared, reach, cloud, key).await
+                session::stop(typed.drive, typed.shared, reach, cloud, key).await
             })
         }
         Command::List(typed) => {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::connect::door;
+use crate::access::ingress;
 use crate::ec2::{Ec2, Error, Group, Kind, Rule};
 
 /// What became of one group.
@@ -36,8 +36,9 @@ pub(super) async fn tidy(
     let mut accounts = Vec::new();
     for group in ec2.groups_of(owner).await? {
         let since = ec2.group_used_since(&group.id).await?;
-        let is_gone =
-            |rule: &&Rule| since.is_some_and(|since| door::is_of_nobody(&rule.description, since));
+        let is_gone = |rule: &&Rule| {
+            since.is_some_and(|since| ingress::is_of_nobody(&rule.description, since))
+        };
         let gone: Vec<&Rule> = group.rules.iter().filter(is_gone).collect();
         if since.is_none() || !gone.is_empty() {
             accounts.push(account(ec2, &group, &gone, rehearse).await);
@@ -78,7 +79,7 @@ async fn clear(
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
-    let is_own = |rule: &&Rule| door::laptop(&rule.description).is_some();
+    let is_own = |rule: &&Rule| ingress::laptop(&rule.description).is_some();
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = group.has_other_rules || own.len() < group.rules.len();
     if rehearse {

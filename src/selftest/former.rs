@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::Run;
 use super::account::add;
 use super::line::Line;
-use crate::connect;
 use crate::drive::{DriveName, tags};
 use crate::ec2::Ownership;
+use crate::session;
 
 /// Throws them away; those that a running instance is still kept for are another run's of now.
 pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
@@ -35,7 +35,7 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
             continue;
         };
         let reach = run.order.options.reach.clone();
-        let left = connect::discard(drive, run.cloud, run.key.clone(), reach).await;
+        let left = session::discard(drive, run.cloud, run.key.clone(), reach).await;
         let line = match left {
             Ok(left) if left.is_empty() => Line::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {

@@ -10,11 +10,12 @@ use super::line::Line;
 use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
-use crate::connect::{self, Examination, Request};
 use crate::drive::DriveName;
 use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
+use crate::session;
+use crate::session::{Examination, Request};
 
 /// The size of the drives, in GiB.
 const SIZE: u32 = 16;
@@ -183,7 +184,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         ..request
     };
     let began = run.cloud.clock.boot();
-    let session = connect::connect(request, run.cloud.clone(), run.key.clone());
+    let session = session::connect(request, run.cloud.clone(), run.key.clone());
     let (ended, came) = if what == What::Interruption {
         interruption::during(run, owner, &drive, &examination, session).await
     } else {
@@ -191,7 +192,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     };
     // Whatever came of it, nothing stays.
     let reach = run.order.options.reach.clone();
-    let discarded = connect::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
+    let discarded = session::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted().await;
     match (&ended, examination.answer()) {

@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use super::Run;
 use super::line::Line;
 use crate::cloud;
-use crate::connect::Examination;
 use crate::drive::DriveName;
 use crate::ec2::{Injection, Instance, InstanceId, InstanceState, NoExperiment, State};
 use crate::failure::{Exit, Failure};
+use crate::session::Examination;
 
 pub(super) const NAME: &str = "interruption";
 

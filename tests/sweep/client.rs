@@ -12,11 +12,11 @@ use xdrive::cli::{Cli, Command};
 use xdrive::clock::Clock;
 use xdrive::cloud::{Cloud, Which};
 use xdrive::config::Paths;
-use xdrive::connect;
 use xdrive::drive::Limits;
 use xdrive::ec2::{Account, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::Delays;
+use xdrive::session;
 use xdrive::ssh::UserKey;
 
 use crate::points::{Kill, Points};
@@ -87,6 +87,6 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         };
         let key = UserKey::open_or_create(&paths.key)
             .map_err(|error| Failure::new(Exit::Config, error))?;
-        connect::connect(request, cloud, key).await
+        session::connect(request, cloud, key).await
     })
 }

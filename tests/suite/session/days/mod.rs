@@ -23,12 +23,12 @@ use xdrive::cli::{self, Cli};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
 use xdrive::config::{Paths, Reach};
-use xdrive::connect;
 use xdrive::drive::Limits;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
+use xdrive::session;
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
@@ -308,11 +308,11 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         match cli.command {
             cli::Command::Connect(typed) => {
                 let request = xdrive::run::request(*typed, &paths)?;
-                connect::connect(request, cloud, key).await
+                session::connect(request, cloud, key).await
             }
             cli::Command::Stop(typed) => {
                 let reach = Reach::default();
-                connect::stop(typed.drive, typed.shared, reach, cloud, key).await
+                session::stop(typed.drive, typed.shared, reach, cloud, key).await
             }
             other => panic!("nobody is in a hurry for {other:?}"),
         }

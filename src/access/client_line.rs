@@ -1,6 +1,6 @@
 //! What hosts say, in the drive's words.
 
-use crate::connect::login::Refusal;
+use super::login::Refusal;
 use crate::drive::{Client, HostError, Silence, Way};
 use crate::host::facts::{self, Oddity};
 

@@ -5,13 +5,13 @@
 //! address it comes from, renews that rule's date at a login more than six hours later, and takes one
 //! of its own away when that is a day old and unwanted: until then another of its sessions may come
 //! from there ([`rules`]). `gc` clears what no instance uses, and rules of laptops that are gone.
-//! Who is let in is found out in [`address`], and which of a subnet's instances would be reached in
+//! Who is let in is found out in [`public_ip`], and which of a subnet's instances would be reached in
 //! [`subnets`].
 //!
 //! A launch waits for its door, because a host that nobody reaches is not launched. A host that is
 //! there does not: its door is looked at, and opened, beside the attempt to log in.
 
-mod address;
+mod public_ip;
 mod rules;
 pub(crate) mod subnets;
 
@@ -29,10 +29,10 @@ use crate::ec2::{Cidr, Ec2, Group, GroupId, Instance, InstanceId, Subnet, VpcId}
 use crate::report::Report;
 use crate::ssh::UserKey;
 
-pub(super) use address::source;
+pub(crate) use public_ip::source;
 pub(crate) use rules::{is_of_nobody, laptop};
 
-use address::is_translated;
+use public_ip::is_translated;
 use rules::{LetIn, group_name};
 
 /// How long what was found out is believed: a laptop that moved is let in again a minute later.
@@ -42,7 +42,7 @@ const GOOD: Duration = Duration::from_mins(1);
 const FINGERPRINT: usize = "SHA256:".len() + 16;
 
 /// Opens it, for launches and for hosts that are there.
-pub(super) struct Door {
+pub(crate) struct Door {
     plan: Plan,
     report: Report,
     /// What is being found out before it is needed, and since when.
@@ -141,7 +141,7 @@ impl Plan {
 impl Door {
     /// Of `owner`'s laptop with this key; in the VPC of the subnet that was named, else in the
     /// default one.
-    pub(super) fn new(
+    pub(crate) fn new(
         (ec2, clock, report): (Ec2, Clock, Report),
         owner: &str,
         key: &UserKey,
@@ -171,12 +171,12 @@ impl Door {
     }
 
     /// How hosts are reached.
-    pub(super) fn reach(&self) -> &Reach {
+    pub(crate) fn reach(&self) -> &Reach {
         &self.plan.reach
     }
 
     /// Begins to find out what a launch will need, beside other work. Changes nothing.
-    pub(super) fn look_ahead(&mut self) {
+    pub(crate) fn look_ahead(&mut self) {
         let plan = self.plan.clone();
         let looking = tokio::spawn(async move { plan.look().await });
         self.ahead = Some((self.now(), looking));
@@ -184,7 +184,7 @@ impl Door {
 
     /// The groups of an instance about to be launched, with this laptop let in; none if nobody is
     /// to be. Only as far as something lacks there is anything to call.
-    pub(super) async fn for_launch(&mut self) -> Result<Vec<GroupId>, HostError> {
+    pub(crate) async fn for_launch(&mut self) -> Result<Vec<GroupId>, HostError> {
         let now = self.now();
         if let Some((at, own)) = &self.own
             && now.since(*at) < GOOD
@@ -231,7 +231,7 @@ impl Door {
     }
 
     /// In which subnets a launch would be reached from here.
-    pub(super) async fn subnets(&mut self) -> Result<Subnets, HostError> {
+    pub(crate) async fn subnets(&mut self) -> Result<Subnets, HostError> {
         let now = self.now();
         if let Some((at, known)) = &self.subnets
             && now.since(*at) < GOOD
@@ -244,7 +244,7 @@ impl Door {
     }
 
     /// The same, and nothing else: no address service is asked, as it is for a launch.
-    pub(super) async fn network(&self) -> Result<Subnets, HostError> {
+    pub(crate) async fn network(&self) -> Result<Subnets, HostError> {
         Ok(self.plan.network().await?.1)
     }
 
@@ -267,14 +267,14 @@ impl Door {
     }
 
     /// What [`Door::for_launch`] answered is not so any more: it is looked for again.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.own = None;
         self.found = None;
     }
 
     /// Begins to make sure that a host with this address lets this laptop in; looks at most once a
     /// minute. That it fails is said, and no reason not to try the host: there may be another rule.
-    pub(super) fn open(&mut self, host: &Instance, at: IpAddr) {
+    pub(crate) fn open(&mut self, host: &Instance, at: IpAddr) {
         while let Some(ended) = self.opening.try_join_next() {
             self.hear(ended);
         }
@@ -304,7 +304,7 @@ impl Door {
 
     /// Waits until one of the doors that are being looked at is open: whether a rule was made for
     /// that. For ever, if none is looked at.
-    pub(super) async fn opened(&mut self) -> bool {
+    pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
             Some(ended) => self.hear(ended),
             None => std::future::pending().await,
@@ -332,7 +332,7 @@ impl Door {
     }
 
     /// Says `line`, once, and only where it spoils no screen.
-    pub(super) fn say_once(&mut self, line: String) {
+    pub(crate) fn say_once(&mut self, line: String) {
         if !crate::terminal::is_raw() && !self.told.contains(&line) {
             self.report.say(&line);
             self.told.insert(line);

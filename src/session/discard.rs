@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::ssh::UserKey;
 
 use super::Session;
-use super::ending::of_run;
+use super::outcome::of_run;
 
 /// How long a root disk may outlive its terminated instance: EC2 deletes it once that has shut down,
 /// which takes a minute or two.

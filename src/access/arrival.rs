@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::SshHosts;
 use super::attached::{Attachment, Link};
-use super::said::session_of;
-use crate::connect::lease::Lease;
-use crate::connect::login::{self, ANSWER};
-use crate::connect::{LEASE, Request, Session, inside};
+use super::client_line::session_of;
+use super::lease::Lease;
+use super::login;
+use super::login::ANSWER;
 use crate::drive::SessionId;
 use crate::ec2::InstanceId;
 use crate::host::Early;
@@ -46,11 +46,11 @@ struct Found {
 
 /// What there is to be in, as far as that is known without asking again.
 #[derive(Default)]
-pub(in crate::connect) struct Ready {
+pub(crate) struct Ready {
     /// The container, if it runs as it should with the drive's own image.
-    pub(in crate::connect) container: Option<Container>,
+    pub(crate) container: Option<Container>,
     /// The line that is on its way there.
-    pub(in crate::connect) early: Option<Early>,
+    pub(crate) early: Option<Early>,
 }
 
 impl Arrival {
@@ -92,29 +92,10 @@ impl Link {
     }
 }
 
-impl Session {
-    /// Prepares for a host that runs already, and may be as this session would leave it.
-    pub(in crate::connect) fn comes_to_a_host(&mut self, request: &Request) {
-        let lease = request.options.keep.unwrap_or(LEASE);
-        let session = self.reconciler.session().clone();
-        // A shell in the container as it is, which another image would end.
-        let is_shell = request.command.is_empty() && request.options.image.is_none();
-        let shell = is_shell.then(inside::term);
-        let drive = self.drive.clone();
-        let hosts = self.reconciler.hosts();
-        hosts.comes(
-            (&session, &self.owner),
-            lease,
-            drive.as_str(),
-            shell.as_deref(),
-        );
-    }
-}
-
 impl SshHosts {
     /// Comes to a host that runs already as one who is to lead there. `shell` is the value of `TERM`
     /// for a shell, if there is to be one in the container as it is.
-    fn comes(
+    pub(crate) fn comes(
         &mut self,
         (session, owner): (&SessionId, &str),
         lease: Duration,
@@ -171,7 +152,7 @@ impl SshHosts {
     }
 
     /// What was found on arrival, once.
-    pub(in crate::connect) fn take_ready(&mut self, host: &InstanceId) -> Ready {
+    pub(crate) fn take_ready(&mut self, host: &InstanceId) -> Ready {
         let Some(link) = self.links.get_mut(host) else {
             return Ready::default();
         };

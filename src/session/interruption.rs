@@ -9,7 +9,6 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::Options;
@@ -21,8 +20,9 @@ use crate::signals::Signal;
 use crate::ssh::streams::answer;
 
 use super::cost::Cost;
+use super::ending::{Ending, Taken};
 use super::market::elsewhere;
-use super::{Ending, Request, Session};
+use super::{Request, Session};
 
 /// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
 /// the computer finds it saved.
@@ -30,19 +30,6 @@ const ANSWER: Duration = Duration::from_mins(5);
 
 /// The question, where nobody has answered it beforehand.
 const QUESTION: &str = "resume on another instance? [Y/n]";
-
-/// How EC2 took the instance away.
-pub(super) enum Taken {
-    /// With a notice.
-    Noticed {
-        /// When the instance ends.
-        at: Timestamp,
-        /// The exit code of the command or shell, where it ended meanwhile.
-        code: Option<u8>,
-    },
-    /// Without: what is to be said where the session does not go on.
-    Gone(Failure),
-}
 
 impl Session {
     /// Gets the drive off `instance`, and finds out whether the session goes on: none if it does.

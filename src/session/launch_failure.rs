@@ -6,7 +6,7 @@
 use anyhow::anyhow;
 
 use super::Session;
-use super::ending::listed;
+use super::outcome::listed;
 use crate::drive::Stuck;
 use crate::drive::reconcile::{How, Lost};
 use crate::drive::stuck::Why;

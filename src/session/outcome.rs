@@ -18,7 +18,8 @@ use crate::host::scripts::Committed;
 use crate::signals::Signal;
 
 use super::cost::Cost;
-use super::{Ending, Session, market, room};
+use super::ending::Ending;
+use super::{Session, market, room};
 
 impl Session {
     /// A commit that failed loses nothing, but the next session may want to know why a container

@@ -5,9 +5,9 @@
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::Ending;
 use super::container::Inside;
-use super::way::{Way, lost};
+use super::ending::Ending;
+use super::reconnect::{Way, lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
 use crate::signals::{Signal, Signals};
 use crate::ssh::shell::{Answers, Word};

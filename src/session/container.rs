@@ -21,8 +21,8 @@ use crate::report::{Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{Line, Ssh, SshError};
 
-use super::hosts::Ready;
 use super::{gpu, pull};
+use crate::access::Ready;
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;

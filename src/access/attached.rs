@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::SshHosts;
 use super::arrival::Arrival;
-use super::said::{session_of, translated};
-use crate::connect::lease::{Lease, News, Terms, extend};
-use crate::connect::login::{ANSWER, LATE};
+use super::client_line::{session_of, translated};
+use super::lease::{Lease, News, Terms, extend};
+use super::login::{ANSWER, LATE};
 use crate::drive::{HostError, SessionId, lease_left, tags};
 use crate::ec2::{Instance, InstanceId};
 use crate::host::facts;
@@ -75,7 +75,7 @@ impl Link {
 
 /// What came of attaching again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::connect) enum Held {
+pub(crate) enum Held {
     /// The session is attached, and was already.
     Still,
     /// It is attached again.
@@ -86,10 +86,7 @@ pub(in crate::connect) enum Held {
 
 impl SshHosts {
     /// Connects again to a host whose connection was lost, and attaches this session to it again.
-    pub(in crate::connect) async fn back(
-        &mut self,
-        host: &Instance,
-    ) -> Result<(Ssh, Host), HostError> {
+    pub(crate) async fn back(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
         let (_, contact) = self.look(host).await?;
         if let Some(reason) = contact.closing {
             return Err(HostError::Closing(reason));
@@ -108,7 +105,7 @@ impl SshHosts {
     }
 
     /// Lets go of a host that goes on for as long as `keep`, and says until when that is.
-    pub(in crate::connect) async fn leave(
+    pub(crate) async fn leave(
         &mut self,
         host: &Instance,
         keep: Duration,
@@ -130,7 +127,7 @@ impl SshHosts {
 
     /// Lets go of a host; who goes on there without this session, by the host's own count: of all who
     /// leave, just one hears that nobody does.
-    pub(in crate::connect) async fn leave_to_others(
+    pub(crate) async fn leave_to_others(
         &mut self,
         host: &Instance,
     ) -> Result<Remaining, HostError> {
@@ -162,7 +159,7 @@ impl SshHosts {
 
     /// Joins whoever has `host`: attaches this session as a guest, which keeps the lease from
     /// ending before `lease` is over, and makes no longer one shorter.
-    pub(in crate::connect) async fn visit(
+    pub(crate) async fn visit(
         &mut self,
         host: &Instance,
         session: &SessionId,
@@ -185,10 +182,7 @@ impl SshHosts {
 
     /// Attaches this session again to a host that has forgotten it, over the connection that there
     /// is, in the part that it had.
-    pub(in crate::connect) async fn hold_again(
-        &mut self,
-        host: &InstanceId,
-    ) -> Result<Held, HostError> {
+    pub(crate) async fn hold_again(&mut self, host: &InstanceId) -> Result<Held, HostError> {
         let link = self.links.get_mut(host);
         let link = link.filter(|link| !link.ssh.has_ended());
         let (Some(link), Some(client)) = (link, self.client.clone()) else {
@@ -231,29 +225,29 @@ impl SshHosts {
     }
 
     /// Whether this session is attached there.
-    pub(in crate::connect) fn is_attached(&self, host: &InstanceId) -> bool {
+    pub(crate) fn is_attached(&self, host: &InstanceId) -> bool {
         self.links.get(host).is_some_and(Link::is_held)
     }
 
     /// Whether this session leads there.
-    pub(in crate::connect) fn leads(&self, host: &InstanceId) -> bool {
+    pub(crate) fn leads(&self, host: &InstanceId) -> bool {
         let client = self.client.as_ref();
         self.is_attached(host) && client.is_some_and(|client| client.role == Role::Lead)
     }
 
     /// Whether this session has joined another one.
-    pub(in crate::connect) fn is_guest(&self) -> bool {
+    pub(crate) fn is_guest(&self) -> bool {
         let client = self.client.as_ref();
         client.is_some_and(|client| client.role == Role::Guest)
     }
 
     /// Whether a client's line is this session's.
-    pub(in crate::connect) fn is_own(&self, line: &str) -> bool {
+    pub(crate) fn is_own(&self, line: &str) -> bool {
         !self.session().is_empty() && session_of(line) == self.session()
     }
 
     /// Is attached to a host no longer; the connection stays.
-    pub(in crate::connect) fn let_go(&mut self, host: &InstanceId) {
+    pub(crate) fn let_go(&mut self, host: &InstanceId) {
         if let Some(link) = self.links.get_mut(host) {
             link.lease = None;
         }
@@ -272,7 +266,7 @@ impl SshHosts {
     }
 
     /// This session, as its hosts know it; empty before it has claimed one.
-    pub(in crate::connect) fn session(&self) -> &str {
+    pub(crate) fn session(&self) -> &str {
         self.client
             .as_ref()
             .map_or("", |client| session_of(&client.line))

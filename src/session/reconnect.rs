@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::Ending;
 use super::container::Inside;
-use super::inside::ended;
-use super::resume::Taken;
-use super::vigil::Shared;
+use super::ending::{Ending, Taken};
+use super::shell::ended;
+
+use super::monitor::Shared;
 use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};

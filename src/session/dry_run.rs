@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
-use super::check::Found;
-use super::{Request, Session, ending, market, words};
+use super::preflight::Found;
+use super::{Request, Session, market, outcome, progress};
 use crate::cloud::Cloud;
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools::{self, Chosen, Offer};
@@ -40,14 +40,14 @@ impl Session {
             None => self.reconciler.peek(&goal).await,
         };
         let mut text = String::new();
-        let zone = match next.map_err(ending::of_run)? {
+        let zone = match next.map_err(outcome::of_run)? {
             Next::Stuck(stuck) => return self.told(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
                 let _ = writeln!(text, "{} is in use on {id}: joins it there", self.drive);
                 return print(&text);
             }
             Next::Wait(what, _) => {
-                let _ = writeln!(text, "first: {}", words::waiting(&what));
+                let _ = writeln!(text, "first: {}", progress::waiting(&what));
                 None
             }
             Next::Do(steps) => {
@@ -88,13 +88,13 @@ impl Session {
         }
         let subnets = self.reconciler.hosts().door().network().await;
         let zone = zone.as_ref().or(there.as_ref());
-        let subnets = subnets.map_err(|error| ending::of_run(error.into()))?;
+        let subnets = subnets.map_err(|error| outcome::of_run(error.into()))?;
         let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
         // As where it is launched: one that can be reached is enough.
         let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
         if !zones.clone().any(|place| reached(place).is_ok()) {
             let places = zones.try_for_each(|place| reached(place).map(drop));
-            places.map_err(|error| ending::of_run(error.into()))?;
+            places.map_err(|error| outcome::of_run(error.into()))?;
         }
         if let Some(asked) = subnets.asked() {
             let _ = writeln!(text, "{asked}");
@@ -160,7 +160,7 @@ impl Session {
         let size = request.options.size.unwrap_or(cloud.size);
         format!(
             "{drive} is new: an empty volume of {size} GiB, about {} a month while it is a volume\n",
-            words::dollars(volume_cents(size) + request.options.speed.cents())
+            progress::dollars(volume_cents(size) + request.options.speed.cents())
         )
     }
 }
@@ -192,11 +192,11 @@ fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> 
         );
     }
     if !tried.is_empty() {
-        let _ = writeln!(text, "  each {}", words::beside_words(size, speed));
+        let _ = writeln!(text, "  each {}", progress::beside_words(size, speed));
     }
     let mut kinds: Vec<&InstanceType> = tried.iter().map(|offer| &offer.kind).collect();
     kinds.dedup();
-    for surplus in kinds.into_iter().filter_map(words::surplus_words) {
+    for surplus in kinds.into_iter().filter_map(progress::surplus_words) {
         let _ = writeln!(text, "  {surplus}");
     }
     if more > 0 {

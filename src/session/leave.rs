@@ -4,7 +4,8 @@
 //! hears that nobody does. Nothing is saved under anybody who did not agree; who leads may ask for
 //! it.
 
-use super::{Ending, Session};
+use super::Session;
+use super::ending::Ending;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;

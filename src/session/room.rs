@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Session;
-use super::preview::gib;
+use super::dry_run::gib;
 use crate::config::SIZES;
 use crate::ec2::GibiBytes;
 use crate::host::room::Room;

@@ -24,10 +24,9 @@ use crate::host::scripts::HostEvent;
 use crate::report::Report;
 use crate::ssh::shell::Word;
 
-use super::Ending;
-use super::hosts::{Held, SshHosts};
-use super::lease::News;
-use super::resume::Taken;
+use super::ending::{Ending, Taken};
+use crate::access::lease::News;
+use crate::access::{Held, SshHosts};
 
 /// Between two looks at the spot request, as AWS recommends it for looks from inside.
 const LOOK: Duration = Duration::from_secs(5);

@@ -8,8 +8,8 @@
 
 use anyhow::anyhow;
 
-use super::check::Found;
-use super::{Request, Session, archive, container};
+use super::preflight::Found;
+use super::{Request, Session, container};
 use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
@@ -20,6 +20,7 @@ use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Arch, Ec2, Market, Zone};
 use crate::failure::{Exit, Failure};
+use crate::launch::image;
 use crate::signals::Signal;
 
 /// What drives from before the architecture was recorded are compiled for: nothing else was
@@ -264,7 +265,7 @@ fn new_arch(
     let image = options.image.as_ref().unwrap_or(&cloud.image);
     let file = container::file(image);
     let asked = options.arch.and_then(ArchChoice::only);
-    if let Some(own) = file.as_deref().and_then(archive::arch) {
+    if let Some(own) = file.as_deref().and_then(image::arch) {
         return match asked {
             Some(asked) if asked != own => Err(Failure::new(
                 Exit::Usage,
@@ -312,7 +313,7 @@ fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failur
     let Some((image, file)) = image.and_then(|image| Some((image, container::file(image)?))) else {
         return Ok(());
     };
-    match archive::arch(&file) {
+    match image::arch(&file) {
         Some(arch) if arch != own => Err(Failure::new(
             Exit::Usage,
             anyhow!("{image} has {arch} programs, and {drive} is used on {own} alone"),

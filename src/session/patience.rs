@@ -7,7 +7,7 @@
 use anyhow::anyhow;
 
 use super::Session;
-use super::check::{Found, Parts};
+use super::preflight::{Found, Parts};
 use crate::cloud::Cloud;
 use crate::drive::Limits;
 use crate::drive::tags::Identity;

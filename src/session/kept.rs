@@ -1,7 +1,7 @@
 //! What the snapshots of a saved drive cost, and the command that prunes them.
 
 use super::Session;
-use super::words::dollars;
+use super::progress::dollars;
 use crate::drive::kept::Kept;
 
 /// What they may cost a month before that is said, in US cents.

@@ -10,79 +10,65 @@
 //! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
-mod archive;
-mod check;
 mod console;
 mod container;
 mod cost;
 mod discard;
-pub(crate) mod door;
+mod dry_run;
 mod ending;
 mod examine;
+pub mod finish;
 mod gpu;
-mod hosts;
-mod inside;
-mod join;
+mod guest;
+mod interruption;
 mod kept;
-mod lease;
+mod launch_failure;
 mod leave;
-mod login;
 mod market;
-mod nothing;
+mod monitor;
+mod outcome;
 mod patience;
-mod preview;
+mod preflight;
+mod progress;
 mod pull;
+mod reconnect;
 mod request;
-mod resume;
 mod room;
-pub mod tidy;
-mod vigil;
-mod way;
-mod words;
+mod shell;
+mod state;
 
-use std::cell::Cell;
 use std::pin::pin;
-use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use anyhow::anyhow;
+use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::clock::Clock;
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
-use crate::drive::event::Event;
-use crate::drive::pools;
-use crate::drive::reconcile::Placement;
-use crate::drive::tags::Settings;
-use crate::drive::{DriveName, Generation, Goal, Outcome, Reconciler, Wanted};
-use crate::ec2::{Instance, Speed, VolumeId};
+use crate::drive::{DriveName, Generation, Goal, Outcome};
+use crate::ec2::{Instance, VolumeId};
 use crate::failure::Failure;
-use crate::report::Report;
-use crate::signals::{Signal, Signals};
+use crate::signals::Signal;
 use crate::ssh::escape::Question;
 use crate::ssh::{Line, UserKey};
 
 pub use discard::discard;
+pub(crate) use dry_run::gib;
 pub use examine::Examination;
 pub(crate) use market::refused;
-pub(crate) use preview::gib;
+pub(crate) use progress::{beside_words, surplus_words};
 pub use request::Request;
-pub(crate) use words::{beside_words, surplus_words};
 
-use check::Parts;
 use container::Inside;
 use cost::Cost;
-use door::Door;
-use ending::code_of;
-use hosts::SshHosts;
-use inside::{in_a_command, in_a_shell};
-use join::Joined;
-use lease::{News, Terms};
-use resume::Taken;
-use vigil::{Beside, Vigil, Voice};
-use way::Way;
-use words::Teller;
+use ending::{Ending, Taken};
+use guest::Joined;
+use monitor::{Beside, Vigil, Voice};
+use outcome::code_of;
+use preflight::Parts;
+use reconnect::Way;
+use shell::{in_a_command, in_a_shell};
+use state::Session;
 
 /// How long an instance lives without a sign of life from here, if nobody says otherwise: longer
 /// than a laptop is carried from one room to another, shorter than a forgotten GPU hurts.
@@ -90,47 +76,6 @@ const LEASE: Duration = Duration::from_mins(15);
 
 /// The same for an instance that is left running on purpose (`~d`): a night.
 const DETACHED: Duration = Duration::from_hours(8);
-
-/// How the middle of a session ended.
-enum Ending {
-    /// The shell or command ended, with this exit code.
-    Exit(u8),
-    /// This asked for the end.
-    Asked(Signal),
-    /// What runs there shall go on: `~d`.
-    Detached,
-    /// The host closes the drive, for this reason, and did not ask.
-    Closed(String),
-    /// EC2 took the instance away.
-    Taken(Taken),
-    /// It could not be begun.
-    Failed(Failure),
-}
-
-/// A session under way.
-struct Session {
-    drive: DriveName,
-    /// What the commands of hints begin with.
-    command: String,
-    report: Report,
-    signals: Signals,
-    reconciler: Reconciler<SshHosts>,
-    /// Who calls.
-    owner: String,
-    /// Whether somebody has said that this session shall wait for others to end.
-    is_patient: bool,
-    /// How fast the drive's volume is, as far as that is known.
-    speed: Rc<Cell<Speed>>,
-    /// What is launched, if anything may be.
-    terms: Option<pools::Terms>,
-    clock: Clock,
-    /// Jupyter's port on this computer, once there is one.
-    port: Option<u16>,
-    /// What the hosts have to say.
-    news: mpsc::UnboundedReceiver<News>,
-    /// Whether anything was made, changed or ended.
-    acted: Rc<Cell<bool>>,
-}
 
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
 /// that of what ended it.
@@ -235,123 +180,6 @@ pub async fn stop(
 }
 
 impl Session {
-    async fn begin(
-        drive: DriveName,
-        options: &Options,
-        cloud: &Cloud,
-        key: UserKey,
-    ) -> Result<Self, Failure> {
-        let report = Report::stderr();
-        let identity = patience::identity(cloud, &report).await?;
-        // Until here there is nothing that a signal could leave behind.
-        let signals = Signals::install().context("cannot listen to signals")?;
-        let speed = Rc::new(Cell::new(options.speed));
-        let mut teller = Teller::new(report.clone(), Rc::clone(&speed));
-        let acted = Rc::new(Cell::new(false));
-        let acting = Rc::clone(&acted);
-        let subnet = match &options.subnet {
-            Some(id) => Some(check::subnet(id, cloud).await?),
-            None => None,
-        };
-        let wanted = Wanted {
-            // Whoever is to launch chooses them: see `settle_terms`.
-            offers: Vec::new(),
-            size: options.size.unwrap_or(cloud.size),
-            lease: options.keep.unwrap_or(LEASE),
-            settings: Settings::new(
-                options.image.as_deref(),
-                options.wish.as_ref(),
-                options.size,
-            )
-            .with_speed(options.speed)
-            .scratch(options.scratch),
-            placement: Placement {
-                zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
-                subnet: options.subnet.clone(),
-                instance_profile: options.instance_profile.clone(),
-            },
-        };
-        let (tell, news) = mpsc::unbounded_channel();
-        let terms = Terms {
-            ec2: cloud.ec2.clone(),
-            clock: cloud.clock.clone(),
-            news: tell,
-        };
-        let owner = identity.owner.clone();
-        let door = Door::new(
-            (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),
-            &owner,
-            &key,
-            subnet,
-            options.reach.clone(),
-        );
-        let reconciler = Reconciler::new(
-            drive.clone(),
-            identity,
-            cloud.ec2.clone(),
-            SshHosts::new(key, door, terms),
-            cloud.clock.clone(),
-            cloud.limits.clone(),
-            wanted,
-            move |event| {
-                if let Event::Finished { .. } = event {
-                    acting.set(true);
-                }
-                teller.tell(event);
-            },
-        );
-        Ok(Self {
-            drive,
-            command: cloud.command.clone(),
-            report,
-            signals,
-            reconciler,
-            owner,
-            is_patient: false,
-            speed,
-            terms: None,
-            clock: cloud.clock.clone(),
-            port: None,
-            news,
-            acted,
-        })
-    }
-
-    /// Works towards `goal`, never dropping the work: signals only tell it that somebody waits.
-    /// The second answer is the first signal that asked for an end.
-    async fn run(&mut self, goal: Goal) -> (Outcome, Option<Signal>) {
-        let (interrupts, mut heard) = watch::channel(0);
-        // A closed terminal or a SIGTERM asks for the save that is under way already; only a
-        // person at the keyboard may stop waiting for it.
-        let saving = !matches!(goal, Goal::Ready { .. });
-        let mut asked = None;
-        let mut ticking = pin!(self.report.keep_ticking());
-        let mut work = pin!(self.reconciler.run(goal, &mut heard));
-        loop {
-            tokio::select! {
-                outcome = &mut work => return (outcome, asked),
-                () = &mut ticking => {}
-                signal = self.signals.next() => match signal {
-                    Signal::Interrupt { .. } => {
-                        asked.get_or_insert(signal);
-                        interrupts.send_modify(|count| *count += 1);
-                    }
-                    Signal::Terminate | Signal::Hangup => {
-                        let is_first = asked.is_none();
-                        asked.get_or_insert(signal);
-                        // A closed terminal may send both: neither asks to leave things behind.
-                        if !saving && is_first {
-                            interrupts.send_modify(|count| *count += 1);
-                        }
-                    }
-                    // The shell that stopped xdrive shows that; the cloud cannot be stopped.
-                    Signal::Suspend => self.report.suspend(),
-                    Signal::Resize | Signal::Continue => {}
-                },
-            }
-        }
-    }
-
     /// From a drive that is ready to the end of the shell or command, unless somebody `asked` for
     /// the end before.
     async fn lead(
@@ -417,7 +245,7 @@ impl Session {
             Ok(inside) => inside,
             // Nothing can be begun on a host that is being taken away.
             Err(failure) => {
-                return match vigil::noticed(&mut self.news) {
+                return match monitor::noticed(&mut self.news) {
                     Some(at) => Ending::Taken(Taken::Noticed { at, code: None }),
                     None => Ending::Failed(failure),
                 };
@@ -457,7 +285,7 @@ impl Session {
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
-                self.report.say(&way::rule(lease, cloud.limits.grace));
+                self.report.say(&reconnect::rule(lease, cloud.limits.grace));
                 let cost = Cost::of(instance, &self.drive, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {

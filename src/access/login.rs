@@ -21,7 +21,7 @@ use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 
-use super::door::{Door, source};
+use super::ingress::{Door, source};
 
 /// A host that has accepted a connection and not answered by then does not answer now: key
 /// exchange, authentication and contact, or contact alone. Those are ten round trips and 25 KB at

@@ -6,8 +6,11 @@
 
 mod arrival;
 mod attached;
+mod client_line;
+pub(crate) mod ingress;
+pub(crate) mod lease;
+mod login;
 mod mount;
-mod said;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,20 +28,20 @@ use crate::host::room::Room;
 use crate::host::scripts::{self, Host, Role};
 use crate::ssh::{HostKey, Ssh, UserKey};
 
-use super::door::Door;
-use super::lease::Terms;
-use super::login::{ANSWER, LATE, Login, Refusal};
-pub(super) use arrival::Ready;
+pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
-pub(super) use attached::Held;
+pub(crate) use attached::Held;
 use attached::{Attachment, Link};
-use said::{other, session_of, silence, translated};
+use client_line::{other, session_of, silence, translated};
+use ingress::Door;
+use lease::Terms;
+use login::{ANSWER, LATE, Login, Refusal};
 
 /// How long a new host waits for its first client: longer than any boot takes.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
 /// The hosts of one session.
-pub(super) struct SshHosts {
+pub(crate) struct SshHosts {
     login: Login,
     terms: Terms,
     /// How this session's leases are asked for, once it has claimed a host.
@@ -57,7 +60,7 @@ pub(super) struct SshHosts {
 }
 
 impl SshHosts {
-    pub(super) fn new(key: UserKey, door: Door, terms: Terms) -> Self {
+    pub(crate) fn new(key: UserKey, door: Door, terms: Terms) -> Self {
         Self {
             login: Login::new(key, door, terms.ec2.clone(), terms.clock.clone()),
             terms,
@@ -73,29 +76,29 @@ impl SshHosts {
     }
 
     /// What lets this laptop in, and knows what leads to a launch.
-    pub(super) fn door(&mut self) -> &mut Door {
+    pub(crate) fn door(&mut self) -> &mut Door {
         self.login.door()
     }
 
     /// The connection to a host that answered, and its scripts.
-    pub(super) fn link(&self, host: &InstanceId) -> Option<(&Ssh, &Host)> {
+    pub(crate) fn link(&self, host: &InstanceId) -> Option<(&Ssh, &Host)> {
         self.links.get(host).map(|link| (&link.ssh, &link.host))
     }
 
     /// What the last mount found, once there was one.
-    pub(super) fn mounted(&self) -> Option<&scripts::Mounted> {
+    pub(crate) fn mounted(&self) -> Option<&scripts::Mounted> {
         self.mounted.as_ref()
     }
 
     /// How much room the host that was asked last has on the drive, where that can be said.
-    pub(super) fn room(&self) -> Option<Room> {
+    pub(crate) fn room(&self) -> Option<Room> {
         self.room
     }
 
     /// Finds out what is mounted, and which shell goes on, on a host that another session mounted
     /// and left behind; nothing if this session mounted it itself. Changes nothing there: the drive
     /// is mounted already.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         &mut self,
         host: &Instance,
         volume: &VolumeId,
@@ -121,32 +124,32 @@ impl SshHosts {
 
     /// The name of the terminal for this session's shell: the one that somebody left behind on the
     /// host, if there is one, else one of its own.
-    pub(super) fn terminal(&self) -> &str {
+    pub(crate) fn terminal(&self) -> &str {
         self.terminal.as_deref().unwrap_or(self.session())
     }
 
     /// Asks a host what it knows.
-    pub(super) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
+    pub(crate) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
         Ok(self.look(host).await?.1)
     }
 
     /// Why a host does not let this laptop in, if that is so.
-    pub(super) fn barred(&self, host: &InstanceId) -> Option<&str> {
+    pub(crate) fn barred(&self, host: &InstanceId) -> Option<&str> {
         self.login.barred(host)
     }
 
     /// From now on hosts are only looked at: nobody is let in anywhere for that.
-    pub(super) fn only_look(&mut self) {
+    pub(crate) fn only_look(&mut self) {
         self.login.only_looks = true;
     }
 
     /// What the last close did, once there was one.
-    pub(super) fn closed(&self) -> Option<&scripts::Closed> {
+    pub(crate) fn closed(&self) -> Option<&scripts::Closed> {
         self.closed.as_ref()
     }
 
     /// The connection to `host` and its scripts, connecting if need be.
-    pub(super) async fn reach(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
+    pub(crate) async fn reach(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
         let scripts = self.host(host).await?;
         let lost = || HostError::Unreachable("the connection was lost".to_owned());
         let (ssh, _) = self.link(&host.id).ok_or_else(lost)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
-use super::words::{beside_words, dollars, surplus_words};
+use super::progress::{beside_words, dollars, surplus_words};
 use crate::clock::Clock;
 use crate::drive::DriveName;
 use crate::drive::stuck::volume_cents;

@@ -11,9 +11,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, sleep};
 
-use super::container::{self, Inside, Ways};
+use super::container;
+use super::container::{Inside, Ways};
+use super::ending::Ending;
 use super::room::When;
-use super::{Ending, Request, Session};
+use super::{Request, Session};
 use crate::cloud::Cloud;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};

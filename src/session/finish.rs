@@ -10,7 +10,7 @@ use crate::signals::Signal;
 use crate::ssh::UserKey;
 
 use super::Session;
-use super::ending::of_run;
+use super::outcome::of_run;
 
 /// The drive is finished, but never taken from anybody who uses it.
 const GOAL: Goal = Goal::Saved {
@@ -85,7 +85,7 @@ impl Session {
                 "to be finished",
                 steps.iter().map(ToString::to_string).collect(),
             ),
-            Next::Wait(what, _) => ("to be finished", vec![super::words::waiting(&what)]),
+            Next::Wait(what, _) => ("to be finished", vec![super::progress::waiting(&what)]),
             Next::Busy(_) => ("in use", Vec::new()),
             Next::Done(_) => ("saved", Vec::new()),
             Next::Stuck(stuck) => {

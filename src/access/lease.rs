@@ -26,7 +26,7 @@ const RENEW: Duration = Duration::from_mins(5);
 
 /// What a host, or the keeping of its lease, has to say.
 #[derive(Debug)]
-pub(super) enum News {
+pub(crate) enum News {
     /// Something happened there.
     Host(HostEvent),
     /// The lease could not be renewed; it ends then unless that works again.
@@ -44,13 +44,13 @@ pub(super) enum News {
 
 /// What leases are kept with.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// Where the record is.
-    pub(super) ec2: Ec2,
+    pub(crate) ec2: Ec2,
     /// The time.
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     /// Who hears of it.
-    pub(super) news: UnboundedSender<News>,
+    pub(crate) news: UnboundedSender<News>,
 }
 
 /// This process's attachment to a host, whose lease it keeps. Dropped, it lets go of both.

@@ -23,7 +23,7 @@ const FILES: usize = 10_000;
 const LONGEST: u64 = 1 << 20;
 
 /// What the programs in an archive are compiled for, if it tells.
-pub(super) fn arch(path: &Path) -> Option<Arch> {
+pub(crate) fn arch(path: &Path) -> Option<Arch> {
     let mut archive = Archive::open(path).ok()?;
     let configurations = archive.configurations()?;
     let mut found = configurations.iter().map(|name| {

@@ -1,0 +1,3 @@
+//! What to launch.
+
+pub(crate) mod image;
