@@ -16,9 +16,9 @@ use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
+use crate::launch::failure;
+use crate::launch::offers::{beside_words, gib, surplus_words};
 use crate::report::{self, Report};
-use crate::session;
-use crate::session::{beside_words, surplus_words};
 
 /// One price.
 #[derive(Debug, Serialize)]
@@ -153,7 +153,7 @@ async fn rows_of(
         Err(refused @ Refused::Unfit(_)) => return Err(Failure::new(Exit::Usage, refused)),
         Err(refused) => {
             let again = format!("{} connect NAME", cloud.command);
-            return Err(session::refused(refused, &again));
+            return Err(failure::refused(refused, &again));
         }
     };
     let (cheapest, _) = pools::to_try(&chosen.offers, None);
@@ -197,7 +197,7 @@ fn table(rows: &[Row]) -> String {
             kind.name,
             kind.arch,
             kind.cpus,
-            session::gib(kind.memory),
+            gib(kind.memory),
             kind.gpus,
             row.zone,
             row.shown

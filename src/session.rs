@@ -10,6 +10,7 @@
 //! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
 //! attached, the save is an unwind; `drive` decides which, not this file.
 
+mod capacity;
 mod console;
 mod container;
 mod cost;
@@ -24,7 +25,6 @@ mod interruption;
 mod kept;
 mod launch_failure;
 mod leave;
-mod market;
 mod monitor;
 mod outcome;
 mod patience;
@@ -53,10 +53,7 @@ use crate::ssh::escape::Question;
 use crate::ssh::{Line, UserKey};
 
 pub use discard::discard;
-pub(crate) use dry_run::gib;
 pub use examine::Examination;
-pub(crate) use market::refused;
-pub(crate) use progress::{beside_words, surplus_words};
 pub use request::Request;
 
 use container::Inside;

@@ -1,167 +1,81 @@
-//! What an image archive says of itself: for which processors its programs are compiled.
-//!
-//! `docker save` writes a tar archive whose `manifest.json` names each image's configuration, which
-//! is in the archive as well; where there is only an `index.json`, it leads there by way of a
-//! manifest (Docker image specification v1.2, *Combined Image JSON + Filesystem Changeset Format*;
-//! OCI image layout specification). Only the archive's headers and those few small files are read,
-//! so that it takes no longer for gigabytes of layers. What cannot be told (a compressed archive,
-//! one of files alone, one for several architectures) is none: then nothing is claimed of it.
+//! The image that a container is made from: a file on this computer, or a registry's.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+mod archive;
 
-use serde_json::Value;
+use std::path::{Path, PathBuf};
 
-use crate::ec2::Arch;
+use crate::failure::{Exit, Failure};
 
-/// The most files that are looked at: an image has two or three for each of its layers.
-const FILES: usize = 10_000;
+pub(crate) use archive::arch;
 
-/// The longest that a manifest or configuration may be, in bytes.
-const LONGEST: u64 = 1 << 20;
-
-/// What the programs in an archive are compiled for, if it tells.
-pub(crate) fn arch(path: &Path) -> Option<Arch> {
-    let mut archive = Archive::open(path).ok()?;
-    let configurations = archive.configurations()?;
-    let mut found = configurations.iter().map(|name| {
-        let configuration = archive.json(name)?;
-        match configuration["architecture"].as_str()? {
-            // As Go writes them.
-            "amd64" => Some(Arch::X86_64),
-            "arm64" => Some(Arch::Arm64),
-            _ => None,
-        }
-    });
-    let first = found.next()??;
-    found.all(|arch| arch == Some(first)).then_some(first)
+/// What the user wants the container to be made from.
+pub(crate) enum ImageSource {
+    /// A file.
+    Archive(PathBuf),
+    /// Something in a registry.
+    Reference(String),
 }
 
-/// A tar archive, and where in it each file is.
-struct Archive {
-    file: File,
-    /// Offset and length.
-    files: BTreeMap<String, (u64, u64)>,
-}
-
-impl Archive {
-    /// Reads the headers, not what is between them.
-    fn open(path: &Path) -> io::Result<Self> {
-        let mut archive = tar::Archive::new(File::open(path)?);
-        let mut files = BTreeMap::new();
-        for entry in archive.entries_with_seek()?.take(FILES) {
-            let entry = entry?;
-            let path = entry.path()?;
-            let name = path.strip_prefix(".").unwrap_or(&path).to_string_lossy();
-            files.insert(name.into_owned(), (entry.raw_file_position(), entry.size()));
+impl ImageSource {
+    /// A path is written as one, or ends like an archive; everything else is a registry's.
+    pub(crate) fn parse(given: &str) -> Self {
+        let is_path = given.starts_with(['/', '.', '~'])
+            || [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst"]
+                .iter()
+                .any(|ending| given.ends_with(ending));
+        if is_path {
+            Self::Archive(PathBuf::from(given))
+        } else {
+            Self::Reference(given.to_owned())
         }
-        let file = archive.into_inner();
-        Ok(Self { file, files })
-    }
-
-    /// The names of the images' configurations.
-    fn configurations(&mut self) -> Option<Vec<String>> {
-        if let Some(manifest) = self.json("manifest.json") {
-            let images = manifest.as_array()?.iter();
-            let names = images.map(|image| image["Config"].as_str().map(str::to_owned));
-            return names.collect();
-        }
-        let index = self.json("index.json")?;
-        let manifests = index["manifests"].as_array()?;
-        let manifests = manifests.iter().map(|manifest| {
-            let manifest = self.json(&blob(&manifest["digest"])?)?;
-            blob(&manifest["config"]["digest"])
-        });
-        manifests.collect()
-    }
-
-    fn json(&mut self, name: &str) -> Option<Value> {
-        let (at, length) = *self.files.get(name)?;
-        if length > LONGEST {
-            return None;
-        }
-        let mut text = Vec::new();
-        self.file.seek(SeekFrom::Start(at)).ok()?;
-        let mut part = (&self.file).take(length);
-        part.read_to_end(&mut text).ok()?;
-        serde_json::from_slice(&text).ok()
     }
 }
 
-/// Where the content of that digest is in an OCI layout.
-fn blob(digest: &Value) -> Option<String> {
-    let (algorithm, hex) = digest.as_str()?.split_once(':')?;
-    Some(format!("blobs/{algorithm}/{hex}"))
+/// Refuses an image file that cannot be read, before anything is launched for it.
+pub(crate) fn check_image(given: &str) -> Result<(), Failure> {
+    match ImageSource::parse(given) {
+        ImageSource::Archive(path) => source_of(&path).map(drop),
+        ImageSource::Reference(_) => Ok(()),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::process::Command;
+/// The same for the image of drives whose user names none.
+pub(crate) fn check_default(image: &str) -> Result<(), Failure> {
+    check_image(image).map_err(|failure| {
+        failure.hint("shell/try.sh builds the image of new drives; --image names another one")
+    })
+}
 
-    use super::*;
-
-    /// The archive of a folder with these files.
-    fn archive(files: &[(&str, &str)], flag: &str) -> Option<Arch> {
-        let dir = tempfile::tempdir().unwrap();
-        let tree = dir.path().join("tree");
-        for (name, text) in files {
-            let path = tree.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let tar = dir.path().join("image.tar");
-        let mut command = Command::new("tar");
-        let made = command.arg(flag).arg(&tar).arg("-C").arg(&tree).arg(".");
-        assert!(made.status().unwrap().success());
-        arch(&tar)
+/// The file on this computer that an image's name is, if it is one.
+pub(crate) fn file(given: &str) -> Option<PathBuf> {
+    match ImageSource::parse(given) {
+        ImageSource::Archive(path) => Some(path),
+        ImageSource::Reference(_) => None,
     }
+}
 
-    const LAYER: (&str, &str) = ("blobs/sha256/1a", "not looked at");
-    const AMD: (&str, &str) = ("blobs/sha256/2b", r#"{"architecture": "amd64"}"#);
-    const ARM: (&str, &str) = ("blobs/sha256/3c", r#"{"architecture": "arm64"}"#);
-
-    #[test]
-    fn what_docker_saves_tells_its_architecture() {
-        let manifest = r#"[{"Config": "blobs/sha256/3c", "Layers": ["blobs/sha256/1a"]}]"#;
-        let files = [LAYER, ARM, ("manifest.json", manifest)];
-        assert_eq!(archive(&files, "-cf"), Some(Arch::Arm64));
-        let manifest = r#"[{"Config": "abc.json", "Layers": []}]"#;
-        let files = [("manifest.json", manifest), ("abc.json", AMD.1)];
-        assert_eq!(archive(&files, "-cf"), Some(Arch::X86_64));
+/// What an image file is called on the drive: its name, size and time, so that the same file is
+/// not sent twice and a newer one is noticed.
+pub(crate) fn source_of(path: &Path) -> Result<String, Failure> {
+    let real = std::fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
+    let metadata = real.metadata().map_err(|error| unreadable(path, error))?;
+    if !metadata.is_file() {
+        let error = std::io::Error::other("it is not a file");
+        return Err(unreadable(path, error));
     }
+    let changed = metadata
+        .modified()
+        .ok()
+        .and_then(|time| jiff::Timestamp::try_from(time).ok())
+        .map_or_else(String::new, |time| format!(", {time:.0}"));
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    Ok(format!("{name} ({} bytes{changed})", metadata.len()))
+}
 
-    #[test]
-    fn an_oci_layout_tells_it_by_way_of_a_manifest() {
-        let index = r#"{"manifests": [{"digest": "sha256:4d"}]}"#;
-        let manifest = r#"{"config": {"digest": "sha256:2b"}}"#;
-        let files = [
-            LAYER,
-            AMD,
-            ("index.json", index),
-            ("blobs/sha256/4d", manifest),
-        ];
-        assert_eq!(archive(&files, "-cf"), Some(Arch::X86_64));
-    }
-
-    #[test]
-    fn what_tells_nothing_or_two_things_is_not_guessed_at() {
-        let both = r#"[{"Config": "blobs/sha256/2b"}, {"Config": "blobs/sha256/3c"}]"#;
-        let files = [AMD, ARM, ("manifest.json", both)];
-        assert_eq!(archive(&files, "-cf"), None);
-        let one = r#"[{"Config": "blobs/sha256/2b"}]"#;
-        let files = [AMD, ("manifest.json", one)];
-        assert_eq!(archive(&files, "-czf"), None, "compressed");
-        assert_eq!(archive(&[("manifest.json", one)], "-cf"), None, "half");
-        assert_eq!(archive(&[("bin/sh", "a program")], "-cf"), None, "files");
-        let other = r#"{"architecture": "riscv64"}"#;
-        let files = [("blobs/sha256/2b", other), ("manifest.json", one)];
-        assert_eq!(archive(&files, "-cf"), None, "for others");
-        let dir = tempfile::tempdir().unwrap();
-        let text = dir.path().join("text.tar");
-        fs::write(&text, "x".repeat(2000)).unwrap();
-        assert_eq!(arch(&text), None, "no archive");
-    }
+pub(crate) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
+    let error =
+        anyhow::Error::new(error).context(format!("cannot read the image {}", path.display()));
+    Failure::new(Exit::Unavailable, error).hint(
+        "--image takes a registry reference, or the path of an archive that `docker save` wrote",
+    )
 }

@@ -1,7 +1,6 @@
 //! From a mounted drive to a running container, with Jupyter forwarded.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,6 +22,7 @@ use crate::ssh::{Line, Ssh, SshError};
 
 use super::{gpu, pull};
 use crate::access::Ready;
+use crate::launch::image::{self, ImageSource};
 
 /// The port that Jupyter is forwarded to when nobody says otherwise.
 const JUPYTER: u16 = 8888;
@@ -36,52 +36,6 @@ pub(super) struct Inside {
     pub(super) container: Container,
     notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
-}
-
-/// What the user wants the container to be made from.
-enum Wish {
-    /// A file.
-    Archive(PathBuf),
-    /// Something in a registry.
-    Reference(String),
-}
-
-impl Wish {
-    /// A path is written as one, or ends like an archive; everything else is a registry's.
-    fn parse(given: &str) -> Self {
-        let is_path = given.starts_with(['/', '.', '~'])
-            || [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst"]
-                .iter()
-                .any(|ending| given.ends_with(ending));
-        if is_path {
-            Self::Archive(PathBuf::from(given))
-        } else {
-            Self::Reference(given.to_owned())
-        }
-    }
-}
-
-/// Refuses an image file that cannot be read, before anything is launched for it.
-pub(super) fn check_image(given: &str) -> Result<(), Failure> {
-    match Wish::parse(given) {
-        Wish::Archive(path) => source_of(&path).map(drop),
-        Wish::Reference(_) => Ok(()),
-    }
-}
-
-/// The same for the image of drives whose user names none.
-pub(super) fn check_default(image: &str) -> Result<(), Failure> {
-    check_image(image).map_err(|failure| {
-        failure.hint("shell/try.sh builds the image of new drives; --image names another one")
-    })
-}
-
-/// The file on this computer that an image's name is, if it is one.
-pub(super) fn file(given: &str) -> Option<PathBuf> {
-    match Wish::parse(given) {
-        Wish::Archive(path) => Some(path),
-        Wish::Reference(_) => None,
-    }
 }
 
 /// What leads into a container: Jupyter's port on this computer, and the line for the shell. Opened
@@ -372,55 +326,29 @@ async fn image(
     report: &Report,
 ) -> Result<Image, Failure> {
     let wish = match (wanted, &mounted.source) {
-        (Some(given), _) => Wish::parse(given),
+        (Some(given), _) => ImageSource::parse(given),
         (None, Some(_)) => return Ok(Image::Kept),
-        (None, None) => Wish::parse(default),
+        (None, None) => ImageSource::parse(default),
     };
     let path = match wish {
-        Wish::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
+        ImageSource::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
             return Ok(Image::Kept);
         }
-        Wish::Reference(reference) => return pull::pull(host, &reference, report).await,
-        Wish::Archive(path) => path,
+        ImageSource::Reference(reference) => return pull::pull(host, &reference, report).await,
+        ImageSource::Archive(path) => path,
     };
-    let source = source_of(&path)?;
+    let source = image::source_of(&path)?;
     if mounted.source.as_ref() == Some(&source) {
         return Ok(Image::Kept);
     }
     let step = report.step(format!("load the image {}", path.display()));
     let file = tokio::fs::File::open(&path)
         .await
-        .map_err(|error| unreadable(&path, error))?;
+        .map_err(|error| image::unreadable(&path, error))?;
     let loaded = host.load_image(&source, file).await.map_err(failure)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))
-}
-
-/// What an image file is called on the drive: its name, size and time, so that the same file is
-/// not sent twice and a newer one is noticed.
-fn source_of(path: &Path) -> Result<String, Failure> {
-    let real = std::fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
-    let metadata = real.metadata().map_err(|error| unreadable(path, error))?;
-    if !metadata.is_file() {
-        let error = std::io::Error::other("it is not a file");
-        return Err(unreadable(path, error));
-    }
-    let changed = metadata
-        .modified()
-        .ok()
-        .and_then(|time| jiff::Timestamp::try_from(time).ok())
-        .map_or_else(String::new, |time| format!(", {time:.0}"));
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
-    Ok(format!("{name} ({} bytes{changed})", metadata.len()))
-}
-
-fn unreadable(path: &Path, error: std::io::Error) -> Failure {
-    let error =
-        anyhow::Error::new(error).context(format!("cannot read the image {}", path.display()));
-    Failure::new(Exit::Unavailable, error).hint(
-        "--image takes a registry reference, or the path of an archive that `docker save` wrote",
-    )
 }
 
 /// What the host said about the container, for the user.

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
-use super::progress::{beside_words, dollars, surplus_words};
 use crate::clock::Clock;
 use crate::drive::DriveName;
 use crate::drive::stuck::volume_cents;
 use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::ec2::{Ec2, GibiBytes, Instance, InstanceId, Market, Speed, Volume};
+use crate::launch::offers::{beside_words, dollars, surplus_words};
 
 /// The running cost of one instance and its drive.
 pub(super) struct Cost {

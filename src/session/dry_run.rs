@@ -7,15 +7,17 @@
 use std::fmt::Write as _;
 
 use super::preflight::Found;
-use super::{Request, Session, market, outcome, progress};
+use super::{Request, Session, outcome, progress};
 use crate::cloud::Cloud;
 use crate::drive::plan::{Next, Step};
-use crate::drive::pools::{self, Chosen, Offer};
+use crate::drive::pools::{self};
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{GibiBytes, InstanceType, SnapshotState, Speed, Zone};
+use crate::ec2::{SnapshotState, Zone};
 use crate::failure::Failure;
+use crate::launch::failure::refused;
+use crate::launch::offers::{self, dollars};
 use crate::report;
 
 impl Session {
@@ -75,10 +77,10 @@ impl Session {
             Next::Done(_) => None,
         };
         text.push_str(&self.origin(request, found, cloud, zone.as_ref()));
-        let terms = market::terms(request, found, cloud)?;
-        let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
-            market::refused(error, &format!("{} connect {}", self.command, self.drive))
-        })?;
+        let terms = self.terms_of(request, found, cloud)?;
+        let chosen = pools::look(&cloud.ec2, &terms)
+            .await
+            .map_err(|error| refused(error, &format!("{} connect {}", self.command, self.drive)))?;
         let there = self.reconciler.placement().zone.clone();
         if let (Some(pinned), Some(there)) = (&zone, &there)
             && pinned != there
@@ -103,7 +105,7 @@ impl Session {
         // One that cannot be read was refused before.
         let own = found.settings.speed().unwrap_or_default();
         let speed = request.options.speed.or(own);
-        text.push_str(&plan(&chosen, zone, size, speed));
+        text.push_str(&offers::list(&chosen, zone, size, speed));
         print(&text)
     }
 
@@ -160,7 +162,7 @@ impl Session {
         let size = request.options.size.unwrap_or(cloud.size);
         format!(
             "{drive} is new: an empty volume of {size} GiB, about {} a month while it is a volume\n",
-            progress::dollars(volume_cents(size) + request.options.speed.cents())
+            dollars(volume_cents(size) + request.options.speed.cents())
         )
     }
 }
@@ -172,85 +174,6 @@ fn zone_of(from: Option<&Head>, found: &Found) -> Option<Zone> {
     };
     let chosen = found.volumes.iter().find(|volume| volume.id == *id);
     chosen.map(|volume| volume.zone.clone())
-}
-
-/// What is tried, in order, for a drive of `size` and `speed`.
-fn plan(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> String {
-    let (tried, more) = pools::to_try(&chosen.offers, zone);
-    let mut text = match (tried.len(), zone) {
-        (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
-        _ => "launches the first of these that has capacity:\n".to_owned(),
-    };
-    let rows: Vec<[String; 5]> = tried.iter().map(|offer| row(offer, zone)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
-    for (number, [kind, size, market, zone, price]) in (1..).zip(&rows) {
-        let [first, second, third, fourth] = widths;
-        let _ = writeln!(
-            text,
-            "  {number:>2}. {kind:first$}  {size:second$}  {market:third$}  {zone:fourth$}  {price}"
-        );
-    }
-    if !tried.is_empty() {
-        let _ = writeln!(text, "  each {}", progress::beside_words(size, speed));
-    }
-    let mut kinds: Vec<&InstanceType> = tried.iter().map(|offer| &offer.kind).collect();
-    kinds.dedup();
-    for surplus in kinds.into_iter().filter_map(progress::surplus_words) {
-        let _ = writeln!(text, "  {surplus}");
-    }
-    if more > 0 {
-        let _ = writeln!(text, "  {more} more are not tried");
-    }
-    for left_out in &chosen.left_out {
-        let _ = writeln!(text, "left out: {left_out}");
-    }
-    let mut images: Vec<&str> = Vec::new();
-    for offer in &tried {
-        if !images.contains(&offer.pool.image.as_str()) {
-            images.push(&offer.pool.image);
-        }
-    }
-    for image in images {
-        let _ = writeln!(text, "machine image: {image}");
-    }
-    text.push_str("nothing was changed\n");
-    text
-}
-
-/// Type, what it has, market, zone, price.
-fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
-    let (kind, pool) = (&offer.kind, &offer.pool);
-    let gpus = match kind.gpus {
-        0 if kind.part_of_gpu => ", part of a GPU".to_owned(),
-        0 => String::new(),
-        1 => ", 1 GPU".to_owned(),
-        many => format!(", {many} GPUs"),
-    };
-    let zone = pinned.or(pool.zone.as_ref());
-    [
-        kind.name.clone(),
-        format!(
-            "{}, {} CPUs, {} GiB{gpus}",
-            kind.arch,
-            kind.cpus,
-            gib(kind.memory)
-        ),
-        pools::words(pool.market).to_owned(),
-        zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str())
-            .to_owned(),
-        offer.price_words(),
-    ]
-}
-
-/// MiB as GiB, with a digit after the point where that is needed.
-pub(crate) fn gib(mib: u32) -> String {
-    let tenths = (u64::from(mib) * 10 + 512) / 1024;
-    if tenths.is_multiple_of(10) {
-        (tenths / 10).to_string()
-    } else {
-        format!("{}.{}", tenths / 10, tenths % 10)
-    }
 }
 
 fn print(text: &str) -> Result<u8, Failure> {

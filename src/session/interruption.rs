@@ -21,8 +21,8 @@ use crate::ssh::streams::answer;
 
 use super::cost::Cost;
 use super::ending::{Ending, Taken};
-use super::market::elsewhere;
 use super::{Request, Session};
+use crate::launch::terms::elsewhere;
 
 /// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
 /// the computer finds it saved.

@@ -1,8 +1,8 @@
 //! What the snapshots of a saved drive cost, and the command that prunes them.
 
 use super::Session;
-use super::progress::dollars;
 use crate::drive::kept::Kept;
+use crate::launch::offers::dollars;
 
 /// What they may cost a month before that is said, in US cents.
 const QUIET: u64 = 100;

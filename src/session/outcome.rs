@@ -19,7 +19,7 @@ use crate::signals::Signal;
 
 use super::cost::Cost;
 use super::ending::Ending;
-use super::{Session, market, room};
+use super::{Session, room};
 
 impl Session {
     /// A commit that failed loses nothing, but the next session may want to know why a container
@@ -233,9 +233,9 @@ impl Session {
         }
         let connect = format!("{} connect {}", self.command, self.drive);
         let failure = match error {
-            RunError::NoCapacity(lack) => market::no_capacity(*lack, &connect),
-            RunError::FreePlan(plan) => market::free_plan(*plan),
-            RunError::Pools(refused) => market::refused(refused, &connect),
+            RunError::NoCapacity(lack) => crate::launch::failure::no_capacity(*lack, &connect),
+            RunError::FreePlan(plan) => crate::launch::failure::free_plan(*plan),
+            RunError::Pools(refused) => crate::launch::failure::refused(refused, &connect),
             error => of_run(error),
         };
         if left.0.is_empty() {

@@ -6,7 +6,7 @@
 
 use anyhow::anyhow;
 
-use super::{Request, Session, container};
+use super::{Request, Session};
 use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::DriveName;
@@ -16,6 +16,7 @@ use crate::ec2::{
     Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, SubnetId, Tags, Volume,
 };
 use crate::failure::{Exit, Failure};
+use crate::launch::image;
 
 /// What there is of a drive.
 pub(super) struct Found {
@@ -191,7 +192,7 @@ fn check_size(
     let Some(largest) = largest else {
         return match options.image {
             Some(_) => Ok(()),
-            None => container::check_default(&cloud.image),
+            None => image::check_default(&cloud.image),
         };
     };
     match options.size {

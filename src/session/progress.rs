@@ -10,9 +10,9 @@ use super::console;
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::{self, Offer};
-use crate::drive::stuck::beside;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{GibiBytes, InstanceId, InstanceType, Speed, StatusChecks};
+use crate::ec2::{GibiBytes, InstanceId, Speed, StatusChecks};
+use crate::launch::offers::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
@@ -230,29 +230,6 @@ fn root_as_it_is(image: &str) -> String {
         "{image} has another root device than Amazon Linux: its root disk is not encrypted (the \
          drive is); --ami ami-… names an image that can be looked up"
     )
-}
-
-/// What an instance costs beside its own price, as the end of a sentence.
-pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
-    format!(
-        "plus about ${:.3} an hour for address and disks",
-        beside(size, speed)
-    )
-}
-
-/// What a burstable type costs beside its price; nothing for any other.
-pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
-    let cents = kind.surplus_cents()?;
-    let name = &kind.name;
-    Some(format!(
-        "{name} is burstable: each vCPU-hour above its baseline costs {} more",
-        dollars(u64::from(cents))
-    ))
-}
-
-/// US cents as dollars.
-pub(crate) fn dollars(cents: u64) -> String {
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 /// What is true after a step; nothing for steps that only keep the record.

@@ -2,11 +2,12 @@
 
 use anyhow::anyhow;
 
-use super::{Examination, container};
+use super::Examination;
 use crate::config::Options;
 use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
+use crate::launch::image;
 
 /// What `connect` is asked for.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Request {
             )));
         }
         match &self.options.image {
-            Some(image) => container::check_image(image),
+            Some(image) => image::check_image(image),
             None => Ok(()),
         }
     }

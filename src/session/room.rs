@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::Session;
-use super::dry_run::gib;
 use crate::config::SIZES;
 use crate::ec2::GibiBytes;
 use crate::host::room::Room;
+use crate::launch::offers::gib;
 
 /// How much more is proposed at most: whoever has terabytes need not pay for as many again.
 const MORE: GibiBytes = 256;

@@ -1,0 +1,182 @@
+//! The terms of a launch: from what the user wants and what the drive itself carries.
+//!
+//! Flags and configuration come first, then the drive's own tags, then the default.
+
+use anyhow::anyhow;
+
+use super::image;
+use crate::cloud::{Cloud, NATIVE};
+use crate::config::Options;
+use crate::config::launch::{ArchChoice, Fallback};
+use crate::drive::DriveName;
+use crate::drive::pools::{ArchBy, Need, Terms, Wish};
+use crate::drive::tags::Settings;
+use crate::ec2::{Arch, Market};
+use crate::failure::{Exit, Failure};
+
+/// What drives from before the architecture was recorded are compiled for: nothing else was
+/// launched for them.
+const UNRECORDED: Arch = Arch::X86_64;
+
+/// What is launched for a drive: flags and configuration, then the drive's own, then the default.
+pub(crate) fn terms(
+    options: &Options,
+    (drive, settings): (&DriveName, &Settings),
+    is_new: bool,
+    cloud: &Cloud,
+) -> Result<Terms, Failure> {
+    let unusable = |error| {
+        let error = anyhow!("{}: {error}", drive);
+        Failure::new(Exit::Config, error)
+    };
+    let wish = match &options.wish {
+        Some(wish) => Some(wish.clone()),
+        None => settings.wish().map_err(|error| {
+            unusable(error).hint("--type says what to launch, and is recorded in its place")
+        })?,
+    };
+    let (arch, arch_by) = if is_new {
+        new_arch(options, wish.as_ref(), cloud)?
+    } else {
+        let own = settings.arch().map_err(unusable)?;
+        let own = own.unwrap_or(UNRECORDED);
+        check_image(options.image.as_deref(), own, drive.as_str())?;
+        check_arch(options, own, drive, cloud)?;
+        (Some(own), ArchBy::Drive)
+    };
+    let is_free = options.is_free;
+    let wish = match wish {
+        // Types that the drive carries are no need that the free tier could meet.
+        Some(Wish::Types(_)) | None if is_free => Wish::Need(Need::default()),
+        None => Wish::Need(Need::DEFAULT),
+        Some(wish) => wish,
+    };
+    Ok(Terms {
+        wish,
+        is_free,
+        markets: markets(options).to_vec(),
+        max_price: options.max_price,
+        image: options.ami.clone(),
+        arch,
+        arch_by,
+    })
+}
+
+/// The only architecture that is of use for a new drive, if only one is, and what makes it so.
+fn new_arch(
+    options: &Options,
+    wish: Option<&Wish>,
+    cloud: &Cloud,
+) -> Result<(Option<Arch>, ArchBy), Failure> {
+    let image = options.image.as_ref().unwrap_or(&cloud.image);
+    let file = image::file(image);
+    let asked = options.arch.and_then(ArchChoice::only);
+    if let Some(own) = file.as_deref().and_then(image::arch) {
+        return match asked {
+            Some(asked) if asked != own => Err(Failure::new(
+                Exit::Usage,
+                anyhow!("{image} has {own} programs, and --arch asks for {asked}"),
+            )
+            .hint(format!(
+                "leave --arch away, or name an image that has {asked} programs"
+            ))),
+            _ => Ok((Some(own), ArchBy::Image)),
+        };
+    }
+    Ok(match (options.arch.or(options.new_arch), wish) {
+        (Some(choice), _) => (choice.only(), ArchBy::Asked),
+        (None, Some(Wish::Types(_))) => (None, ArchBy::Default),
+        // A registry has images for both; an archive has one, most likely this computer's.
+        (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
+        (None, _) => (Some(cloud.arch), ArchBy::Default),
+    })
+}
+
+/// Refuses `--arch` where the drive's programs are others.
+fn check_arch(
+    options: &Options,
+    own: Arch,
+    drive: &DriveName,
+    cloud: &Cloud,
+) -> Result<(), Failure> {
+    match options.arch.and_then(ArchChoice::only) {
+        Some(asked) if asked != own => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{drive} is used on {own} alone, and --arch asks for {asked}"),
+        )
+        .hint(format!(
+            "leave --arch away; {} connect {drive} --from empty begins anew on the other \
+             architecture, and keeps what there is under another name",
+            cloud.command
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses an image whose programs do not run where the drive's do.
+fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failure> {
+    let Some((image, file)) = image.and_then(|image| Some((image, image::file(image)?))) else {
+        return Ok(());
+    };
+    match image::arch(&file) {
+        Some(arch) if arch != own => Err(Failure::new(
+            Exit::Usage,
+            anyhow!("{image} has {arch} programs, and {drive} is used on {own} alone"),
+        )
+        .hint(format!(
+            "--image names one that has {own} programs; --from empty begins anew, and keeps what \
+             there is under another name"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// In which markets is launched, the preferred one first.
+fn markets(options: &Options) -> &'static [Market] {
+    match (options.market, options.fallback) {
+        (Some(Market::OnDemand), _) => &[Market::OnDemand],
+        (_, Some(Fallback::OnDemand)) => &[Market::Spot, Market::OnDemand],
+        (_, Some(Fallback::None) | None) => &[Market::Spot],
+    }
+}
+
+/// Those of `preferred` in which a session whose instance EC2 took back may go on: whoever bounds
+/// the price, or rules on demand out, means it for the night as well.
+pub(crate) fn elsewhere(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
+    let stays = stays_on_spot(options);
+    let may = |market: &Market| *market == Market::Spot || !stays;
+    preferred.into_iter().filter(may).collect()
+}
+
+/// Whether nothing may be launched on demand.
+pub(crate) fn stays_on_spot(options: &Options) -> bool {
+    let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
+    is_bound && !markets(options).contains(&Market::OnDemand)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_bounds_the_price_or_rules_on_demand_out_stays_on_spot() {
+        const BOTH: [Market; 2] = [Market::OnDemand, Market::Spot];
+        let max_price = "0.05".parse().ok();
+        for (market, fallback, max_price, expected) in [
+            (None, None, None, &BOTH[..]),
+            (None, None, max_price, &[Market::Spot]),
+            (None, Some(Fallback::None), None, &[Market::Spot]),
+            (None, Some(Fallback::OnDemand), max_price, &BOTH),
+            (Some(Market::OnDemand), None, max_price, &BOTH),
+            (Some(Market::OnDemand), Some(Fallback::None), None, &BOTH),
+        ] {
+            let options = Options {
+                market,
+                fallback,
+                max_price,
+                ..Options::default()
+            };
+            assert_eq!(elsewhere(&options, BOTH), expected, "{options:?}");
+        }
+    }
+}
