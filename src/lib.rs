@@ -3,7 +3,7 @@
 //! # The flow
 //!
 //! ```text
-//! main ─ cli ─ run ─┬─ connect ──── one session: ready ▸ container ▸ shell or command ▸ save
+//! main ─ cli ─ run ─┬─ connect       one session: ready ▸ container ▸ shell or command ▸ save
 //!                   ├─ list          what exists, from tags alone
 //!                   ├─ prices        what spot costs now
 //!                   ├─ gc            every drive that nobody uses: finished, or listed
@@ -12,9 +12,11 @@
 //!                   ├─ selftest      what only the account can prove, by sessions of its own
 //!                   └─ local         the EC2 in a folder, for other tools
 //!
-//! connect ─ drive ─┬─ reconcile     sweep ▸ plan (pure) ▸ act ▸ sweep …
-//!                  ├─ ec2           the calls: the only user of the SDK
-//!                  └─ (Hosts)       host over SSH, or paper in tests
+//! session ─┬─ launch               what to launch: terms, offers, the image
+//!          ├─ access               being let in: ingress, login, lease; drive's hosts over SSH
+//!          └─ drive ─┬─ reconcile  sweep ▸ plan (pure) ▸ act ▸ sweep …
+//!                    ├─ ec2        the calls: the only user of the SDK
+//!                    └─ (Hosts)    access, or paper in tests
 //! ```
 //!
 //! A session is one loop run twice: towards *ready* (find or launch an instance, make or attach
@@ -39,8 +41,8 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: `run → selftest → connect → drive → {ec2, host}`, `host → ssh`, and `tests/suite/house.rs`
-//! guards it.
+//! Imports run one way: commands → session → {access, launch} → drive → ec2, and access → host → ssh.
+//! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! | module | what it owns |
 //! | --- | --- |
@@ -48,7 +50,9 @@
 //! | [`run`] | from what was typed to what runs |
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
-//! | [`connect`] | one session, top to bottom; the only `select!` on endings |
+//! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
+//! | `access` | being let in: ingress rules, login, lease, and the drive's hosts over SSH |
+//! | `launch` | what to launch: terms, offers, the image, and what helps where nothing is to be had |
 //! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`], [`selftest`] | the commands of these names |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
@@ -56,7 +60,7 @@
 //! | [`ssh`] | connections, shells, forwards, keys: the only user of russh |
 //! | [`terminal`], [`signals`] | raw mode given back on every way out; signals as values |
 //! | [`report`], [`failure`] | what is printed; how it fails, with hint and exit code |
-//! | [`clock`] | time as an argument |
+//! | [`clock`], [`quote`] | time as an argument; words for a shell |
 //! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
 
 pub(crate) mod access;

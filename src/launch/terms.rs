@@ -26,7 +26,7 @@ pub(crate) fn terms(
     cloud: &Cloud,
 ) -> Result<Terms, Failure> {
     let unusable = |error| {
-        let error = anyhow!("{}: {error}", drive);
+        let error = anyhow!("{drive}: {error}");
         Failure::new(Exit::Config, error)
     };
     let wish = match &options.wish {

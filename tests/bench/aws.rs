@@ -7,8 +7,7 @@
 //!   take without any ([`parts`]). Nobody can be faster; nothing of it is xdrive's own.
 //! - *xdrive*, in a terminal, as anybody would start it, against real local instances with these
 //!   delays.
-//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too,
-//! against
+//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
 //!   the same EC2 on a loopback port.
 //!
 //! Then how many round trips to its host a session waits for, step by step ([`trips`]): what makes
