@@ -30,6 +30,7 @@ mod outcome;
 mod patience;
 mod preflight;
 mod progress;
+mod prompt;
 mod pull;
 mod reconnect;
 mod request;
@@ -63,6 +64,7 @@ use guest::Joined;
 use monitor::{Beside, Vigil, Voice};
 use outcome::code_of;
 use preflight::Parts;
+use prompt::unless_ended;
 use reconnect::Way;
 use shell::{in_a_command, in_a_shell};
 use state::Session;
@@ -221,27 +223,12 @@ impl Session {
             cloud,
             &self.report,
         );
-        let inside = {
-            let mut ticking = pin!(self.report.keep_ticking());
-            let mut enter = Box::pin(enter);
-            loop {
-                tokio::select! {
-                    inside = &mut enter => break inside,
-                    () = &mut ticking => {}
-                    signal = self.signals.next() => match signal {
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                            return Ending::Asked(signal);
-                        }
-                        Signal::Suspend => self.report.suspend(),
-                        Signal::Resize | Signal::Continue => {}
-                    }
-                }
-            }
-        };
-        let (inside, line) = match inside {
-            Ok(inside) => inside,
+        let entered = unless_ended(&mut self.signals, &self.report, Box::pin(enter));
+        let (inside, line) = match entered.await {
+            Ok(Ok(inside)) => inside,
+            Err(signal) => return Ending::Asked(signal),
             // Nothing can be begun on a host that is being taken away.
-            Err(failure) => {
+            Ok(Err(failure)) => {
                 return match monitor::noticed(&mut self.news) {
                     Some(at) => Ending::Taken(Taken::Noticed { at, code: None }),
                     None => Ending::Failed(failure),

@@ -5,7 +5,6 @@
 //! attached. How it leaves is `leave`'s affair. Where this laptop is not let in, all there is to do
 //! is to wait until the lease of those who are in has ended.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -14,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::container;
 use super::container::{Inside, Ways};
 use super::ending::Ending;
+use super::prompt::unless_ended;
 use super::room::When;
 use super::{Request, Session};
 use crate::cloud::Cloud;
@@ -117,7 +117,6 @@ impl Session {
         let step = self.report.step("wait for the container to run");
         let end = Instant::now() + PATIENCE;
         let mut led = Instant::now();
-        let mut ticking = pin!(self.report.keep_ticking());
         loop {
             let hosts = self.reconciler.hosts();
             let look = async {
@@ -136,23 +135,12 @@ impl Session {
                 .await;
                 Ok::<_, HostError>((contact, container))
             };
-            let mut look = pin!(look);
-            let looked = loop {
-                tokio::select! {
-                    looked = &mut look => break looked,
-                    () = &mut ticking => {}
-                    signal = self.signals.next() => match signal {
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                            return Awaited::Ended(Ending::Asked(signal));
-                        }
-                        Signal::Suspend => self.report.suspend(),
-                        Signal::Resize | Signal::Continue => {}
-                    }
-                }
-            };
-            let Ok((contact, container)) = looked else {
-                return Awaited::Over;
-            };
+            let (contact, container) =
+                match unless_ended(&mut self.signals, &self.report, look).await {
+                    Ok(Ok(looked)) => looked,
+                    Ok(Err(_)) => return Awaited::Over,
+                    Err(signal) => return Awaited::Ended(Ending::Asked(signal)),
+                };
             if let Some(reason) = contact.closing {
                 self.report.say(&format!("that session is over: {reason}"));
                 return Awaited::Over;
@@ -232,7 +220,7 @@ impl Session {
                 host.id,
                 tags::owner(&host.tags)
             ));
-            self.is_patient = self.agrees("wait for that? [y/N]").await?;
+            self.is_patient = self.ask("wait for that? [y/N]", false).await;
             if !self.is_patient {
                 return Err(Failure::new(
                     Exit::TryAgain,
@@ -246,48 +234,9 @@ impl Session {
             }
         }
         let _step = self.report.step(format!("wait for {}; {ends}", host.id));
-        let end = Instant::now() + WAIT;
-        let mut ticking = pin!(self.report.keep_ticking());
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep_until(end) => return Ok(Joined::Over),
-                () = &mut ticking => {}
-                signal = self.signals.next() => match signal {
-                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                        return Ok(Joined::Asked(signal));
-                    }
-                    Signal::Suspend => self.report.suspend(),
-                    Signal::Resize | Signal::Continue => {}
-                }
-            }
-        }
-    }
-
-    /// Asks a person; no where there is none to ask, and for whatever is not a yes.
-    pub(super) async fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
-        if !crate::terminal::is_interactive() {
-            return Ok(false);
-        }
-        self.report.ask(question);
-        let mut answer = pin!(crate::ssh::streams::answer());
-        loop {
-            tokio::select! {
-                answer = &mut answer => {
-                    let answer = answer.map_err(anyhow::Error::from)?.unwrap_or_default();
-                    return Ok(matches!(answer.trim(), "y" | "Y" | "yes"));
-                }
-                signal = self.signals.next() => match signal {
-                    Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                        self.report.say("");
-                        return Ok(false);
-                    }
-                    Signal::Suspend => {
-                        self.report.suspend();
-                        self.report.ask(question);
-                    }
-                    Signal::Resize | Signal::Continue => {}
-                }
-            }
+        match unless_ended(&mut self.signals, &self.report, sleep(WAIT)).await {
+            Ok(()) => Ok(Joined::Over),
+            Err(signal) => Ok(Joined::Asked(signal)),
         }
     }
 }

@@ -5,11 +5,7 @@
 //! the drive goes on in any zone. A command is never run a second time: it may have done half of
 //! what it does.
 
-use std::pin::pin;
-use std::time::Duration;
-
 use anyhow::anyhow;
-use tokio::time::{Instant, sleep_until};
 
 use crate::config::Options;
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
@@ -17,16 +13,11 @@ use crate::drive::{Goal, Outcome};
 use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
 use crate::signals::Signal;
-use crate::ssh::streams::answer;
 
 use super::cost::Cost;
 use super::ending::{Ending, Taken};
 use super::{Request, Session};
 use crate::launch::terms::elsewhere;
-
-/// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
-/// the computer finds it saved.
-const ANSWER: Duration = Duration::from_mins(5);
 
 /// The question, where nobody has answered it beforehand.
 const QUESTION: &str = "resume on another instance? [Y/n]";
@@ -154,43 +145,6 @@ impl Session {
                 ))
             }
         })
-    }
-
-    /// Asks a question that is answered by yes or no; an empty line is the `usual` answer. No
-    /// answer is no, and so is a signal.
-    pub(super) async fn ask(&mut self, question: &str, usual: bool) -> bool {
-        if !crate::terminal::is_interactive() {
-            return false;
-        }
-        let end = Instant::now() + ANSWER;
-        loop {
-            self.report.ask(question);
-            let mut answer = pin!(answer());
-            let answer = loop {
-                tokio::select! {
-                    answer = &mut answer => break answer.ok().flatten(),
-                    () = sleep_until(end) => break None,
-                    signal = self.signals.next() => match signal {
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => break None,
-                        Signal::Suspend => {
-                            self.report.suspend();
-                            self.report.ask(question);
-                        }
-                        Signal::Resize | Signal::Continue => {}
-                    },
-                }
-            };
-            match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
-                Some("") => return usual,
-                Some("y" | "yes") => return true,
-                Some("n" | "no") => return false,
-                Some(_) => {}
-                None => {
-                    self.report.say("");
-                    return false;
-                }
-            }
-        }
     }
 }
 

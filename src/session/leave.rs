@@ -47,7 +47,7 @@ impl Session {
                 } else {
                     format!("{others} others have joined: end their sessions")
                 };
-                even_if_used = self.agrees(&format!("{who} and save now? [y/N]")).await?;
+                even_if_used = self.ask(&format!("{who} and save now? [y/N]"), false).await;
             }
             if !even_if_used {
                 let others = self.let_go(host).await.others;

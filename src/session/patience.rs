@@ -8,13 +8,13 @@ use anyhow::anyhow;
 
 use super::Session;
 use super::preflight::{Found, Parts};
+use super::prompt::unless_ended;
 use crate::cloud::Cloud;
 use crate::drive::Limits;
 use crate::drive::tags::Identity;
 use crate::ec2::{self, Kind};
 use crate::failure::{Exit, Failure};
 use crate::report::Report;
-use crate::signals::Signal;
 
 use super::Request;
 
@@ -50,12 +50,12 @@ impl Session {
             };
             tell(&self.report, &failure);
             let pause = tokio::time::sleep(cloud.limits.pause(failures));
-            tokio::select! {
-                () = pause => {}
-                () = asked_to_end(&mut self.signals) => {
-                    let error = anyhow!("interrupted before anything was begun");
-                    return Err(Failure::new(Exit::Interrupted, error));
-                }
+            if unless_ended(&mut self.signals, &self.report, pause)
+                .await
+                .is_err()
+            {
+                let error = anyhow!("interrupted before anything was begun");
+                return Err(Failure::new(Exit::Interrupted, error));
             }
             listed = Parts::list(&cloud.ec2, &self.drive).await;
         }
@@ -75,13 +75,4 @@ fn tell(report: &Report, failure: &Failure) {
     report.say(&format!(
         "could not look at the drive, trying again: {error}"
     ));
-}
-
-async fn asked_to_end(signals: &mut crate::signals::Signals) {
-    loop {
-        if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup = signals.next().await
-        {
-            return;
-        }
-    }
 }
