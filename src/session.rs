@@ -78,40 +78,32 @@ const DETACHED: Duration = Duration::from_hours(8);
 
 /// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
 /// that of what ended it.
-pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
-    // Who calls is asked of another service: neither look waits for the other's connection.
-    let (session, parts) = tokio::join!(
-        Session::begin(request.drive.clone(), &request.options, &cloud, key),
-        Parts::list(&cloud.ec2, &request.drive)
-    );
-    let mut session = session?;
-    if !request.dry_run {
+    let is_dry_run = request.dry_run;
+    let (mut session, parts) = look(request, cloud, key).await?;
+    if !is_dry_run {
         session.reconciler.hosts().door().look_ahead();
     }
-    let found = session
-        .check_patiently(parts, &cloud, Some(&request), request.shared)
-        .await?;
-    if request.dry_run {
-        return session.preview(&request, &found, &cloud).await;
+    let found = session.check_patiently(parts).await?;
+    session.check_request(&found)?;
+    if is_dry_run {
+        return session.preview(&found).await;
     }
-    session.settle_terms(&request, &found, &cloud)?;
+    session.settle_terms(&found)?;
     if found.live.is_some() {
-        session.comes_to_a_host(&request);
+        session.comes_to_a_host();
     }
     // The drive's own image goes before the default, where its container is not made yet.
-    cloud.image = found.settings.image().map_or(cloud.image, str::to_owned);
-    let is_shell = request.command.is_empty();
+    if let Some(image) = found.settings.image() {
+        image.clone_into(&mut session.cloud.image);
+    }
     let mut goes_on = false;
     let (host, ending) = loop {
         let (outcome, asked) = if goes_on {
-            session.run_elsewhere(&request.options, &cloud.ec2).await
+            session.run_elsewhere().await
         } else {
-            let from = request.from.clone();
-            let (options, ec2) = (&request.options, &cloud.ec2);
-            session
-                .run_where_there_is_room(&Goal::Ready { from }, options, ec2)
-                .await
+            session.run_where_there_is_room().await
         };
         let (host, ending) = match (outcome, asked) {
             (
@@ -123,12 +115,10 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
                 asked,
             ) => {
                 let mounted = (&volume, generation);
-                let ending = session
-                    .lead(&instance, mounted, asked, &request, &cloud)
-                    .await;
+                let ending = session.lead(&instance, mounted, asked).await;
                 (instance, ending)
             }
-            (Outcome::Busy(holder), None) => match session.join(&holder, &request, &cloud).await? {
+            (Outcome::Busy(holder), None) => match session.join(&holder).await? {
                 Joined::Ended(host, ending) => (host, ending),
                 Joined::Asked(signal) => return Ok(code_of(signal)),
                 Joined::Over => continue,
@@ -137,21 +127,37 @@ pub async fn connect(mut request: Request, mut cloud: Cloud, key: UserKey) -> Re
         };
         match ending {
             Ending::Taken(taken) => {
-                if let Some(end) = session.taken(taken, &host, &request, &cloud.ec2).await {
+                if let Some(end) = session.taken(taken, &host).await {
                     return end;
                 }
                 goes_on = true;
                 // Wherever the session goes on, Jupyter is where it was.
-                request.options.port = session.port.or(request.options.port);
+                let port = &mut session.request.options.port;
+                *port = session.port.or(*port);
             }
             ending => break (host, ending),
         }
     };
     if matches!(ending, Ending::Detached) && !session.is_one_of_several_guests(&host).await {
-        let keep = request.options.keep.unwrap_or(DETACHED);
-        return session.leave_running(&host, keep, &cloud).await;
+        return session.leave_running(&host).await;
     }
+    let is_shell = session.request.command.is_empty();
     session.leave(&host, ending, is_shell).await
+}
+
+/// Begins a session, and lists what there is of its drive. Who calls is asked of another service:
+/// neither look waits for the other's connection.
+async fn look(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+) -> Result<(Session, Result<Parts, Failure>), Failure> {
+    let (ec2, drive) = (cloud.ec2.clone(), request.drive.clone());
+    let (session, parts) = tokio::join!(
+        Session::begin(request, cloud, key),
+        Parts::list(&ec2, &drive)
+    );
+    Ok((session?, parts))
 }
 
 /// Saves a drive from anywhere; the answer is the exit code.
@@ -166,12 +172,12 @@ pub async fn stop(
         reach,
         ..Options::default()
     };
-    let (session, parts) = tokio::join!(
-        Session::begin(drive.clone(), &options, &cloud, key),
-        Parts::list(&cloud.ec2, &drive)
-    );
-    let mut session = session?;
-    session.check_patiently(parts, &cloud, None, shared).await?;
+    let request = Request {
+        shared,
+        ..Request::of(drive, options)
+    };
+    let (mut session, parts) = look(request, cloud, key).await?;
+    session.check_patiently(parts).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.tell_of_the_commit();
@@ -186,19 +192,17 @@ impl Session {
         host: &Instance,
         (volume, generation): (&VolumeId, Generation),
         asked: Option<Signal>,
-        request: &Request,
-        cloud: &Cloud,
     ) -> Ending {
         let found = self.reconciler.hosts().find(host, volume, generation);
         match (asked, found.await) {
             (Some(signal), _) => Ending::Asked(signal),
             (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
-            (None, Ok(())) => self.be_inside(host, request, cloud).await,
+            (None, Ok(())) => self.be_inside(host).await,
         }
     }
 
     /// From a mounted drive to the end of the shell or command in its container.
-    async fn be_inside(&mut self, instance: &Instance, request: &Request, cloud: &Cloud) -> Ending {
+    async fn be_inside(&mut self, instance: &Instance) -> Ending {
         let mounted = self.reconciler.hosts().mounted();
         let room = mounted.and_then(|mounted| mounted.room);
         self.warn_of(room, room::When::InUse);
@@ -215,12 +219,11 @@ impl Session {
             );
         }
         let enter = container::enter(
-            &self.drive,
+            &self.request,
             hosts.session(),
             (instance, ssh, host),
             (mounted, ready),
-            &request.options,
-            cloud,
+            &self.cloud,
             &self.report,
         );
         let entered = unless_ended(&mut self.signals, &self.report, Box::pin(enter));
@@ -235,22 +238,16 @@ impl Session {
                 };
             }
         };
-        self.stay(instance, inside, line, request, cloud).await
+        self.stay(instance, inside, line).await
     }
 
     /// In the container, to the end of the shell or command, or of the host.
-    async fn stay(
-        &mut self,
-        instance: &Instance,
-        mut inside: Inside,
-        line: Line,
-        request: &Request,
-        cloud: &Cloud,
-    ) -> Ending {
-        self.examine(instance, request).await;
+    async fn stay(&mut self, instance: &Instance, mut inside: Inside, line: Line) -> Ending {
+        self.examine(instance).await;
+        let (request, cloud) = (&self.request, &self.cloud);
         let command = &request.command;
         self.port = inside.port().or(self.port);
-        let hint = format!("{} connect {}", self.command, self.drive);
+        let hint = format!("{} connect {}", cloud.command, request.drive);
         let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
         let (words, mut said) = mpsc::unbounded_channel();
@@ -270,7 +267,7 @@ impl Session {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report.say(&reconnect::rule(lease, cloud.limits.grace));
-                let cost = Cost::of(instance, &self.drive, &cloud.ec2, &cloud.clock);
+                let cost = Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {
                     Question::Forwards => forwards(),

@@ -5,15 +5,13 @@
 //! waits in a zone is left there only if that was said, and on demand is launched only if that was
 //! said, or answered.
 
+use super::Session;
 use super::preflight::Found;
-use super::{Request, Session};
-use crate::cloud::Cloud;
-use crate::config::Options;
 use crate::drive::pools::{self, Refused, Terms, Wish};
 use crate::drive::reconcile::{Choosing, Failure as RunFailure, RunError};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Ec2, Market, Zone};
+use crate::ec2::{Market, Zone};
 use crate::failure::Failure;
 use crate::launch::terms::{stays_on_spot, terms};
 use crate::signals::Signal;
@@ -23,46 +21,38 @@ const QUESTION: &str = "launch on demand instead? [y/N]";
 
 impl Session {
     /// Settles what is launched for the drive, as it was `found`.
-    pub(super) fn settle_terms(
-        &mut self,
-        request: &Request,
-        found: &Found,
-        cloud: &Cloud,
-    ) -> Result<(), Failure> {
-        let terms = self.terms_of(request, found, cloud)?;
+    pub(super) fn settle_terms(&mut self, found: &Found) -> Result<(), Failure> {
+        let terms = self.terms_of(found)?;
+        let options = &self.request.options;
         let markets = terms.markets.clone();
-        if let (Some(live), Some(Wish::Types(types))) = (&found.live, &request.options.wish)
+        if let (Some(live), Some(Wish::Types(types))) = (&found.live, &options.wish)
             && !types.contains(live)
         {
             self.report.say(&format!(
                 "{} is up on {live}: {} is for its next launch",
-                self.drive,
+                self.request.drive,
                 types.join(", ")
             ));
         }
         // One that cannot be read was refused before.
         let own = found.settings.speed().unwrap_or_default();
-        self.speed.set(request.options.speed.or(own));
+        self.speed.set(options.speed.or(own));
         self.terms = Some(terms);
-        self.choose(&markets, &cloud.ec2, found.live.is_some());
+        self.choose(&markets, found.live.is_some());
         Ok(())
     }
 
     /// The terms of a launch for the drive, as it was `found`.
-    pub(super) fn terms_of(
-        &self,
-        request: &Request,
-        found: &Found,
-        cloud: &Cloud,
-    ) -> Result<Terms, Failure> {
-        let is_new = found.is_new || request.from == Some(Head::Empty);
-        let drive = (&self.drive, &found.settings);
-        terms(&request.options, drive, is_new, cloud)
+    pub(super) fn terms_of(&self, found: &Found) -> Result<Terms, Failure> {
+        let request = &self.request;
+        let is_new = found.largest.is_none() || request.from == Some(Head::Empty);
+        let drive = (&request.drive, &found.settings);
+        terms(&request.options, drive, is_new, &self.cloud)
     }
 
     /// Begins to choose what to launch in these markets; or, if nothing may be launched at all,
     /// not before it is.
-    pub(super) fn choose(&mut self, markets: &[Market], ec2: &Ec2, lazily: bool) {
+    pub(super) fn choose(&mut self, markets: &[Market], lazily: bool) {
         let Some(terms) = &self.terms else {
             return;
         };
@@ -70,7 +60,7 @@ impl Session {
             markets: markets.to_vec(),
             ..terms.clone()
         };
-        let ec2 = ec2.clone();
+        let ec2 = self.cloud.ec2.clone();
         let look = move || {
             let (ec2, terms) = (ec2.clone(), terms.clone());
             async move { pools::look(&ec2, &terms).await }
@@ -90,18 +80,16 @@ impl Session {
 
     /// As [`Session::run`] towards a mounted drive; where nothing is to be had, from the drive's
     /// snapshot in any zone, and on demand, each if that is wanted.
-    pub(super) async fn run_where_there_is_room(
-        &mut self,
-        goal: &Goal,
-        options: &Options,
-        ec2: &Ec2,
-    ) -> (Outcome, Option<Signal>) {
+    pub(super) async fn run_where_there_is_room(&mut self) -> (Outcome, Option<Signal>) {
+        let goal = Goal::Ready {
+            from: self.request.from.clone(),
+        };
+        let options = &self.request.options;
         let mut may_leave = options.leave_zone;
         let mut may_ask = options.fallback.is_none() && crate::terminal::is_interactive();
         loop {
             let (outcome, asked) = self.run(goal.clone()).await;
-            if asked.is_none() && is_of_plan(&outcome) && self.go_on_in_the_free_tier(options, ec2)
-            {
+            if asked.is_none() && is_of_plan(&outcome) && self.go_on_in_the_free_tier() {
                 continue;
             }
             let Some(lacking) = lacking(&outcome).filter(|_| asked.is_none()) else {
@@ -113,7 +101,7 @@ impl Session {
                     self.report.say(&format!(
                         "there is no capacity in {zone}: {} is saved as a snapshot, and goes on in \
                          any zone",
-                        self.drive
+                        self.request.drive
                     ));
                     let goal = Goal::Saved {
                         even_if_used: false,
@@ -128,7 +116,7 @@ impl Session {
                     if !self.ask(QUESTION, false).await {
                         return (outcome, asked);
                     }
-                    self.choose(&[Market::OnDemand], ec2, false);
+                    self.choose(&[Market::OnDemand], false);
                 }
                 _ => return (outcome, asked),
             }
@@ -138,7 +126,8 @@ impl Session {
 
 impl Session {
     /// Chooses among the types that the free tier has, where a need may be met by others.
-    fn go_on_in_the_free_tier(&mut self, options: &Options, ec2: &Ec2) -> bool {
+    fn go_on_in_the_free_tier(&mut self) -> bool {
+        let options = &self.request.options;
         let Some(terms) = &mut self.terms else {
             return false;
         };
@@ -157,7 +146,7 @@ impl Session {
              configuration) begins with them",
             pools::words(market)
         ));
-        self.choose(&[market], ec2, false);
+        self.choose(&[market], false);
         true
     }
 }

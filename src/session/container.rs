@@ -8,8 +8,6 @@ use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
-use crate::config::Options;
-use crate::drive::DriveName;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::Early;
@@ -20,7 +18,7 @@ use crate::report::{Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{Line, Ssh, SshError};
 
-use super::{gpu, pull};
+use super::{Request, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
@@ -73,21 +71,20 @@ impl Ways {
 /// Starts the container, opens what leads there meanwhile, unless both are `ready`, and says where
 /// Jupyter is.
 pub(super) async fn enter(
-    drive: &DriveName,
+    request: &Request,
     session: &str,
     (instance, ssh, host): (&Instance, &Ssh, &Host),
     (mounted, ready): (&Mounted, Ready),
-    options: &Options,
     cloud: &Cloud,
     report: &Report,
 ) -> Result<(Inside, Line), Failure> {
-    let wanted = options.image.as_deref();
+    let wanted = request.options.image.as_deref();
     let (image, ()) = tokio::try_join!(
         image(host, mounted, wanted, &cloud.image, report),
         gpu::ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
-        drive: drive.to_string(),
+        drive: request.drive.to_string(),
         image,
         environment: Vec::new(),
     };
@@ -101,7 +98,7 @@ pub(super) async fn enter(
                 None => host.container(&order).await,
             }
         },
-        Ways::open(ssh, options.port, ready.early, is_ready),
+        Ways::open(ssh, request.options.port, ready.early, is_ready),
     );
     let container = container.map_err(failure)?;
     step.done(&match &container.came {

@@ -14,8 +14,8 @@ use crate::ec2::VolumeState;
 use crate::failure::Failure;
 use crate::ssh::UserKey;
 
-use super::Session;
 use super::outcome::of_run;
+use super::{Request, Session};
 
 /// How long a root disk may outlive its terminated instance: EC2 deletes it once that has shut down,
 /// which takes a minute or two.
@@ -33,7 +33,8 @@ pub async fn discard(
         scratch: true,
         ..Options::default()
     };
-    let mut session = Session::begin(drive.clone(), &options, cloud, key).await?;
+    let mut session =
+        Session::begin(Request::of(drive.clone(), options), cloud.clone(), key).await?;
     let (outcome, _) = session.run(Goal::Saved { even_if_used: true }).await;
     // What could not be finished shows by what is left of it, too.
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })

@@ -7,8 +7,7 @@
 use std::fmt::Write as _;
 
 use super::preflight::Found;
-use super::{Request, Session, outcome, progress};
-use crate::cloud::Cloud;
+use super::{Session, outcome, progress};
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools::{self};
 use crate::drive::stuck::{Head, volume_cents};
@@ -22,17 +21,12 @@ use crate::report;
 
 impl Session {
     /// Says what connecting would do. The answer is the exit code.
-    pub(super) async fn preview(
-        &mut self,
-        request: &Request,
-        found: &Found,
-        cloud: &Cloud,
-    ) -> Result<u8, Failure> {
+    pub(super) async fn preview(&mut self, found: &Found) -> Result<u8, Failure> {
         let goal = Goal::Ready {
-            from: request.from.clone(),
+            from: self.request.from.clone(),
         };
         self.reconciler.hosts().only_look();
-        let next = match request.from {
+        let next = match self.request.from {
             // What is chosen between is looked at for as long as lists may lag.
             Some(_) => self
                 .reconciler
@@ -45,7 +39,11 @@ impl Session {
         let zone = match next.map_err(outcome::of_run)? {
             Next::Stuck(stuck) => return self.told(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
-                let _ = writeln!(text, "{} is in use on {id}: joins it there", self.drive);
+                let _ = writeln!(
+                    text,
+                    "{} is in use on {id}: joins it there",
+                    self.request.drive
+                );
                 return print(&text);
             }
             Next::Wait(what, _) => {
@@ -60,7 +58,11 @@ impl Session {
                 match launch {
                     Some(zone) => zone,
                     None if found.live.is_some() => {
-                        let _ = writeln!(text, "{} is up: nothing is launched; next:", self.drive);
+                        let _ = writeln!(
+                            text,
+                            "{} is up: nothing is launched; next:",
+                            self.request.drive
+                        );
                         for step in steps {
                             let _ = writeln!(text, "  {step}");
                         }
@@ -70,17 +72,22 @@ impl Session {
                         for step in steps {
                             let _ = writeln!(text, "first: {step}");
                         }
-                        zone_of(request.from.as_ref(), found)
+                        zone_of(self.request.from.as_ref(), found)
                     }
                 }
             }
             Next::Done(_) => None,
         };
-        text.push_str(&self.origin(request, found, cloud, zone.as_ref()));
-        let terms = self.terms_of(request, found, cloud)?;
-        let chosen = pools::look(&cloud.ec2, &terms)
+        text.push_str(&self.origin(found, zone.as_ref()));
+        let terms = self.terms_of(found)?;
+        let chosen = pools::look(&self.cloud.ec2, &terms)
             .await
-            .map_err(|error| refused(error, &format!("{} connect {}", self.command, self.drive)))?;
+            .map_err(|error| {
+                refused(
+                    error,
+                    &format!("{} connect {}", self.cloud.command, self.request.drive),
+                )
+            })?;
         let there = self.reconciler.placement().zone.clone();
         if let (Some(pinned), Some(there)) = (&zone, &there)
             && pinned != there
@@ -101,23 +108,18 @@ impl Session {
         if let Some(asked) = subnets.asked() {
             let _ = writeln!(text, "{asked}");
         }
-        let size = request.options.size.unwrap_or(cloud.size);
+        let size = self.request.options.size.unwrap_or(self.cloud.size);
         // One that cannot be read was refused before.
         let own = found.settings.speed().unwrap_or_default();
-        let speed = request.options.speed.or(own);
+        let speed = self.request.options.speed.or(own);
         text.push_str(&offers::list(&chosen, zone, size, speed));
         print(&text)
     }
 
     /// What the drive would come from, in a line.
-    fn origin(
-        &self,
-        request: &Request,
-        found: &Found,
-        cloud: &Cloud,
-        pinned: Option<&Zone>,
-    ) -> String {
-        let drive = &self.drive;
+    fn origin(&self, found: &Found, pinned: Option<&Zone>) -> String {
+        let (request, cloud) = (&self.request, &self.cloud);
+        let drive = &self.request.drive;
         let wanted = request.options.size.unwrap_or(0);
         let is_chosen = |head: Head| request.from.as_ref().is_none_or(|from| *from == head);
         if let Some(zone) = pinned {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Request, Session};
+use super::Session;
 use crate::ec2::Instance;
 use crate::ssh::Ssh;
 
@@ -47,9 +47,9 @@ impl Examination {
 
 impl Session {
     /// Looks at the host, if that is asked for.
-    pub(super) async fn examine(&mut self, host: &Instance, request: &Request) {
+    pub(super) async fn examine(&mut self, host: &Instance) {
         let link = self.reconciler.hosts().link(&host.id);
-        if let (Some(examination), Some((ssh, _))) = (&request.examination, link) {
+        if let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) {
             examination.run(ssh).await;
         }
     }

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::signals::Signal;
 use crate::ssh::UserKey;
 
-use super::Session;
 use super::outcome::of_run;
+use super::{Request, Session};
 
 /// The drive is finished, but never taken from anybody who uses it.
 const GOAL: Goal = Goal::Saved {
@@ -43,7 +43,7 @@ pub async fn tidy(
         reach,
         ..Options::default()
     };
-    let mut session = Session::begin(drive, &options, cloud, key).await?;
+    let mut session = Session::begin(Request::of(drive, options), cloud.clone(), key).await?;
     if rehearse {
         return session.rehearse(keep).await;
     }

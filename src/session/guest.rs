@@ -10,13 +10,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, sleep};
 
+use super::Session;
 use super::container;
 use super::container::{Inside, Ways};
 use super::ending::Ending;
 use super::prompt::unless_ended;
 use super::room::When;
-use super::{Request, Session};
-use crate::cloud::Cloud;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
 use crate::ec2::Instance;
@@ -62,25 +61,20 @@ enum Awaited {
 
 impl Session {
     /// Joins the session of `holder`, unless that is not wanted or cannot be.
-    pub(super) async fn join(
-        &mut self,
-        holder: &Holder,
-        request: &Request,
-        cloud: &Cloud,
-    ) -> Result<Joined, Failure> {
-        if request.no_join {
+    pub(super) async fn join(&mut self, holder: &Holder) -> Result<Joined, Failure> {
+        if self.request.no_join {
             return Err(self.busy(holder));
         }
-        let found = cloud.ec2.instance(&holder.instance).await?;
+        let found = self.cloud.ec2.instance(&holder.instance).await?;
         let Some(host) = found.map(Box::new) else {
             return Ok(Joined::Over);
         };
-        self.check_owner(tags::owner(&host.tags), true, request.shared)?;
+        self.check_owner(tags::owner(&host.tags), true, self.request.shared)?;
         if let Some(why) = self.reconciler.hosts().barred(&host.id) {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
-        let container = match self.visit(&host, request).await {
+        let container = match self.visit(&host).await {
             Ok(container) => container,
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
@@ -96,8 +90,8 @@ impl Session {
         let ending = match awaited {
             Awaited::Runs(container, room) => {
                 self.warn_of(room, When::InUse);
-                match self.enter_as_guest(&host, *container, ways, request).await {
-                    Ok((inside, line)) => self.stay(&host, inside, line, request, cloud).await,
+                match self.enter_as_guest(&host, *container, ways).await {
+                    Ok((inside, line)) => self.stay(&host, inside, line).await,
                     Err(failure) => Ending::Failed(failure),
                 }
             }
@@ -165,12 +159,8 @@ impl Session {
 
     /// Attaches this session as a guest; what it finds, if the container runs. Mostly it does:
     /// beside the attachment it is asked for, and what leads into it is opened.
-    async fn visit(
-        &mut self,
-        host: &Instance,
-        request: &Request,
-    ) -> Result<Option<Visit>, HostError> {
-        let lease = request.options.keep.unwrap_or(super::LEASE);
+    async fn visit(&mut self, host: &Instance) -> Result<Option<Visit>, HostError> {
+        let lease = self.request.options.keep.unwrap_or(super::LEASE);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let (ssh, scripts) = hosts.reach(host).await?;
@@ -178,7 +168,7 @@ impl Session {
         let (visited, container, ways) = tokio::join!(
             hosts.visit(host, &session, &self.owner, lease),
             scripts.running(),
-            Ways::open(&ssh, request.options.port, early, false),
+            Ways::open(&ssh, self.request.options.port, early, false),
         );
         visited?;
         let room = hosts.room();
@@ -193,7 +183,6 @@ impl Session {
         host: &Instance,
         container: Container,
         ways: Option<Ways>,
-        request: &Request,
     ) -> Result<(Inside, Line), Failure> {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
@@ -202,14 +191,14 @@ impl Session {
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
         let ways = match ways {
             Some(ways) => ways,
-            None => Ways::open(ssh, request.options.port, None, false).await,
+            None => Ways::open(ssh, self.request.options.port, None, false).await,
         };
         container::join(ways, scripts, container, &session, &report).await
     }
 
     /// Says until when the host is in use at least, and waits for that if a person wants to.
     async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<Joined, Failure> {
-        let drive = self.drive.clone();
+        let drive = self.request.drive.clone();
         let ends = tags::until(&host.tags).map_or_else(
             || "it has no lease".to_owned(),
             |until| format!("its lease ends at {until:.0} unless it is renewed"),
@@ -229,7 +218,7 @@ impl Session {
                 .hint(format!(
                     "{} connect {drive} again after that; or let this caller use EC2 Instance \
                      Connect (ec2-instance-connect:SendSSHPublicKey)",
-                    self.command
+                    self.cloud.command
                 )));
             }
         }

@@ -7,16 +7,15 @@
 
 use anyhow::anyhow;
 
-use crate::config::Options;
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Ec2, Instance, Market, SnapshotId, Zone};
+use crate::ec2::{Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
 use crate::signals::Signal;
 
+use super::Session;
 use super::cost::Cost;
 use super::ending::{Ending, Taken};
-use super::{Request, Session};
 use crate::launch::terms::elsewhere;
 
 /// The question, where nobody has answered it beforehand.
@@ -30,10 +29,8 @@ impl Session {
         &mut self,
         taken: Taken,
         instance: &Instance,
-        request: &Request,
-        ec2: &Ec2,
     ) -> Option<Result<u8, Failure>> {
-        let is_command = !request.command.is_empty();
+        let is_command = !self.request.command.is_empty();
         let is_guest = self.reconciler.hosts().is_guest();
         let mut asked = None;
         if !is_guest {
@@ -48,15 +45,15 @@ impl Session {
         }
         let goes_on = !is_command
             && asked.is_none()
-            && (request.options.resume || self.ask(QUESTION, true).await);
+            && (self.request.options.resume || self.ask(QUESTION, true).await);
         if goes_on {
             if is_guest {
                 self.reconciler.hosts().let_go(&instance.id);
             }
             // What the old host still had to say is of no interest any more.
             while self.news.try_recv().is_ok() {}
-            let markets = elsewhere(&request.options, [Market::OnDemand, Market::Spot]);
-            self.choose(&markets, ec2, false);
+            let markets = elsewhere(&self.request.options, [Market::OnDemand, Market::Spot]);
+            self.choose(&markets, false);
             return None;
         }
         let ending = self.ended(taken, instance, is_command);
@@ -75,8 +72,8 @@ impl Session {
         let (Taken::Noticed { at, .. }, Some(snapshot)) = (taken, snapshot) else {
             return;
         };
-        let left = at.duration_since(self.clock.now()).as_secs();
-        let (drive, id) = (&self.drive, &instance.id);
+        let left = at.duration_since(self.cloud.clock.now()).as_secs();
+        let (drive, id) = (&self.request.drive, &instance.id);
         self.report.say(&if left > 0 {
             format!("{drive} was off {id}, with {snapshot} begun, {left} s before its end")
         } else {
@@ -86,37 +83,33 @@ impl Session {
 
     /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
     /// zone has no capacity, from its snapshot in any zone.
-    pub(super) async fn run_elsewhere(
-        &mut self,
-        options: &Options,
-        ec2: &Ec2,
-    ) -> (Outcome, Option<Signal>) {
-        let (outcome, asked) = self.try_elsewhere(options, ec2).await;
+    pub(super) async fn run_elsewhere(&mut self) -> (Outcome, Option<Signal>) {
+        let (outcome, asked) = self.try_elsewhere().await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = match instance.market {
                 Market::Spot => "spot",
                 Market::OnDemand => "on demand",
             };
-            let price = Cost::hourly(instance, ec2).await;
+            let price = Cost::hourly(instance, &self.cloud.ec2).await;
             self.report.say(&format!(
                 "{} goes on on {}, {} {market}{price}",
-                self.drive, instance.id, instance.instance_type
+                self.request.drive, instance.id, instance.instance_type
             ));
         }
         (outcome, asked)
     }
 
-    async fn try_elsewhere(&mut self, options: &Options, ec2: &Ec2) -> (Outcome, Option<Signal>) {
+    async fn try_elsewhere(&mut self) -> (Outcome, Option<Signal>) {
         let goal = Goal::Ready { from: None };
         let (outcome, asked) = self.run(goal.clone()).await;
         match (full_zone(&outcome), asked) {
             (Some(zone), None) => {
                 self.report.say(&format!(
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
-                    self.drive
+                    self.request.drive
                 ));
-                let markets = elsewhere(options, [Market::Spot, Market::OnDemand]);
-                self.choose(&markets, ec2, false);
+                let markets = elsewhere(&self.request.options, [Market::Spot, Market::OnDemand]);
+                self.choose(&markets, false);
                 self.run(goal).await
             }
             (_, asked) => (outcome, asked),
@@ -124,7 +117,7 @@ impl Session {
     }
 
     fn ended(&self, taken: Taken, instance: &Instance, is_command: bool) -> Ending {
-        let (xdrive, drive, id) = (&self.command, &self.drive, &instance.id);
+        let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
         Ending::Failed(match taken {
             Taken::Gone(failure) => failure,
             Taken::Noticed { code, .. } => {

@@ -128,7 +128,7 @@ impl Session {
         };
         self.report.say(&format!(
             "left {}: {who} on with it, and the last one to leave saves it",
-            self.drive
+            self.request.drive
         ));
         Self::code(ending)
     }

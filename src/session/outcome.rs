@@ -5,11 +5,9 @@
 //! exit code of 0 and nothing else. Every hint is a command that can be typed as it stands.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anyhow::anyhow;
 
-use crate::cloud::Cloud;
 use crate::drive::reconcile::{Failure as RunFailure, Holder, RunError};
 use crate::drive::{HostError, Left, Outcome, Stuck};
 use crate::ec2::Instance;
@@ -17,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::scripts::Committed;
 use crate::signals::Signal;
 
+use super::DETACHED;
 use super::cost::Cost;
 use super::ending::Ending;
 use super::{Session, room};
@@ -35,15 +34,11 @@ impl Session {
         }
     }
 
-    /// What runs there goes on, for as long as `keep`; how to come back to it. The answer is the
+    /// What runs there goes on, for as long as the user says; how to come back to it. The answer is the
     /// exit code.
-    pub(super) async fn leave_running(
-        &mut self,
-        instance: &Instance,
-        keep: Duration,
-        cloud: &Cloud,
-    ) -> Result<u8, Failure> {
-        let (command, drive) = (self.command.clone(), self.drive.clone());
+    pub(super) async fn leave_running(&mut self, instance: &Instance) -> Result<u8, Failure> {
+        let keep = self.request.options.keep.unwrap_or(DETACHED);
+        let (command, drive) = (self.cloud.command.clone(), self.request.drive.clone());
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| {
             Failure::new(
@@ -57,7 +52,7 @@ impl Session {
                 "{command} connect {drive} comes back, {command} stop {drive} saves it"
             ))
         })?;
-        let price = Cost::hourly(instance, &cloud.ec2).await;
+        let price = Cost::hourly(instance, &self.cloud.ec2).await;
         self.report.say(&format!(
             "{drive} is left running on {} until {until:.0}{price}; then it is closed and the \
              instance switches itself off\n  {command} connect {drive}  comes back to it\n  \
@@ -129,7 +124,7 @@ impl Session {
 
     /// Somebody else has the drive.
     pub(super) fn busy(&self, holder: &Holder) -> Failure {
-        let drive = &self.drive;
+        let drive = &self.request.drive;
         Failure::new(
             Exit::TryAgain,
             anyhow!(
@@ -141,13 +136,13 @@ impl Session {
         )
         .hint(format!(
             "leave that session, or save it from here: {} stop {drive}",
-            self.command
+            self.cloud.command
         ))
     }
 
     /// What came of the save, said or as a failure.
     pub(super) fn told(&mut self, outcome: Outcome) -> Result<(), Failure> {
-        let drive = &self.drive.clone();
+        let drive = &self.request.drive.clone();
         match outcome {
             Outcome::Saved {
                 snapshot: Some((snapshot, generation)),
@@ -169,13 +164,15 @@ impl Session {
                 ));
                 Ok(())
             }
-            Outcome::Saved { snapshot: None, .. } => Err(Failure::no_drive(drive, &self.command)),
+            Outcome::Saved { snapshot: None, .. } => {
+                Err(Failure::no_drive(drive, &self.cloud.command))
+            }
             Outcome::Unwound { left } => {
                 let left = left.besides_snapshots();
                 let words = if left.0.is_empty() {
                     String::new()
                 } else {
-                    let xdrive = &self.command;
+                    let xdrive = &self.cloud.command;
                     format!(
                         ", not saved ({xdrive} stop {drive} does that){}",
                         listed(&left)
@@ -199,7 +196,7 @@ impl Session {
             )
             .hint(format!(
                 "the next run does the rest, for example: {} stop {drive}",
-                self.command
+                self.cloud.command
             ))),
             Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
@@ -214,10 +211,10 @@ impl Session {
         }
         let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
         let commands: Vec<String> = stuck
-            .commands(&self.drive)
+            .commands(&self.request.drive)
             .iter()
             .map(|command| match command.strip_prefix("xdrive ") {
-                Some(rest) => format!("{} {rest}", self.command),
+                Some(rest) => format!("{} {rest}", self.cloud.command),
                 None => command.clone(),
             })
             .collect();
@@ -231,7 +228,7 @@ impl Session {
         {
             self.report.say(&also.to_string());
         }
-        let connect = format!("{} connect {}", self.command, self.drive);
+        let connect = format!("{} connect {}", self.cloud.command, self.request.drive);
         let failure = match error {
             RunError::NoCapacity(lack) => crate::launch::failure::no_capacity(*lack, &connect),
             RunError::FreePlan(plan) => crate::launch::failure::free_plan(*plan),
@@ -245,8 +242,8 @@ impl Session {
         let hint = format!(
             "{}{} stop {} finishes what is left:{}",
             advice.unwrap_or_default(),
-            self.command,
-            self.drive,
+            self.cloud.command,
+            self.request.drive,
             listed(&left)
         );
         failure.hint(hint)

@@ -16,8 +16,6 @@ use crate::ec2::{self, Kind};
 use crate::failure::{Exit, Failure};
 use crate::report::Report;
 
-use super::Request;
-
 /// Who calls, and a new session of theirs.
 pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
     let mut failures = 0;
@@ -37,19 +35,16 @@ impl Session {
     pub(super) async fn check_patiently(
         &mut self,
         mut listed: Result<Parts, Failure>,
-        cloud: &Cloud,
-        request: Option<&Request>,
-        may_be: bool,
     ) -> Result<Found, Failure> {
         let mut failures = 0;
         loop {
-            let checked = listed.and_then(|parts| self.check(parts, cloud, request, may_be));
+            let checked = listed.and_then(|parts| self.check(parts));
             let failure = match checked {
-                Err(failure) if goes_on(&failure, &mut failures, &cloud.limits) => failure,
+                Err(failure) if goes_on(&failure, &mut failures, &self.cloud.limits) => failure,
                 answer => return answer,
             };
             tell(&self.report, &failure);
-            let pause = tokio::time::sleep(cloud.limits.pause(failures));
+            let pause = tokio::time::sleep(self.cloud.limits.pause(failures));
             if unless_ended(&mut self.signals, &self.report, pause)
                 .await
                 .is_err()
@@ -57,7 +52,7 @@ impl Session {
                 let error = anyhow!("interrupted before anything was begun");
                 return Err(Failure::new(Exit::Interrupted, error));
             }
-            listed = Parts::list(&cloud.ec2, &self.drive).await;
+            listed = Parts::list(&self.cloud.ec2, &self.request.drive).await;
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use anyhow::anyhow;
 
-use super::{Request, Session};
+use super::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::DriveName;
@@ -22,8 +22,8 @@ use crate::launch::image;
 pub(super) struct Found {
     /// Its own settings: those of its newest part, or of the one that was chosen.
     pub(super) settings: Settings,
-    /// Whether it has neither volume nor snapshot.
-    pub(super) is_new: bool,
+    /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
+    pub(super) largest: Option<GibiBytes>,
     /// The type of the instance that runs, if one does.
     pub(super) live: Option<String>,
     /// Its volumes, root disks among them.
@@ -52,17 +52,9 @@ impl Parts {
 }
 
 impl Session {
-    /// Refuses a drive that is another caller's, unless that `may_be`; and, for those who want to
-    /// connect with a `request`, a new drive without an image for its container and a drive that
-    /// would have to shrink. The answer is what was found of it.
-    pub(super) fn check(
-        &self,
-        parts: Parts,
-        cloud: &Cloud,
-        request: Option<&Request>,
-        may_be: bool,
-    ) -> Result<Found, Failure> {
-        let drive = self.drive.as_str();
+    /// Refuses a drive that is another caller's, unless that may be. The answer is what was found of
+    /// it.
+    pub(super) fn check(&self, parts: Parts) -> Result<Found, Failure> {
         let Parts {
             instances,
             volumes,
@@ -76,7 +68,7 @@ impl Session {
         };
         let own = live.map(|instance| &instance.tags);
         if let Some(tags) = own.or_else(|| newest(parts())) {
-            self.check_owner(tags::owner(tags), live.is_some(), may_be)?;
+            self.check_owner(tags::owner(tags), live.is_some(), self.request.shared)?;
         }
         let drives = volumes.iter().filter(|volume| {
             matches!(
@@ -88,10 +80,7 @@ impl Session {
         let largest = sizes
             .chain(snapshots.iter().map(|snapshot| snapshot.size))
             .max();
-        if let Some(request) = request {
-            check_size(drive, &request.options, largest, cloud)?;
-        }
-        let head = match request.and_then(|request| request.from.as_ref()) {
+        let head = match &self.request.from {
             Some(Head::Volume(id)) => volumes
                 .iter()
                 .find(|volume| volume.id == *id)
@@ -102,17 +91,21 @@ impl Session {
                 .map(|snapshot| &snapshot.tags),
             Some(Head::Empty) | None => newest(parts()),
         };
-        let settings = head.map(Settings::read).unwrap_or_default();
-        if let Some(request) = request {
-            check_speed(drive, &request.options, &settings, largest, cloud)?;
-        }
         Ok(Found {
-            settings,
-            is_new: largest.is_none(),
+            settings: head.map(Settings::read).unwrap_or_default(),
+            largest,
             live: live.map(|instance| instance.instance_type.clone()),
             volumes,
             snapshots,
         })
+    }
+
+    /// Refuses to connect to a new drive without an image for its container, to a drive that would
+    /// have to shrink, and to one that cannot be as fast as it is wanted.
+    pub(super) fn check_request(&self, found: &Found) -> Result<(), Failure> {
+        let (drive, options) = (self.request.drive.as_str(), &self.request.options);
+        check_size(drive, options, found.largest, &self.cloud)?;
+        check_speed(drive, options, &found.settings, found.largest, &self.cloud)
     }
 
     /// The same of one thing, whose `owner` is known, and whether somebody uses it. What has none
@@ -128,7 +121,7 @@ impl Session {
         if may_be || owner.is_empty() {
             return Ok(());
         }
-        let drive = &self.drive;
+        let drive = &self.request.drive;
         match Ownership::of(owner, &self.owner) {
             Ownership::Own => Ok(()),
             Ownership::OfRole if !is_used => {

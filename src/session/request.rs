@@ -10,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::launch::image;
 
 /// What `connect` is asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Request {
     /// Which drive.
     pub drive: DriveName,
@@ -31,6 +31,21 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request for `drive` with these options, and nothing else.
+    #[must_use]
+    pub fn of(drive: DriveName, options: Options) -> Self {
+        Self {
+            drive,
+            options,
+            from: None,
+            no_join: false,
+            shared: false,
+            dry_run: false,
+            command: Vec::new(),
+            examination: None,
+        }
+    }
+
     /// Refuses what cannot work here: a shell without a terminal, an image file that is not there.
     /// `xdrive` is what a command begins with.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {

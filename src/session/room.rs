@@ -23,8 +23,9 @@ pub(super) enum When {
 impl Session {
     /// Warns of a drive that has hardly any room left, with the command that makes it larger.
     pub(super) fn warn_of(&self, room: Option<Room>, when: When) {
-        let connect = format!("{} connect {}", self.command, self.drive);
-        if let Some(words) = room.and_then(|room| words(self.drive.as_str(), room, &connect, when))
+        let connect = format!("{} connect {}", self.cloud.command, self.request.drive);
+        if let Some(words) =
+            room.and_then(|room| words(self.request.drive.as_str(), room, &connect, when))
         {
             self.report.say(&words);
         }

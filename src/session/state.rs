@@ -12,13 +12,11 @@ use super::{LEASE, Request, patience, preflight, shell};
 use crate::access::SshHosts;
 use crate::access::ingress::Door;
 use crate::access::lease::{News, Terms};
-use crate::clock::Clock;
 use crate::cloud::Cloud;
-use crate::config::Options;
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
-use crate::drive::{DriveName, Goal, Outcome, Reconciler, Wanted, pools};
+use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
 use crate::ec2::Speed;
 use crate::failure::Failure;
 use crate::report::Report;
@@ -27,9 +25,10 @@ use crate::ssh::UserKey;
 
 /// A session under way.
 pub(super) struct Session {
-    pub(super) drive: DriveName,
-    /// What the commands of hints begin with.
-    pub(super) command: String,
+    /// What it was asked for.
+    pub(super) request: Request,
+    /// Where.
+    pub(super) cloud: Cloud,
     pub(super) report: Report,
     pub(super) signals: Signals,
     pub(super) reconciler: Reconciler<SshHosts>,
@@ -41,7 +40,6 @@ pub(super) struct Session {
     pub(super) speed: Rc<Cell<Speed>>,
     /// What is launched, if anything may be.
     pub(super) terms: Option<pools::Terms>,
-    pub(super) clock: Clock,
     /// Jupyter's port on this computer, once there is one.
     pub(super) port: Option<u16>,
     /// What the hosts have to say.
@@ -52,13 +50,13 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) async fn begin(
-        drive: DriveName,
-        options: &Options,
-        cloud: &Cloud,
+        request: Request,
+        cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
+        let options = &request.options;
         let report = Report::stderr();
-        let identity = patience::identity(cloud, &report).await?;
+        let identity = patience::identity(&cloud, &report).await?;
         // Until here there is nothing that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
         let speed = Rc::new(Cell::new(options.speed));
@@ -66,7 +64,7 @@ impl Session {
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
-            Some(id) => Some(preflight::subnet(id, cloud).await?),
+            Some(id) => Some(preflight::subnet(id, &cloud).await?),
             None => None,
         };
         let wanted = Wanted {
@@ -102,7 +100,7 @@ impl Session {
             options.reach.clone(),
         );
         let reconciler = Reconciler::new(
-            drive.clone(),
+            request.drive.clone(),
             identity,
             cloud.ec2.clone(),
             SshHosts::new(key, door, terms),
@@ -117,8 +115,8 @@ impl Session {
             },
         );
         Ok(Self {
-            drive,
-            command: cloud.command.clone(),
+            request,
+            cloud,
             report,
             signals,
             reconciler,
@@ -126,7 +124,6 @@ impl Session {
             is_patient: false,
             speed,
             terms: None,
-            clock: cloud.clock.clone(),
             port: None,
             news,
             acted,
@@ -169,13 +166,14 @@ impl Session {
     }
 
     /// Prepares for a host that runs already, and may be as this session would leave it.
-    pub(super) fn comes_to_a_host(&mut self, request: &Request) {
+    pub(super) fn comes_to_a_host(&mut self) {
+        let request = &self.request;
         let lease = request.options.keep.unwrap_or(LEASE);
         let session = self.reconciler.session().clone();
         // A shell in the container as it is, which another image would end.
         let is_shell = request.command.is_empty() && request.options.image.is_none();
         let shell = is_shell.then(shell::term);
-        let drive = self.drive.clone();
+        let drive = &request.drive;
         let hosts = self.reconciler.hosts();
         hosts.comes(
             (&session, &self.owner),
