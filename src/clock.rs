@@ -12,6 +12,13 @@ use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+/// The clock that counts while the machine sleeps: Apple's monotonic one does (`clock_gettime(3)` of
+/// macOS), and Linux's does not.
+#[cfg(target_vendor = "apple")]
+const BOOT: ClockId = ClockId::Monotonic;
+#[cfg(not(target_vendor = "apple"))]
+const BOOT: ClockId = ClockId::Boottime;
+
 /// Where the time comes from. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
@@ -55,12 +62,12 @@ impl Clock {
         }
     }
 
-    /// The boot-time clock (`CLOCK_BOOTTIME`, see `clock_gettime(2)`).
+    /// The boot-time clock (`CLOCK_BOOTTIME`, see `clock_gettime(2)`; Apple's `CLOCK_MONOTONIC`).
     #[must_use]
     pub fn boot(&self) -> BootTime {
         match &self.0 {
             Source::System => {
-                let time = clock_gettime(ClockId::Boottime);
+                let time = clock_gettime(BOOT);
                 BootTime(Duration::new(
                     u64::try_from(time.tv_sec).unwrap_or(0),
                     u32::try_from(time.tv_nsec).unwrap_or(0),

@@ -34,9 +34,6 @@ pub const REACH: Duration = Duration::from_secs(3);
 /// Key exchange and authentication: five round trips, 1.5 s at 300 ms, and what a host that boots
 /// takes for its part; sshd itself gives up after 120 s (`LoginGraceTime`).
 const LOGIN: Duration = Duration::from_secs(20);
-/// How long the kernel lets bytes go unacknowledged on a connection whose reading may be held. Those
-/// that were not sent yet because the line is slow do not count (tcp(7), `TCP_USER_TIMEOUT`).
-const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
 
 /// Where to connect and whom to expect there.
 #[derive(Debug, Clone)]
@@ -173,11 +170,6 @@ impl Ssh {
             .map_err(timed_out)?
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        if gate.is_some() {
-            let limit = u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX);
-            rustix::net::sockopt::set_tcp_user_timeout(&stream, limit)
-                .map_err(|error| unreachable(error.into()))?;
-        }
         let stream = Gated::new(stream, gate);
         let login = Self::login(target, key, config, stream, host_key);
         tokio::time::timeout(LOGIN, login)

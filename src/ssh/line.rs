@@ -9,12 +9,21 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::connection::{Ssh, SshError};
 use super::shell::Begun;
+
+/// How long nothing may come through an open gate. A keepalive goes out after 5 s without a byte, and
+/// its answer takes a round trip: a line of 300 ms that loses packets has time for many.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How long the socket may take no byte. A slow line (0.5 Mbit/s) may need some 15 s until a full
+/// buffer has room again.
+const STUCK: Duration = Duration::from_secs(25);
 
 /// A connection for one [`super::Shell`].
 #[derive(Debug)]
@@ -91,15 +100,64 @@ impl Gate {
     }
 }
 
-/// What a connection goes over, behind its gate, if it has one.
+/// How long something that should happen has not.
+#[derive(Debug)]
+struct Watch {
+    limit: Duration,
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Watch {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            since: None,
+            timer: None,
+        }
+    }
+
+    /// `polled`, or an error once that has been pending for too long.
+    fn over<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.since = None;
+            return polled;
+        }
+        let end = *self.since.get_or_insert_with(Instant::now) + self.limit;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        ready!(timer.as_mut().poll(context));
+        // It may have been set for something that has happened since.
+        if Instant::now() < end {
+            timer.as_mut().reset(end);
+            ready!(timer.as_mut().poll(context));
+        }
+        let seconds = self.limit.as_secs();
+        let why = format!("no answer for {seconds} seconds");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+}
+
+/// What a connection goes over. One with a gate says itself when its other end is gone: russh's own
+/// limits know no gate.
 pub(super) struct Gated<S> {
     stream: S,
     gate: Option<Arc<Gate>>,
+    reading: Watch,
+    writing: Watch,
 }
 
 impl<S> Gated<S> {
     pub(super) fn new(stream: S, gate: Option<Arc<Gate>>) -> Self {
-        Self { stream, gate }
+        Self {
+            stream,
+            gate,
+            reading: Watch::new(SILENCE),
+            writing: Watch::new(STUCK),
+        }
     }
 }
 
@@ -109,12 +167,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gated<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(gate) = &self.gate
-            && gate.poll_open(context).is_pending()
-        {
+        let this = &mut *self;
+        let Some(gate) = &this.gate else {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        };
+        if gate.poll_open(context).is_pending() {
+            this.reading.since = None;
             return Poll::Pending;
         }
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        this.reading.over(polled, context)
     }
 }
 
@@ -124,7 +186,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, buffer)
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.stream).poll_write(context, buffer);
+        match &this.gate {
+            Some(_) => this.writing.over(polled, context),
+            None => polled,
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -133,5 +200,51 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const HOURS: Duration = Duration::from_hours(9);
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_what_is_read_through_an_open_gate_and_nothing_else() {
+        let gate = Arc::<Gate>::default();
+        let (near, mut far) = duplex(64);
+        let mut gated = Gated::new(near, Some(Arc::clone(&gate)));
+        let mut byte = [0];
+        // Bytes that come in time keep it open for ever.
+        for _ in 0..10 {
+            let late = async {
+                sleep(SILENCE - Duration::from_secs(1)).await;
+                far.write_all(b"x").await.unwrap();
+            };
+            let (read, ()) = tokio::join!(gated.read_exact(&mut byte), late);
+            read.unwrap();
+        }
+        gate.hold();
+        assert!(timeout(HOURS, gated.read(&mut byte)).await.is_err(), "shut");
+        gate.release();
+        let began = Instant::now();
+        let error = gated.read(&mut byte).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer for 15 seconds");
+        assert_eq!(began.elapsed().as_secs(), SILENCE.as_secs());
+
+        let (near, _far) = duplex(64);
+        let mut without = Gated::new(near, None);
+        assert!(timeout(HOURS, without.read(&mut byte)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_that_takes_no_byte_is_given_up() {
+        let (near, _far) = duplex(64);
+        let mut gated = Gated::new(near, Some(Arc::default()));
+        let error = gated.write_all(&[0; 65]).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer for 25 seconds");
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
             ..Preferred::DEFAULT
         },
         keepalive_interval: Some(KEEPALIVE),
-        // Where reading may be held, answers wait behind the data: the kernel watches instead.
+        // Where reading may be held, answers wait behind the data: the gate watches instead.
         keepalive_max: if gated { 0 } else { 3 },
         inactivity_timeout: (!gated).then_some(INACTIVITY),
         nodelay: true,

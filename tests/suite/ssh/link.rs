@@ -9,7 +9,8 @@ use std::time::Duration;
 /// A way to sshd that carries nothing any more when it is dead, and says nothing either.
 pub(super) struct Link {
     pub(super) address: SocketAddr,
-    dead: Arc<AtomicBool>,
+    /// Whether connections carry nothing: all, and those after the first.
+    dead: [Arc<AtomicBool>; 2],
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -17,12 +18,12 @@ impl Link {
     pub(super) fn to(sshd: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let dead = Arc::new(AtomicBool::new(false));
-        let is_dead = Arc::clone(&dead);
+        let dead = [Arc::default(), Arc::default()];
+        let [all_dead, later_dead]: [Arc<AtomicBool>; 2] = dead.clone();
         let streams = Arc::<Mutex<Vec<TcpStream>>>::default();
         let all = Arc::clone(&streams);
         std::thread::spawn(move || {
-            for near in listener.incoming() {
+            for (index, near) in listener.incoming().enumerate() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(sshd).unwrap());
                 all.lock().unwrap().push(near.try_clone().unwrap());
                 let ends = [
@@ -30,7 +31,10 @@ impl Link {
                     (far, near),
                 ];
                 for (from, to) in ends {
-                    let dead = Arc::clone(&is_dead);
+                    let mut dead = vec![Arc::clone(&all_dead)];
+                    if index > 0 {
+                        dead.push(Arc::clone(&later_dead));
+                    }
                     std::thread::spawn(move || carry(from, to, &dead));
                 }
             }
@@ -44,7 +48,9 @@ impl Link {
 
     /// Carries everything again, also what was held back.
     pub(super) fn revive(&self) {
-        self.dead.store(false, Ordering::Relaxed);
+        for dead in &self.dead {
+            dead.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Breaks every connection through it, for both sides to see.
@@ -57,15 +63,20 @@ impl Link {
 
     /// From now on nothing arrives any more, and nobody is told.
     pub(super) fn die(&self) {
-        self.dead.store(true, Ordering::Relaxed);
+        self.dead[0].store(true, Ordering::Relaxed);
+    }
+
+    /// The same of all connections but the first.
+    pub(super) fn die_but_for_the_first(&self) {
+        self.dead[1].store(true, Ordering::Relaxed);
     }
 }
 
 /// Until either end is closed; while `dead`, everything is swallowed.
-fn carry(mut from: TcpStream, mut to: TcpStream, dead: &AtomicBool) {
+fn carry(mut from: TcpStream, mut to: TcpStream, dead: &[Arc<AtomicBool>]) {
     let mut buffer = [0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
-        while dead.load(Ordering::Relaxed) {
+        while dead.iter().any(|dead| dead.load(Ordering::Relaxed)) {
             std::thread::sleep(Duration::from_millis(50));
         }
         if to.write_all(&buffer[..length]).is_err() {

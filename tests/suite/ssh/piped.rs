@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Task, report};
+use super::link::Link;
 use super::sshd::Sshd;
 use super::{DEADLINE, eventually};
 
@@ -190,6 +191,22 @@ fn a_host_that_vanishes_is_a_lost_connection() {
     eventually("the client ends", || client.0.try_wait().unwrap().is_some());
     let report = report(&sshd);
     assert!(report.starts_with("Lost("), "{report}");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_line_that_dies_alone_is_noticed_although_the_connection_beside_it_lives() {
+    let sshd = Sshd::start();
+    let link = Link::to(sshd.address);
+    let mut task = Task::new(&sshd, "echo ready >&2; sleep 1000");
+    task.address = link.address;
+    let mut client = Client::start(&task);
+    let mut ready = [0; 6];
+    let mut stderr = client.0.stderr.take().unwrap();
+    stderr.read_exact(&mut ready).unwrap();
+    link.die_but_for_the_first();
+    eventually("the client ends", || client.0.try_wait().unwrap().is_some());
+    assert_eq!(report(&sshd), "Lost(\"no answer for 15 seconds\") 74");
 }
 
 #[test]
