@@ -5,8 +5,14 @@
 //! a launch, the default image) stands here, so that `connect`, `list` and `stop` need not know
 //! which one it is.
 
+#[cfg(all(feature = "local", target_os = "linux"))]
+pub mod folder;
+#[cfg(not(all(feature = "local", target_os = "linux")))]
+#[path = "cloud/no_folder.rs"]
+pub mod folder;
+
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use serde::Serialize;
@@ -17,8 +23,6 @@ use crate::drive::tags::Identity;
 use crate::drive::{Limits, SessionId};
 use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
-use crate::local::plane::{PlaneError, RealPlane};
-use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 use crate::quote::quote;
 
 /// A new drive's size in GiB when nobody says otherwise, on AWS: an image with CUDA takes 6, and a
@@ -95,18 +99,10 @@ impl Cloud {
     pub async fn open(which: &Which, paths: &Paths) -> Result<Self, Failure> {
         let command = which.command(paths);
         match which {
-            Which::Local => {
-                let folder = open_local(paths)?;
-                let limits = Limits::local(folder.delays().settle());
-                let machine = paths.local_cache.join("machine");
-                let is_real = is_real(paths)?;
-                Ok(Self {
-                    place: if is_real { Place::Folder } else { Place::Paper },
-                    command,
-                    machine: is_real.then_some(machine),
-                    ..Self::of(Ec2::local(&folder), limits, folder.clock(), paths)
-                })
-            }
+            Which::Local => Ok(Self {
+                command,
+                ..folder::cloud(paths)?
+            }),
             Which::Account(account) => {
                 let clock = Clock::system();
                 let ec2 = Ec2::of_account(account, clock.clone()).await;
@@ -228,48 +224,4 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
         _ => Exit::Denied,
     };
     Failure::new(exit, error.clone()).hint(hint)
-}
-
-/// The EC2 in a folder, after making sure that this computer can run one (paper runs anywhere).
-pub fn open_local(paths: &Paths) -> Result<Local, Failure> {
-    let real = is_real(paths)?;
-    if real && !cfg!(target_os = "linux") {
-        return Err(Failure::new(
-            Exit::Unavailable,
-            anyhow!("--local makes its instances out of Linux namespaces, and this is not Linux"),
-        ));
-    }
-    if real && !rustix::process::geteuid().is_root() {
-        return Err(Failure::new(
-            Exit::Denied,
-            anyhow!("--local makes namespaces, mounts and loop devices, which needs root"),
-        )
-        .hint("run it with sudo, or as root"));
-    }
-    let program =
-        std::env::current_exe().map_err(|error| Failure::new(Exit::Unavailable, error))?;
-    let plane = RealPlane {
-        dir: paths.local_dir.clone(),
-        program,
-        cache: paths.local_cache.clone(),
-    };
-    OpenOptions::from_settings(plane, Clock::system())
-        .and_then(Local::open)
-        .map_err(|error| unusable(&paths.local_dir, error))
-}
-
-fn is_real(paths: &Paths) -> Result<bool, Failure> {
-    let settings =
-        Settings::read(&paths.local_dir).map_err(|error| unusable(&paths.local_dir, error))?;
-    Ok(settings.plane.unwrap_or_default() == PlaneKind::Real)
-}
-
-fn unusable(dir: &Path, error: anyhow::Error) -> Failure {
-    if let Some(PlaneError::Missing(_)) = error.downcast_ref() {
-        return Failure::new(Exit::Unavailable, error);
-    }
-    Failure::new(Exit::Config, error).hint(format!(
-        "the EC2 in a folder keeps its state in {}; --local-dir names another one",
-        dir.display()
-    ))
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::access::ingress::subnets;
-use crate::cloud::{Cloud, Which, open_local};
+use crate::cloud::{Cloud, Which, folder};
 use crate::config::{Config, Paths};
 use crate::drive::HostError;
 use crate::drive::pools::{self, ArchBy, Need, Terms, Wish, image_of};
@@ -90,8 +90,8 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     }
     findings.add("ssh key", Exit::Config, key(&paths.key));
     if let Which::Local = which {
-        match open_local(paths) {
-            Ok(_) => {
+        match folder::check(paths) {
+            Ok(()) => {
                 let dir = paths.local_dir.display().to_string();
                 findings.add("this computer", Exit::Unavailable, Found::Ok(dir));
             }

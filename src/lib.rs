@@ -76,6 +76,7 @@ pub mod gc;
 pub mod host;
 pub(crate) mod launch;
 pub mod list;
+#[cfg(all(feature = "local", target_os = "linux"))]
 pub mod local;
 pub mod policy;
 pub mod prices;

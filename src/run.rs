@@ -1,17 +1,17 @@
 //! From what was typed to what runs.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::cli::{self, Cli, Command, Connect, Local};
-use crate::cloud::{self, Cloud, Which};
+use crate::cloud::{Cloud, Which, folder};
 use crate::config::{Config, Options, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
-use crate::local::{plane, wire};
 use crate::session;
 use crate::session::Request;
 use crate::ssh::UserKey;
@@ -122,58 +122,36 @@ fn account(cli: &Cli) -> Account {
     }
 }
 
-fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failure> {
+fn run_local(local: Local, dir: Option<PathBuf>) -> Result<u8, Failure> {
     match local {
         Local::Serve { port } => {
-            let folder = cloud::open_local(&Paths::find(dir)?)?;
+            let paths = Paths::find(dir)?;
             runtime()?.block_on(async {
                 let mut signals =
                     crate::signals::Signals::install().map_err(anyhow::Error::from)?;
-                let server = wire::Server::bind(folder, port)
-                    .await
-                    .map_err(|error| Failure::new(Exit::Unavailable, error))?;
-                report::data(&format!("{}\n", server.url())).map_err(anyhow::Error::from)?;
-                server
-                    .run(async {
-                        use crate::signals::Signal;
-                        loop {
-                            if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup =
-                                signals.next().await
-                            {
-                                break;
-                            }
+                let end = async {
+                    use crate::signals::Signal;
+                    loop {
+                        if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup =
+                            signals.next().await
+                        {
+                            break;
                         }
-                    })
-                    .await;
+                    }
+                };
+                let ready = |url: &str| report::data(&format!("{url}\n"));
+                folder::serve(&paths, port, ready, end).await?;
                 Ok(0)
             })
         }
-        Local::Env => {
-            let folder = cloud::open_local(&Paths::find(dir)?)?;
-            match wire::environment(&folder) {
-                Ok(text) => print(&text),
-                Err(error) => {
-                    let hint = error.hint();
-                    let failure = Failure::new(Exit::Unavailable, error);
-                    Err(match hint {
-                        Some(hint) => failure.hint(hint),
-                        None => failure,
-                    })
-                }
-            }
-        }
+        Local::Env => print(&folder::environment(&Paths::find(dir)?)?),
         Local::Interrupt { instance, seconds } => {
-            let folder = cloud::open_local(&Paths::find(dir)?)?;
-            let at = folder
-                .interrupt(instance.as_str(), Duration::from_secs(seconds))
-                .map_err(refused)?;
+            let notice = Duration::from_secs(seconds);
+            let at = folder::interrupt(&Paths::find(dir)?, &instance, notice)?;
             print(&format!("{instance} ends at {at:.0}\n"))
         }
         Local::Rebalance { instance } => {
-            let folder = cloud::open_local(&Paths::find(dir)?)?;
-            let at = folder
-                .recommend_rebalance(instance.as_str())
-                .map_err(refused)?;
+            let at = folder::rebalance(&Paths::find(dir)?, &instance)?;
             print(&format!("{instance} is to be left since {at:.0}\n"))
         }
         Local::Supervise {
@@ -181,21 +159,10 @@ fn run_local(local: Local, dir: Option<std::path::PathBuf>) -> Result<u8, Failur
             cache,
             instance,
         } => {
-            plane::supervise(&dir, &cache, &instance)?;
+            folder::supervise(&dir, &cache, &instance)?;
             Ok(0)
         }
     }
-}
-
-/// What the EC2 in a folder does not do.
-fn refused(error: wire::ApiError) -> Failure {
-    let is_unknown = error.code.starts_with("InvalidInstanceID");
-    let exit = if is_unknown {
-        Exit::Usage
-    } else {
-        Exit::Failed
-    };
-    Failure::new(exit, error)
 }
 
 /// The manual page: the program's own, a section for each command, and what the help ends with.

@@ -10,8 +10,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
-
 use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::{self, Silence, Way, tags};
@@ -20,6 +18,7 @@ use crate::host::Early;
 use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
+use tokio::time::{sleep, timeout};
 
 use super::ingress::{Door, source};
 
@@ -345,6 +344,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::cloud::folder;
     use crate::ec2::loopback::silent;
     use crate::ec2::{InstanceState, Market, Zone};
     use crate::local::plane::Plane;
@@ -442,7 +442,7 @@ mod tests {
     async fn an_attempt_from_before_a_new_rule_is_begun_anew() {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, Clock::system());
-        let ec2 = Ec2::local(&Local::open(options).unwrap());
+        let ec2 = folder::ec2(&Local::open(options).unwrap());
         let laptop = |name: &str, cidr: &str| {
             let key = UserKey::open_or_create(&dir.path().join(name)).unwrap();
             let reach = Reach {

@@ -36,8 +36,6 @@ use super::owner::owner_of;
 use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
-use crate::local::Local;
-use crate::local::wire::InProcess;
 
 /// How long one attempt of a call may take. No line to the EC2 in a folder can go silent, but a
 /// call may wait for a slow disk to take what an instance wrote: the limit is only there so that
@@ -51,6 +49,21 @@ const THROTTLED: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
 ];
+
+/// A way to an EC2 that no account, environment or configuration leads to.
+#[derive(Debug)]
+pub struct Direct {
+    /// What carries every request, wherever it goes.
+    pub http: SharedHttpClient,
+    /// The region that calls are signed for.
+    pub region: String,
+    /// The id of the access key that signs them.
+    pub access_key_id: String,
+    /// The access key itself.
+    pub secret_access_key: String,
+    /// The time that they are signed with.
+    pub clock: Clock,
+}
 
 /// EC2, for one caller in one region. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -96,31 +109,27 @@ impl Ec2 {
         self.profile.as_deref()
     }
 
-    /// The EC2 in a folder, in this process.
-    #[must_use]
-    pub fn local(local: &Local) -> Self {
-        let http = SharedHttpClient::new(InProcess::new(local.clone()));
-        Self::local_through(local, http)
-    }
-
-    /// The same with every request going through `http`: a test's way to lose answers.
+    /// The one that `direct` leads to.
     ///
     /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason
-    /// for `--local` to fail.
+    /// for it to fail.
     #[must_use]
-    pub fn local_through(local: &Local, http: SharedHttpClient) -> Self {
-        let key = local.credentials();
+    pub fn direct(direct: Direct) -> Self {
+        let Direct {
+            http,
+            region,
+            access_key_id,
+            secret_access_key,
+            clock,
+        } = direct;
+        let credentials = Credentials::from_keys(access_key_id, secret_access_key, None);
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(local.region().to_owned()))
+            .region(Region::new(region))
             .endpoint_url("http://localhost")
-            .credentials_provider(SharedCredentialsProvider::new(Credentials::from_keys(
-                &key.access_key_id,
-                &key.secret_access_key,
-                None,
-            )))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
             .sleep_impl(TokioSleep::new())
-            .time_source(SigningTime(local.clock().clone()))
+            .time_source(SigningTime(clock.clone()))
             .http_client(http)
             // A launch may keep a busy computer so long that it would pass for a dead line.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
@@ -130,7 +139,7 @@ impl Ec2 {
                     .build(),
             )
             .build();
-        Self::configured(&config, local.clock().clone())
+        Self::configured(&config, clock)
     }
 
     pub(super) fn configured(config: &SdkConfig, clock: Clock) -> Self {

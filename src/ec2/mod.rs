@@ -49,7 +49,7 @@ pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
 pub use checks::{Check, StatusChecks};
 pub use cidr::{Cidr, InvalidCidr};
-pub use client::{Caller, Ec2};
+pub use client::{Caller, Direct, Ec2};
 pub use error::{Error, Kind};
 pub use experiment::{Injection, NoExperiment, State};
 pub use group::{Group, Rule};

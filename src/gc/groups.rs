@@ -8,10 +8,9 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
-
 use crate::access::ingress;
 use crate::ec2::{Ec2, Error, Group, Kind, Rule};
+use serde::Serialize;
 
 /// What became of one group.
 #[derive(Debug, Serialize)]
@@ -144,6 +143,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::cloud::folder;
     use crate::drive::tags;
     use crate::ec2::{GroupId, LaunchOrder, Market, Tags};
     use crate::local::plane::Plane;
@@ -164,7 +164,7 @@ mod tests {
         let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock);
         options.settings = settings;
         let local = Local::open(options).unwrap();
-        let ec2 = Ec2::local(&local);
+        let ec2 = folder::ec2(&local);
         (dir, local, ec2)
     }
 

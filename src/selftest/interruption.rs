@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::Run;
 use super::line::Line;
-use crate::cloud;
+use crate::cloud::folder;
 use crate::drive::DriveName;
 use crate::ec2::{Injection, Instance, InstanceId, InstanceState, NoExperiment, State};
 use crate::failure::{Exit, Failure};
@@ -145,11 +145,7 @@ async fn running(run: &Run<'_>, drive: &DriveName) -> Result<InstanceId, Failure
 }
 
 fn taken_by_the_folder(run: &Run<'_>, instance: &InstanceId) -> Came {
-    let taken = cloud::open_local(run.paths).and_then(|folder| {
-        let at = folder.interrupt(instance.as_str(), NOTICE);
-        at.map_err(|error| Failure::new(Exit::Failed, error))
-    });
-    match taken {
+    match folder::interrupt(run.paths, instance, NOTICE) {
         Ok(_) => Came::Told(String::new()),
         Err(failure) => Came::Failed(failure),
     }

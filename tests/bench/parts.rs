@@ -321,7 +321,7 @@ fn plane(site: &Site, dir: &Path) -> RealPlane {
 
 pub(crate) fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
     let options = OpenOptions::new(dir, Plane::Real(plane.clone()), Clock::system());
-    Ok(Ec2::local(&Local::open(options)?))
+    Ok(xdrive::cloud::folder::ec2(&Local::open(options)?))
 }
 
 async fn create(

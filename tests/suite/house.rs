@@ -28,8 +28,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "run",
         &[
-            "cli", "cloud", "config", "doctor", "ec2", "failure", "gc", "list", "local", "policy",
-            "prices", "report", "selftest", "session", "signals", "ssh",
+            "cli", "cloud", "config", "doctor", "ec2", "failure", "gc", "list", "policy", "prices",
+            "report", "selftest", "session", "signals", "ssh",
         ],
     ),
     ("cli", &["config", "drive", "ec2", "ssh"]),
@@ -84,7 +84,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("config", &["drive", "ec2", "failure", "ssh"]),
     ("failure", &["drive", "ec2"]),
     ("drive", &["clock", "ec2", "quote"]),
-    ("ec2", &["clock", "local"]),
+    ("ec2", &["clock"]),
     ("host", &["quote", "ssh"]),
     ("ssh", &["quote", "terminal"]),
     ("report", &["terminal"]),

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
@@ -51,7 +52,7 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let local = open(&dir, settings);
         let line = Line::new(local.clone());
-        let ec2 = Ec2::local_through(&local, line.client());
+        let ec2 = folder::ec2_through(&local, line.client());
         Self {
             _dir: dir,
             local,

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::rules::STAYS;
 use super::*;
+use crate::cloud::folder;
 use crate::drive::pools::image_of;
 use crate::ec2::loopback::{after_a_call, answering};
 use crate::ec2::{Arch, Kind, LaunchOrder, Market, Rule, Tags};
@@ -35,7 +36,7 @@ impl Town {
         let mut options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, clock);
         options.settings = settings;
         let local = Local::open(options).unwrap();
-        let ec2 = Ec2::local(&local);
+        let ec2 = folder::ec2(&local);
         Self {
             dir,
             local,

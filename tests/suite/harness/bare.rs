@@ -1,12 +1,12 @@
 //! What is billed of an EC2's drives, asked of the EC2 itself.
-
-use xdrive::ec2::{Ec2, InstanceState, VolumeState};
+use xdrive::cloud::folder;
+use xdrive::ec2::{InstanceState, VolumeState};
 use xdrive::local::Local;
 
 /// The instances, volumes and snapshots that there are, by their ids. An instance that is on its
 /// way out is none, nor is a volume that is being deleted.
 pub(crate) fn left(local: &Local) -> Vec<String> {
-    let ec2 = Ec2::local(local);
+    let ec2 = folder::ec2(local);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     let (instances, volumes, snapshots) = runtime.block_on(ec2.everything()).unwrap();

@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
-use xdrive::ec2::{Ec2, Market};
+use xdrive::ec2::Market;
 use xdrive::local::plane::Plane;
 use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 
@@ -28,7 +29,7 @@ async fn session(
     hidden: &Arc<Mutex<Hidden>>,
     process: u32,
 ) -> Duration {
-    let ec2 = Ec2::local(local);
+    let ec2 = folder::ec2(local);
     let who = Identity {
         session: SessionId(format!("session-{process}")),
         owner: ec2.owner().await.unwrap(),
@@ -37,7 +38,7 @@ async fn session(
         drive(),
         who,
         ec2,
-        PaperHosts::of(process, hidden, &Ec2::local(truth), Some(local.clone())),
+        PaperHosts::of(process, hidden, &folder::ec2(truth), Some(local.clone())),
         local.clock().clone(),
         Limits {
             poll: POLL,

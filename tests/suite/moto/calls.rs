@@ -4,8 +4,8 @@
 //! what each one answers and whom AWS agrees with, so that a moto which learns better is noticed.
 
 use std::time::Duration;
-
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::ec2::{
     Arch, AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market,
     Snapshot, SnapshotState, StatusChecks, Tags, Volume, VolumeOrder, VolumeState, Zone,
@@ -47,7 +47,7 @@ fn moto_answers_every_call() {
 async fn the_folder_answers_every_call_alike() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
-    let ec2 = Ec2::local(&Local::open(options).unwrap());
+    let ec2 = folder::ec2(&Local::open(options).unwrap());
     let who = Who::Folder;
     Cloud { who, ec2 }.answers_every_call().await;
 }

@@ -1,8 +1,8 @@
 //! Security groups of both clouds: made, opened, shut and deleted as often as one likes.
 
 use std::time::Duration;
-
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, SubnetId, Tags};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
@@ -23,7 +23,7 @@ fn moto_has_doors() {
 async fn the_folder_has_doors_alike() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
-    opens_and_shuts(&Ec2::local(&Local::open(options).unwrap()), false).await;
+    opens_and_shuts(&folder::ec2(&Local::open(options).unwrap()), false).await;
 }
 
 async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {

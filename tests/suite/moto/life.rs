@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
@@ -30,7 +31,7 @@ async fn a_drive_lives_twice_in_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, Clock::system()));
     let local = local.unwrap();
-    live_twice(&Ec2::local(&local), Some(local)).await;
+    live_twice(&folder::ec2(&local), Some(local)).await;
 }
 
 async fn live_twice(ec2: &Ec2, local: Option<Local>) {

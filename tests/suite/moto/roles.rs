@@ -1,7 +1,7 @@
 //! Instance profiles of both clouds: by name and by ARN, kept with the instance, refused where there
 //! is none.
-
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, InstanceId, LaunchOrder};
 use xdrive::local::plane::Plane;
 use xdrive::local::wire::Params;
@@ -42,7 +42,7 @@ async fn the_folder_gives_instances_the_role_that_is_named() {
         let params = Params::new([("InstanceId.1".to_owned(), id.to_string())]);
         format!("{:?}", local.call("DescribeInstances", &params).unwrap())
     };
-    let error = gives_roles(&Ec2::local(&local), "000000000000", told).await;
+    let error = gives_roles(&folder::ec2(&local), "000000000000", told).await;
     assert_eq!(error, "InvalidParameterValue");
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use tokio::sync::watch;
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::drive::reconcile::Checkpoint;
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
@@ -156,7 +157,7 @@ impl World {
     fn open(dir: tempfile::TempDir, stale: Staleness, clock: Clock, hidden: Hidden) -> Self {
         let open = |stale| open(dir.path(), &clock, stale, Duration::ZERO);
         let local = open(stale);
-        let truth = Ec2::local(&open(FRESH));
+        let truth = folder::ec2(&open(FRESH));
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
         let settle = Duration::from_millis(stale.lists + 20);
         let limits = Limits {
@@ -216,7 +217,7 @@ impl World {
         };
         let wire = Wire::new(self, &self.slowed(trouble.slow), trouble.fault);
         let http = SharedHttpClient::new(wire.clone());
-        let ec2 = Ec2::local_through(&self.local, http);
+        let ec2 = folder::ec2_through(&self.local, http);
         let events = Rc::new(RefCell::new(Vec::new()));
         let (interrupts, mut heard) = watch::channel(0);
         let written = Rc::clone(&events);

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use xdrive::ec2::{Ec2, InstanceId, Kind, Market, SnapshotId, VolumeId};
+use xdrive::cloud::folder;
+use xdrive::ec2::{InstanceId, Kind, Market, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 
@@ -272,7 +273,7 @@ async fn a_key_of_another_folder_is_a_matter_of_credentials() {
     let scene = Scene::new(Preset::Fast);
     let dir = tempfile::tempdir().unwrap();
     let other = InProcess::new(open(&dir, Settings::default()));
-    let stranger = Ec2::local_through(&scene.local, SharedHttpClient::new(other));
+    let stranger = folder::ec2_through(&scene.local, SharedHttpClient::new(other));
     let error = stranger.volumes(DRIVE).await.unwrap_err();
     assert_eq!(
         (error.kind, error.code.as_str()),

@@ -4,7 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use xdrive::ec2::{Ec2, Group};
+use xdrive::cloud::folder;
+use xdrive::ec2::Group;
 use xdrive::local::wire::Params;
 
 use super::site::{Ended, Site};
@@ -19,7 +20,7 @@ impl Site {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().unwrap();
         runtime.block_on(async {
-            let ec2 = Ec2::local(&local);
+            let ec2 = folder::ec2(&local);
             let owner = ec2.owner().await.unwrap();
             ec2.groups_of(&owner).await.unwrap()
         })

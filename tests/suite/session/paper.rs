@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::time::Duration;
-
+use xdrive::cloud::folder;
 use xdrive::ec2::{
     Ec2, SnapshotId, SnapshotState, Speed, VolumeId, VolumeOrder, VolumeState, Zone,
 };
@@ -127,7 +127,7 @@ pub(super) fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
 }
 
 pub(super) fn in_the_cloud<T>(site: &Site, what: impl AsyncFnOnce(Ec2) -> T) -> T {
-    let ec2 = Ec2::local(&site.local());
+    let ec2 = folder::ec2(&site.local());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use xdrive::ec2::{Ec2, Tags};
+use xdrive::cloud::folder;
+use xdrive::ec2::Tags;
 use xdrive::local::Fault;
 
 use super::site::{Ended, Running, SESSION, Site};
@@ -223,7 +224,7 @@ fn another_callers_drive_needs_shared() {
         let what = what.to_owned();
         let local = site.local();
         runtime.block_on(async move {
-            let ec2 = Ec2::local(&local);
+            let ec2 = folder::ec2(&local);
             let owner = "arn:aws:iam::111122223333:user/ada".to_owned();
             let tags = Tags::from([("xdrive:owner".to_owned(), owner)]);
             ec2.tag(&what, &tags).await.unwrap();

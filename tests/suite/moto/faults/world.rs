@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use xdrive::clock::Clock;
+use xdrive::cloud::folder;
 use xdrive::drive::tags::{Identity, VolumeTags, read_volume};
 use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
 use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
@@ -333,7 +334,7 @@ async fn in_a_folder() -> Cloud {
     let key = local.credentials();
     Cloud {
         ec2: named(&key.access_key_id, &key.secret_access_key, &url).await,
-        truth: Ec2::local(&truth),
+        truth: folder::ec2(&truth),
         folder: Some(Folder {
             local,
             serving,

@@ -2,8 +2,8 @@
 //! the instance whose root disk it cannot open.
 
 use std::time::Duration;
-
-use xdrive::ec2::{Ec2, VolumeId, VolumeState};
+use xdrive::cloud::folder;
+use xdrive::ec2::{VolumeId, VolumeState};
 use xdrive::local::Local;
 
 use super::{Account, is_xdrive};
@@ -87,7 +87,7 @@ fn drop_volume(local: &Local, id: &VolumeId) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
-        let ec2 = Ec2::local(local);
+        let ec2 = folder::ec2(local);
         while ec2.volume(id).await.unwrap().unwrap().state == VolumeState::Creating {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
