@@ -3,14 +3,15 @@
 //! # The flow
 //!
 //! ```text
-//! main ─ cli ─ run ─┬─ connect       one session: ready ▸ container ▸ shell or command ▸ save
-//!                   ├─ list          what exists, from tags alone
-//!                   ├─ prices        what spot costs now
-//!                   ├─ gc            every drive that nobody uses: finished, or listed
-//!                   ├─ doctor        whether all is here that a session needs
-//!                   ├─ policy        the rights that this takes
-//!                   ├─ selftest      what only the account can prove, by sessions of its own
-//!                   └─ local         the EC2 in a folder, for other tools
+//! main ─ cli ─ commands ─┬─ connect   one session: ready ▸ container ▸ shell or command ▸ save
+//!                        ├─ stop      the same session's end, from anywhere
+//!                        ├─ list      what exists, from tags alone
+//!                        ├─ prices    what spot costs now
+//!                        ├─ gc        every drive that nobody uses: finished, or listed
+//!                        ├─ doctor    whether all is here that a session needs
+//!                        ├─ policy    the rights that this takes
+//!                        ├─ selftest  what only the account can prove, by sessions of its own
+//!                        └─ local     the EC2 in a folder, for other tools
 //!
 //! session ─┬─ launch               what to launch: terms, offers, the image
 //!          ├─ access               being let in: ingress, login, lease; drive's hosts over SSH
@@ -41,19 +42,18 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: commands → session → {access, launch} → drive → ec2, and access → host → ssh.
+//! Imports run one way: cli → commands → session → {access, launch} → drive → ec2, and access → host → ssh.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! | module | what it owns |
 //! | --- | --- |
 //! | [`cli`] | what can be typed; help, man page and completions come from it |
-//! | [`run`] | from what was typed to what runs |
+//! | [`commands`] | a command a file: what can be typed for it, and what it does |
 //! | [`config`] | the user's files, and flags over configuration |
 //! | [`cloud`] | which EC2, as whom, with which delays and defaults |
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
 //! | `access` | being let in: ingress rules, login, lease, and the drive's hosts over SSH |
 //! | `launch` | what to launch: terms, offers, the image, and what helps where nothing is to be had |
-//! | [`list`], [`gc`], [`prices`], [`doctor`], [`policy`], [`selftest`] | the commands of these names |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's things in our types, errors in our kinds |
 //! | [`host`] | the contract with `shell/host/`: what its scripts are asked, and what they answer |
@@ -67,23 +67,17 @@ pub(crate) mod access;
 pub mod cli;
 pub mod clock;
 pub mod cloud;
+pub mod commands;
 pub mod config;
-pub mod doctor;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
-pub mod gc;
 pub mod host;
 pub(crate) mod launch;
-pub mod list;
 #[cfg(all(feature = "local", target_os = "linux"))]
 pub mod local;
-pub mod policy;
-pub mod prices;
 pub mod quote;
 pub mod report;
-pub mod run;
-pub mod selftest;
 pub mod session;
 pub mod signals;
 pub mod ssh;

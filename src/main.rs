@@ -9,7 +9,7 @@ use xdrive::cli::Cli;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log();
-    match xdrive::run::run(cli) {
+    match cli.run() {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             // A closed stderr is no reason to panic: the exit code still says it.

@@ -24,41 +24,13 @@ const ONLY: &[(&str, &[&str])] = &[
 
 /// Every room, and the rooms that it may know. `main` starts `run`; the ground knows nothing.
 const MAY_KNOW: &[(&str, &[&str])] = &[
-    ("main", &["cli", "failure", "report", "run"]),
+    ("main", &["cli"]),
+    ("cli", &["cloud", "commands", "ec2", "failure"]),
     (
-        "run",
+        "commands",
         &[
-            "cli", "cloud", "config", "doctor", "ec2", "failure", "gc", "list", "policy", "prices",
-            "report", "selftest", "session", "signals", "ssh",
-        ],
-    ),
-    ("cli", &["config", "drive", "ec2", "ssh"]),
-    (
-        "selftest",
-        &[
-            "cloud", "config", "doctor", "drive", "ec2", "failure", "report", "session", "signals",
-            "ssh",
-        ],
-    ),
-    (
-        "doctor",
-        &[
-            "access", "cloud", "config", "drive", "ec2", "failure", "report", "ssh",
-        ],
-    ),
-    (
-        "gc",
-        &[
-            "access", "cloud", "config", "drive", "ec2", "failure", "list", "report", "session",
-            "ssh",
-        ],
-    ),
-    ("list", &["cloud", "drive", "ec2", "failure", "report"]),
-    ("policy", &["ec2", "failure", "report"]),
-    (
-        "prices",
-        &[
-            "cloud", "config", "drive", "ec2", "failure", "launch", "report",
+            "access", "cloud", "config", "drive", "ec2", "failure", "launch", "report", "session",
+            "signals", "ssh",
         ],
     ),
     (

@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 
 /// Looks after an instance that this program has launched.
 pub(crate) fn supervise() -> ExitCode {
-    ended(xdrive::run::run(Cli::parse()))
+    ended(Cli::parse().run())
 }
 
 fn ended(outcome: Result<u8, Failure>) -> ExitCode {
@@ -68,10 +68,10 @@ fn trace() -> anyhow::Result<()> {
 
 fn session(cli: Cli) -> Result<u8, Failure> {
     let Command::Connect(typed) = cli.command else {
-        return xdrive::run::run(cli);
+        return cli.run();
     };
     let paths = Paths::find(cli.local_dir)?;
-    let request = xdrive::run::request(*typed, &paths)?;
+    let request = xdrive::commands::connect::request(*typed, &paths)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

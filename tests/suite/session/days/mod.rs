@@ -307,7 +307,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         let cloud = Cloud::of(ec2.unwrap(), limits, &clock, &paths);
         match cli.command {
             cli::Command::Connect(typed) => {
-                let request = xdrive::run::request(*typed, &paths)?;
+                let request = xdrive::commands::connect::request(*typed, &paths)?;
                 session::connect(request, cloud, key).await
             }
             cli::Command::Stop(typed) => {

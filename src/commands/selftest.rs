@@ -20,10 +20,12 @@ mod line;
 
 use std::path::PathBuf;
 
+use super::flags::Reach;
+use super::{Context, key};
 use crate::cloud::{Cloud, Place};
-use crate::config::{Options, Paths};
+use crate::config::{self, Config, Options, Paths};
 use crate::drive::{DriveName, SessionId};
-use crate::ec2::Price;
+use crate::ec2::{Price, SubnetId};
 use crate::failure::{Exit, Failure};
 use crate::report::Report;
 use crate::signals::{Signal, Signals};
@@ -32,9 +34,71 @@ use crate::ssh::UserKey;
 use budget::Budget;
 use line::{Line, Lines};
 
+/// What its help ends with.
+pub(crate) const END: &str = "\
+The report:
+  version         1
+  xdrive          the version that wrote it
+  drives          what the names of the drives begin with that were made
+  owner           the caller, if that could be found out
+  region, place   where: aws, endpoint (one of its own), folder or paper
+  began, ended    when (RFC 3339)
+  budget_dollars, spent_dollars
+                  what was allowed, and what is estimated to have been spent
+  lines           a list: name; result (ok, failed or not-asked); found for ok,
+                  why and perhaps a hint for the others; dollars where a host
+                  was had for it
+  left            ids of what could not be cleared away, and is still billed";
+
+/// `xdrive selftest`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The most that may be spent, in US dollars. Nothing is begun that could cost more than is left
+    /// of it, should this computer vanish.
+    #[arg(long, value_name = "DOLLARS", default_value = "0.50")]
+    pub budget: Price,
+
+    /// Also launch a type with a GPU.
+    #[arg(long)]
+    pub gpu: bool,
+
+    /// Also ask Session Manager, with instances that have this instance profile (which needs
+    /// `AmazonSSMManagedInstanceCore`).
+    #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
+    pub session_manager: Option<String>,
+
+    /// Also have Fault Injection Service take back a spot instance of selftest's own, in a role
+    /// that you have made for it: it trusts `fis.amazonaws.com`, and allows
+    /// `ec2:SendSpotInstanceInterruptions` and `ec2:DescribeInstances`.
+    #[arg(long, value_name = "ARN", value_parser = config::role)]
+    pub fis_role: Option<String>,
+
+    /// Launch hosts also where an endpoint of its own answers (`AWS_ENDPOINT_URL`), which need not
+    /// have any.
+    #[arg(long)]
+    pub hosts: bool,
+
+    /// Where the report is written [default: xdrive-selftest-….json in this folder].
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// The image of the drives that are made: a registry's, or an archive [default: as for new
+    /// drives].
+    #[arg(long, value_name = "REFERENCE|TAR")]
+    pub image: Option<String>,
+
+    /// The subnet to launch in [default: the default VPC, any zone].
+    #[arg(long, value_name = "SUBNET")]
+    pub subnet: Option<SubnetId>,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
 /// What is asked for.
 #[derive(Debug)]
-pub struct Order {
+struct Order {
     /// The most that may be spent.
     pub budget: Price,
     /// Whether a type with a GPU is launched too.
@@ -49,6 +113,35 @@ pub struct Order {
     pub json: Option<PathBuf>,
     /// What hosts are made from, and how they are reached.
     pub options: Options,
+}
+
+/// Asks; the answer is the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let order = order(args, &paths)?;
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        selftest(&order, &cloud, &paths, &key(&paths)?).await
+    })
+}
+
+/// What `xdrive selftest` was asked for, and the configuration behind it.
+fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
+    let flags = Options {
+        image: typed.image,
+        subnet: typed.subnet,
+        reach: typed.reach.into(),
+        ..Options::default()
+    };
+    Ok(Order {
+        budget: typed.budget,
+        gpu: typed.gpu,
+        hosts: typed.hosts,
+        session_manager: typed.session_manager,
+        fis_role: typed.fis_role,
+        json: typed.json,
+        options: Options::choose(flags, Config::read(paths)?),
+    })
 }
 
 /// All that a part of it works with.
@@ -70,7 +163,7 @@ struct Run<'a> {
 
 /// Asks everything that can be asked, and prints it; the answer is the exit code: 0 if nothing
 /// failed and nothing is left.
-pub async fn selftest(
+async fn selftest(
     order: &Order,
     cloud: &Cloud,
     paths: &Paths,

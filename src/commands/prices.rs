@@ -10,8 +10,9 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 use serde::Serialize;
 
+use super::Context;
 use crate::cloud::Cloud;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
@@ -31,8 +32,32 @@ struct Row {
     shown: String,
 }
 
+/// `xdrive prices`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The instance types, such as m5.large [default: those of the configuration and of your
+    /// drives, else those with 2 CPUs and 4 GiB].
+    #[arg(value_name = "TYPE", value_parser = config::launch::types)]
+    pub types: Vec<String>,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints them; the answer is the exit code.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let config = Config::read(&paths)?;
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        prices(&cloud, &args.types, &config, args.json).await
+    })?;
+    Ok(0)
+}
+
 /// Prints the prices of `types`; of those that would be launched if none is named.
-pub async fn prices(
+async fn prices(
     cloud: &Cloud,
     types: &[String],
     config: &Config,

@@ -15,12 +15,14 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 use serde::Serialize;
 
+use super::list;
+use super::list::Entry;
+use super::{Context, flags, key};
 use crate::cloud::Cloud;
 use crate::config::Reach;
 use crate::drive::{DriveName, tags};
 use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
-use crate::list::{self, Entry};
 use crate::report::{self, Report};
 use crate::session::finish;
 use crate::session::finish::Tidied;
@@ -28,19 +30,39 @@ use crate::ssh::UserKey;
 
 use groups::GroupAccount;
 
-/// What is asked for.
-#[derive(Debug, Clone, Default)]
-pub struct Order {
+/// `xdrive gc`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
     /// Only this drive.
+    #[arg(value_name = "NAME")]
     pub drive: Option<DriveName>,
-    /// Only say what would be done.
+
+    /// Say what would be done, and change nothing.
+    #[arg(long)]
     pub dry_run: bool,
-    /// How many final snapshots of each drive stay; all if not given.
-    pub snapshots: Option<usize>,
+
+    /// Delete the saves of each drive but for the newest N [default: all stay]. Superseded
+    /// checkpoints go either way.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub snapshots: Option<u16>,
+
     /// One JSON document instead of text.
+    #[arg(long)]
     pub json: bool,
+
     /// How hosts are reached.
-    pub reach: Reach,
+    #[command(flatten)]
+    pub reach: flags::Reach,
+}
+
+/// Finishes what there is; the answer is the exit code.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let reach = super::reach(args.reach.clone(), &paths)?;
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        gc(args, &cloud, (&key(&paths)?, &reach)).await
+    })
 }
 
 /// What became of everything.
@@ -64,7 +86,7 @@ struct Account {
 }
 
 /// Tidies up; the answer is the exit code: that of the worst that is left unfinished, else 0.
-pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failure> {
+async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Result<u8, Failure> {
     let report = Report::stderr();
     let owner = cloud.identity().await?.owner;
     let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
@@ -73,8 +95,8 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     let all: Vec<&Tags> = all
         .chain(snapshots.iter().map(|thing| &thing.tags))
         .collect();
-    let names = drives(&all, &owner, order.drive.as_ref());
-    if let (Some(drive), true) = (&order.drive, names.is_empty()) {
+    let names = drives(&all, &owner, args.drive.as_ref());
+    if let (Some(drive), true) = (&args.drive, names.is_empty()) {
         return Err(Failure::no_drive(drive, &cloud.command));
     }
     let mut accounts = Vec::new();
@@ -84,10 +106,13 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
-                let way = (key.clone(), order.reach.clone());
+                let way = (key.clone(), reach.clone());
                 // Finishing takes nothing from anybody; old saves may be a colleague's.
-                let keep = order.snapshots.filter(|_| ownership == Ownership::Own);
-                finish::tidy(drive, cloud, way, keep, order.dry_run).await?
+                let keep = args
+                    .snapshots
+                    .map(usize::from)
+                    .filter(|_| ownership == Ownership::Own);
+                finish::tidy(drive, cloud, way, keep, args.dry_run).await?
             }
         };
         if let Some(failure) = &tidied.failure {
@@ -119,9 +144,9 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
     }
     let mut groups = Vec::new();
     // A group is of no drive: whoever asks for one drive leaves it.
-    if order.drive.is_none() && worst != Some(Exit::Interrupted) {
+    if args.drive.is_none() && worst != Some(Exit::Interrupted) {
         for owner in [Some(&*owner), ec2::role(&owner)].into_iter().flatten() {
-            match groups::tidy(&cloud.ec2, owner, order.dry_run).await {
+            match groups::tidy(&cloud.ec2, owner, args.dry_run).await {
                 Ok(tidied) => groups.extend(tidied),
                 Err(error) => {
                     worst = tell(&report, worst, &Failure::from(error));
@@ -136,7 +161,7 @@ pub async fn gc(order: &Order, cloud: &Cloud, key: &UserKey) -> Result<u8, Failu
         drives: accounts,
         groups,
     };
-    print(&all, order)?;
+    print(&all, args)?;
     Ok(worst.map_or(0, Exit::code))
 }
 
@@ -212,11 +237,11 @@ fn notes(entry: &Entry) -> Vec<String> {
     notes
 }
 
-fn print(all: &Accounts, order: &Order) -> Result<(), Failure> {
-    let text = if order.json {
+fn print(all: &Accounts, args: &Args) -> Result<(), Failure> {
+    let text = if args.json {
         serde_json::to_string_pretty(all).map_err(anyhow::Error::from)? + "\n"
     } else {
-        let would = if order.dry_run { "would " } else { "" };
+        let would = if args.dry_run { "would " } else { "" };
         let mut text = if all.drives.is_empty() {
             "nothing is left of any drive of yours\n".to_owned()
         } else {

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::Context;
 use crate::cloud::Cloud;
 use crate::drive::DriveName;
 use crate::drive::stuck::Thing;
@@ -65,9 +66,31 @@ struct Line {
     dollars_an_hour: Option<f64>,
 }
 
+/// `xdrive list`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this drive.
+    #[arg(value_name = "NAME")]
+    pub drive: Option<DriveName>,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Lists what there is; the answer is the exit code.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        list(&cloud, args.drive.as_ref(), args.json).await
+    })?;
+    Ok(0)
+}
+
 /// Lists all drives, or one; as text, or as one JSON document. A drive that was asked for by name
 /// and is not there is an error.
-pub async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(), Failure> {
+async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(), Failure> {
     let entries = entries(cloud).await?;
     let entries: Vec<Entry> = entries
         .into_iter()

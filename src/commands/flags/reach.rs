@@ -7,7 +7,7 @@ use crate::ec2::Cidr;
 use crate::ssh::ProxyCommand;
 
 /// How hosts are reached.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "How hosts are reached")]
 pub struct Reach {
     /// Let these addresses log in, such as 203.0.113.7 or 203.0.113.0/24, in place of the one that

@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::Context;
 use crate::access::ingress::subnets;
 use crate::cloud::{Cloud, Which, folder};
 use crate::config::{Config, Paths};
@@ -76,7 +77,12 @@ impl Findings {
 }
 
 /// Looks at everything and prints it; the answer is the exit code: 0 if nothing is missing.
-pub async fn examine(which: &Which, paths: &Paths) -> Result<u8, Failure> {
+pub(crate) fn run(context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    super::block_on(examine(&context.which, &paths))
+}
+
+async fn examine(which: &Which, paths: &Paths) -> Result<u8, Failure> {
     let mut findings = Findings::default();
     look(which, paths, &mut findings).await;
     report::data(&findings.text).map_err(anyhow::Error::from)?;

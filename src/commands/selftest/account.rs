@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use super::Run;
 use super::line::Line;
 use crate::cloud::Place;
-use crate::doctor;
+use crate::commands::doctor;
 use crate::failure::{Exit, Failure};
 
 /// Asks who calls, for the network, and for every right; the answer is the owner of what the caller

@@ -6,7 +6,7 @@ use super::line::Line;
 use crate::cloud::Place;
 
 /// What is run on the host.
-pub(super) const SCRIPT: &str = include_str!("../../shell/selftest");
+pub(super) const SCRIPT: &str = include_str!("../../../shell/selftest");
 
 /// Facts by name, as `shell/selftest` prints them.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
+use super::Context;
 use crate::ec2::calls::{CALLS, Right};
 use crate::ec2::{Account, DRIVE, KeyArn, Partition};
 use crate::failure::{Exit, Failure};
@@ -32,30 +33,45 @@ const USE_OF_A_KEY: [&str; 4] = [
     "kms:Decrypt",
 ];
 
-/// What is to be allowed besides.
-#[derive(Debug, Clone, Default)]
-pub struct Order {
-    /// Where the account is, if that is said.
-    pub partition: Option<Partition>,
-    /// What instances may be given: an IAM role's ARN.
+/// `xdrive policy`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Args {
+    /// Also allow to give this role to instances (`--instance-profile`).
+    #[arg(long, value_name = "ARN")]
     pub role: Option<String>,
-    /// The keys of the account's own that disks are encrypted with.
-    pub keys: Vec<KeyArn>,
-    /// Whether it is what `xdrive selftest` asks besides that is wanted, and that alone.
+
+    /// Also allow what disks take that are encrypted with this key of the account's own, and
+    /// not with aws/ebs (repeatable).
+    #[arg(long, value_name = "ARN")]
+    pub kms_key: Vec<KeyArn>,
+
+    /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that
+    /// of the ARNs given here, else of the region that is set, else aws].
+    #[arg(long, value_name = "PARTITION")]
+    pub partition: Option<Partition>,
+
+    /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session
+    /// Manager, and Fault Injection Service.
+    #[arg(long, conflicts_with_all = ["role", "kms_key"])]
     pub selftest: bool,
+}
+
+/// Prints it; the answer is the exit code.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
+    super::block_on(print(args, &context.account))
 }
 
 /// Prints it. `account` is whose region tells the partition where nothing else does; nobody is
 /// asked for it.
-pub async fn print(order: &Order, account: &Account) -> Result<u8, Failure> {
-    let partition = match partition(order)? {
+async fn print(args: &Args, account: &Account) -> Result<u8, Failure> {
+    let partition = match partition(args)? {
         Some(partition) => partition,
         None => account.partition().await.unwrap_or_default(),
     };
-    let policy = if order.selftest {
+    let policy = if args.selftest {
         of_selftest(partition)
     } else {
-        policy(partition, order.role.as_deref(), &order.keys)
+        policy(partition, args.role.as_deref(), &args.kms_key)
     };
     let text = format!("{policy:#}\n");
     report::data(&text).map_err(anyhow::Error::from)?;
@@ -63,10 +79,10 @@ pub async fn print(order: &Order, account: &Account) -> Result<u8, Failure> {
 }
 
 /// The partition that is asked for, or that of the ARNs: they have to be of one.
-fn partition(order: &Order) -> Result<Option<Partition>, Failure> {
-    let mut known = order.partition;
-    let arns = order.keys.iter().map(KeyArn::as_str);
-    for arn in arns.chain(order.role.as_deref()) {
+fn partition(args: &Args) -> Result<Option<Partition>, Failure> {
+    let mut known = args.partition;
+    let keys = args.kms_key.iter().map(KeyArn::as_str);
+    for arn in keys.chain(args.role.as_deref()) {
         let Some(found) = Partition::of_arn(arn) else {
             let error = anyhow!("{arn:?} is no ARN of a partition that xdrive knows");
             return Err(Failure::new(Exit::Usage, error));
@@ -233,7 +249,7 @@ fn asks_for(tag: &str) -> Value {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Order, partition};
+    use super::{Args, partition};
     use crate::ec2::Partition;
 
     /// The longest that a managed policy may be, white space not counted (IAM user guide, *IAM and
@@ -465,14 +481,14 @@ mod tests {
 
     #[test]
     fn arns_tell_the_partition_and_have_to_agree() {
-        let order = |partition, role: &str, key: Option<&str>| Order {
+        let order = |partition, role: &str, key: Option<&str>| Args {
             partition,
             role: Some(role.to_owned()),
             selftest: false,
-            keys: key.map(|key| key.parse().unwrap()).into_iter().collect(),
+            kms_key: key.map(|key| key.parse().unwrap()).into_iter().collect(),
         };
         let gov = ROLE.replace("aws", "aws-us-gov");
-        assert_eq!(partition(&Order::default()).unwrap(), None);
+        assert_eq!(partition(&Args::default()).unwrap(), None);
         let told = partition(&order(None, &gov, None)).unwrap();
         assert_eq!(told, Some(Partition::UsGov));
         for wrong in [

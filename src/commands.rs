@@ -1,0 +1,68 @@
+//! The commands: a file each, with what can be typed for it above what it does.
+
+pub mod connect;
+pub mod doctor;
+pub mod flags;
+pub mod gc;
+pub mod list;
+pub mod local;
+pub mod policy;
+pub mod prices;
+pub mod selftest;
+pub mod stop;
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use tokio::runtime::Builder;
+
+use crate::cloud::{Cloud, Which};
+use crate::config::{Config, Paths, Reach};
+use crate::ec2::Account;
+use crate::failure::{Exit, Failure};
+use crate::report;
+use crate::ssh::UserKey;
+
+/// What every command is told.
+#[derive(Debug)]
+pub struct Context {
+    /// The EC2 that it works on.
+    pub which: Which,
+    /// The account that was named, which matters to a policy even for the EC2 in a folder.
+    pub account: Account,
+    /// Where the EC2 in a folder is, if that was named.
+    pub local_dir: Option<PathBuf>,
+}
+
+impl Context {
+    /// The user's files.
+    pub fn paths(&self) -> Result<Paths, Failure> {
+        Paths::find(self.local_dir.clone())
+    }
+
+    async fn open(&self, paths: &Paths) -> Result<Cloud, Failure> {
+        Cloud::open(&self.which, paths).await
+    }
+}
+
+/// How hosts are reached: the flags, and the configuration behind them.
+fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
+    Ok(Reach::from(typed).or(Config::read(paths)?.reach()))
+}
+
+fn key(paths: &Paths) -> Result<UserKey, Failure> {
+    UserKey::open_or_create(&paths.key).map_err(|error| Failure::new(Exit::Config, error))
+}
+
+/// One thread does: everything waits on the network or on child processes.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, error))?;
+    runtime.block_on(work)
+}
+
+/// Prints to standard output; the answer is the exit code.
+pub(crate) fn print(text: &str) -> Result<u8, Failure> {
+    report::data(text).map_err(anyhow::Error::from)?;
+    Ok(0)
+}

@@ -1,0 +1,9 @@
+//! Flags that several commands have, or that are many.
+
+mod launch;
+mod reach;
+mod speed;
+
+pub use launch::Launch;
+pub use reach::Reach;
+pub use speed::Speed;

@@ -1,0 +1,98 @@
+//! `xdrive local …`: the EC2 in a folder, for other tools.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::{Context, print};
+use crate::cloud::folder;
+use crate::ec2::InstanceId;
+use crate::failure::Failure;
+use crate::report;
+use crate::signals::{Signal, Signals};
+
+/// `xdrive local …`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve its API on a loopback port until interrupted.
+    Serve {
+        /// The port; 0 takes a free one.
+        #[arg(long, value_name = "PORT", default_value_t = 0)]
+        port: u16,
+    },
+    /// Print the environment that points other tools at the running server.
+    Env,
+    /// Take a spot instance back, as AWS does: with a notice, then like a power cut.
+    Interrupt {
+        /// The instance: its id, as `xdrive --local list` shows it.
+        #[arg(value_name = "INSTANCE")]
+        instance: InstanceId,
+        /// How long before its end it is told, in seconds; 0 ends it without a word.
+        #[arg(
+            long = "in",
+            value_name = "SECONDS",
+            default_value_t = 120,
+            value_parser = clap::value_parser!(u64).range(..=86_400)
+        )]
+        seconds: u64,
+    },
+    /// Recommend to leave a spot instance, as AWS does when it may be interrupted soon.
+    Rebalance {
+        /// The instance: its id, as `xdrive --local list` shows it.
+        #[arg(value_name = "INSTANCE")]
+        instance: InstanceId,
+    },
+    /// Look after one instance (started by `RunInstances`, not by hand).
+    #[command(hide = true)]
+    Supervise {
+        /// The state directory.
+        dir: PathBuf,
+        /// The cache of machine trees.
+        cache: PathBuf,
+        /// The instance.
+        instance: String,
+    },
+}
+
+/// Does it; the answer is the exit code.
+pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
+    match command {
+        Command::Serve { port } => {
+            let paths = context.paths()?;
+            super::block_on(async {
+                let mut signals = Signals::install().map_err(anyhow::Error::from)?;
+                let end = async {
+                    loop {
+                        if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup =
+                            signals.next().await
+                        {
+                            break;
+                        }
+                    }
+                };
+                let ready = |url: &str| report::data(&format!("{url}\n"));
+                folder::serve(&paths, port, ready, end).await?;
+                Ok(0)
+            })
+        }
+        Command::Env => print(&folder::environment(&context.paths()?)?),
+        Command::Interrupt { instance, seconds } => {
+            let notice = Duration::from_secs(seconds);
+            let at = folder::interrupt(&context.paths()?, &instance, notice)?;
+            print(&format!("{instance} ends at {at:.0}\n"))
+        }
+        Command::Rebalance { instance } => {
+            let at = folder::rebalance(&context.paths()?, &instance)?;
+            print(&format!("{instance} is to be left since {at:.0}\n"))
+        }
+        Command::Supervise {
+            dir,
+            cache,
+            instance,
+        } => {
+            folder::supervise(&dir, &cache, &instance)?;
+            Ok(0)
+        }
+    }
+}
