@@ -6,6 +6,8 @@
 //! stays ignored. SIGPIPE never ends the process, so that a closed standard error is an error that
 //! is returned, not a death before the save.
 
+mod ignored;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,7 +53,7 @@ impl Signals {
     pub fn install() -> io::Result<Self> {
         // A handler that does nothing; children get the default back, which `SIG_IGN` would not do.
         signal_hook::flag::register(SIGPIPE, Arc::new(AtomicBool::new(false)))?;
-        let ignored = ignored_at_start();
+        let ignored = ignored::at_start();
         let wanted = [SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT];
         let mut caught = Caught::new(wanted.iter().filter(|signal| ignored & mask(**signal) == 0))?;
         let catcher = caught.handle();
@@ -129,14 +131,6 @@ impl Meaning {
 
 fn mask(signal: i32) -> u64 {
     1 << (signal - 1)
-}
-
-/// The set of signals that this process ignores, from proc(5); none if it cannot be read.
-fn ignored_at_start() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

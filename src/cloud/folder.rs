@@ -8,14 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use jiff::Timestamp;
 
 use super::{Cloud, Place};
 use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::Limits;
-use crate::ec2::{Direct, Ec2, InstanceId};
+use crate::ec2::{Direct, Ec2, HttpClient, InstanceId};
 use crate::failure::{Exit, Failure};
 use crate::local::plane::{self, PlaneError, RealPlane};
 use crate::local::wire::{self, InProcess};
@@ -24,13 +23,13 @@ use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 /// The calls of the EC2 in a folder, in this process.
 #[must_use]
 pub fn ec2(local: &Local) -> Ec2 {
-    let http = SharedHttpClient::new(InProcess::new(local.clone()));
+    let http = HttpClient::new(InProcess::new(local.clone()));
     ec2_through(local, http)
 }
 
 /// The same with every request going through `http`: a test's way to lose answers.
 #[must_use]
-pub fn ec2_through(local: &Local, http: SharedHttpClient) -> Ec2 {
+pub fn ec2_through(local: &Local, http: HttpClient) -> Ec2 {
     let key = local.credentials();
     Ec2::direct(Direct {
         http,

@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::ec2::calls::{CALLS, Right};
-use crate::ec2::{Account, DRIVE, KeyArn, Partition};
+use crate::ec2::{DRIVE, KeyArn, Partition};
 use crate::failure::{Exit, Failure};
-use crate::report;
 
 /// Things whose ARNs name no account (Service authorization reference, *Resource types defined by
 /// Amazon EC2*).
@@ -56,26 +55,21 @@ pub struct Args {
     pub selftest: bool,
 }
 
-/// Prints it; the answer is the exit code.
+/// Prints it; the answer is the exit code. Nobody is asked for the region of the account, which
+/// tells the partition where nothing else does.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
-    super::block_on(print(args, &context.account))
-}
-
-/// Prints it. `account` is whose region tells the partition where nothing else does; nobody is
-/// asked for it.
-async fn print(args: &Args, account: &Account) -> Result<u8, Failure> {
     let partition = match partition(args)? {
         Some(partition) => partition,
-        None => account.partition().await.unwrap_or_default(),
+        None => {
+            super::block_on(async { Ok(context.account.partition().await) })?.unwrap_or_default()
+        }
     };
     let policy = if args.selftest {
         of_selftest(partition)
     } else {
         policy(partition, args.role.as_deref(), &args.kms_key)
     };
-    let text = format!("{policy:#}\n");
-    report::data(&text).map_err(anyhow::Error::from)?;
-    Ok(0)
+    super::print(&format!("{policy:#}\n"))
 }
 
 /// The partition that is asked for, or that of the ARNs: they have to be of one.

@@ -45,6 +45,8 @@ pub const DRIVE: &str = "xdrive:drive";
 pub const OWNER: &str = "xdrive:owner";
 
 pub use account::{Account, AccountError};
+/// What carries requests to EC2, whoever answers them.
+pub use aws_smithy_runtime_api::client::http::SharedHttpClient as HttpClient;
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};
 pub use checks::{Check, StatusChecks};

@@ -206,7 +206,7 @@ fn a_line_that_dies_alone_is_noticed_although_the_connection_beside_it_lives() {
     stderr.read_exact(&mut ready).unwrap();
     link.die_but_for_the_first();
     eventually("the client ends", || client.0.try_wait().unwrap().is_some());
-    assert_eq!(report(&sshd), "Lost(\"no answer for 15 seconds\") 74");
+    assert_eq!(report(&sshd), "Lost(\"no answer for 15 seconds\") 255");
 }
 
 #[test]

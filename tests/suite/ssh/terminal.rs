@@ -251,7 +251,7 @@ fn the_escape_works_on_a_dead_link() {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn a_dead_link_ends_the_shell_when_the_host_has_been_silent_for_twenty_seconds() {
+fn a_dead_link_ends_the_shell_when_the_host_has_been_silent_for_fifteen_seconds() {
     let sshd = Sshd::start();
     let link = Link::to(sshd.address);
     let mut through = task(&sshd);
@@ -260,5 +260,5 @@ fn a_dead_link_ends_the_shell_when_the_host_has_been_silent_for_twenty_seconds()
     pty.see("42>");
     link.die();
     eventually_within(2 * DEADLINE, "the end", || !report(&sshd).is_empty());
-    ended_well(pty, &sshd, "Lost(\"no answer for 20 seconds\") 255");
+    ended_well(pty, &sshd, "Lost(\"no answer for 15 seconds\") 255");
 }
