@@ -22,7 +22,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("SystemTime::now()", &["clock.rs"]),
 ];
 
-/// Every room, and the rooms that it may know. `main` starts `run`; the ground knows nothing.
+/// Every room, and the rooms that it may know. `main` starts `cli`; the ground knows nothing.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("cli", &["cloud", "commands", "ec2", "failure"]),
