@@ -9,7 +9,7 @@ use super::super::hosts::{Client, Mounted};
 use super::super::observed::{Observed, SeenVolume};
 use super::super::proof::{Failed, Superseded};
 use super::super::tags::SnapshotKind;
-use super::{Step, View};
+use super::step::{Step, View};
 
 /// Why no checkpoint was taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,8 @@ use super::super::hosts::Client;
 use super::super::name::Generation;
 use super::super::observed::{SeenSnapshot, SeenVolume};
 use super::super::stuck::{Head, Why};
-use super::{Next, Step, View, Waiting, line};
+use super::line;
+use super::step::{Next, Step, View, Waiting};
 
 /// What has to be done before `head` is the newest state; `None` if it is, or if somebody else is
 /// using the drive, who goes first.

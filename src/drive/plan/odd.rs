@@ -6,7 +6,7 @@ use super::super::hosts::{Contact, Mounted};
 use super::super::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use super::super::proof::Quiet;
 use super::super::stuck::Why;
-use super::{Next, Step, View, Waiting};
+use super::step::{Next, Step, View, Waiting};
 
 /// Volumes that would be deleted with their instance: that is changed before anything else.
 pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {

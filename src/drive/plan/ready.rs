@@ -9,7 +9,8 @@ use super::super::observed::{Refusal, SeenInstance, SeenVolume};
 use super::super::proof::{Quiet, Spent};
 use super::super::stuck::{Head, Why};
 use super::line::{self, Newest};
-use super::{Done, Next, Source, Step, View, Waiting, from, odd, verify};
+use super::step::{Done, Next, Source, Step, View, Waiting};
+use super::{from, odd, verify};
 
 /// Plans towards a mounted drive.
 pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {

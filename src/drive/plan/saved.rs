@@ -10,7 +10,8 @@ use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::line::{self, Newest};
 use super::ready::may_discard;
-use super::{Done, Next, Step, View, Waiting, checkpoint, odd, verify};
+use super::step::{Done, Next, Step, View, Waiting};
+use super::{checkpoint, odd, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
 pub(super) fn ended(view: &View) -> Next {

@@ -5,7 +5,7 @@ use crate::ec2::{SnapshotState, VolumeState};
 use super::super::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
 use super::super::proof::saves;
 use super::super::stuck::{Head, Why};
-use super::{Next, Step, View, Waiting};
+use super::step::{Next, Step, View, Waiting};
 
 /// What has to be done before the volume's completed snapshots may stand for it: `None` if one of
 /// them may, or if there is none.
