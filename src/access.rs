@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::drive::{
     Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Silence, Subnets, Uuid, superblock,
+    RECORD_LIFE, SessionId, Silence, Subnets, Uuid,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -333,7 +333,7 @@ impl Hosts for SshHosts {
         self.mounted = Some(mounted);
         // Another host's close says nothing of what is done here.
         self.closed = None;
-        uuid.map_err(|error: superblock::InvalidUuid| HostError::Failed(error.to_string()))
+        uuid.map_err(|error: uuid::Error| HostError::Failed(error.to_string()))
     }
 
     async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {

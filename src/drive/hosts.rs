@@ -13,7 +13,7 @@ use crate::ec2::{self, GibiBytes, GroupId, Instance, InstanceId, VolumeId};
 
 use super::name::{Generation, SessionId};
 use super::subnets::Subnets;
-use super::superblock::Uuid;
+use uuid::Uuid;
 
 /// What a launch needs from the host's side.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,8 +25,8 @@ use super::observed::{
     Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
 use super::plan::Source;
-use super::superblock::Uuid;
 use super::tags::{self, Identity, VolumeTags};
+use uuid::Uuid;
 
 /// How an instance is watched that does not answer, or cannot be asked.
 const SILENT: &str = "silent";

@@ -40,4 +40,4 @@ pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
-pub use superblock::Uuid;
+pub use uuid::Uuid;

@@ -21,8 +21,8 @@ use crate::ec2::{
 use super::hosts::{Client, Closed, Contact, HostView, Mounted};
 use super::limits::Limits;
 use super::name::{Generation, SessionId};
-use super::superblock::Uuid;
 use super::tags::SnapshotKind;
+use uuid::Uuid;
 
 /// The device name under which the drive's volume is attached.
 pub const DEVICE: &str = "/dev/sdf";

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::ec2::{Arch, Tags};
 
 use super::name::{DriveName, Generation, SessionId};
-use super::superblock::Uuid;
+use uuid::Uuid;
 
 pub use settings::Settings;
 

@@ -11,10 +11,10 @@ use super::super::name::Generation;
 use super::super::observed::Observed;
 use super::super::proof::{Failed, Quiet, Spent, Superseded};
 use super::super::stuck::{Head, Left, Stuck, Why};
-use super::super::superblock::Uuid;
 use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
 use crate::ec2::{InstanceId, SnapshotId, VolumeId, Zone};
+use uuid::Uuid;
 
 /// What is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

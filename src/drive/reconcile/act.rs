@@ -12,9 +12,10 @@ use super::super::name::{Generation, random_id};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::stuck::Head;
-use super::super::superblock::{self, Uuid};
+use super::super::superblock;
 use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
+use uuid::Uuid;
 
 impl<H: Hosts> Reconciler<H> {
     /// Carries out `step`, planned on what was `seen`; the answer is the id of what it made.

@@ -16,7 +16,7 @@ fn demo() -> DriveName {
 #[test]
 fn a_new_volume_reads_back_as_it_was_written() {
     let settings = Settings::new(Some("jupyter"), None, Some(8));
-    let uuid = Uuid(*b"0123456789abcdef");
+    let uuid = Uuid::from_bytes(*b"0123456789abcdef");
     let tags = volume(&demo(), &who(), Generation(4), false, Some(uuid), &settings);
     assert_eq!(
         read_volume(&tags),
@@ -113,7 +113,7 @@ fn a_snapshot_reads_back_as_it_was_written() {
             generation: Generation(9),
             kind,
             op: "abc".into(),
-            uuid: Some(Uuid([7; 16])),
+            uuid: Some(Uuid::from_bytes([7; 16])),
             number: u32::from(kind == SnapshotKind::Checkpoint),
         };
         let tags = snapshot(&demo(), &who(), &own, &Settings::default());

@@ -225,7 +225,10 @@ impl Hosts for PaperHosts {
             ));
         }
         let uuid = content.uuid;
-        if order.uuid.is_some_and(|recorded| recorded.0 != uuid) {
+        if order
+            .uuid
+            .is_some_and(|recorded| recorded.into_bytes() != uuid)
+        {
             return Err(HostError::Damaged("it is another drive's".into()));
         }
         for note in hidden.acknowledged.difference(&content.notes) {
@@ -248,7 +251,7 @@ impl Hosts for PaperHosts {
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
         state.mounted = Some(order.volume.to_string());
         self.put(order.volume.as_str(), Sheet::mounted(uuid));
-        Ok(Uuid(uuid))
+        Ok(Uuid::from_bytes(uuid))
     }
 
     async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {

@@ -6,11 +6,11 @@ use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{Observed, SeenVolume, Verdict};
 use crate::drive::plan::{Next, Step};
 use crate::drive::stuck::Why;
-use crate::drive::superblock::Uuid;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::VolumeState;
+use uuid::Uuid;
 
-const UUID: Uuid = Uuid([7; 16]);
+const UUID: Uuid = Uuid::from_bytes([7; 16]);
 
 /// A saved volume whose instance is gone, and nobody looked into its snapshot yet.
 fn saved_volume() -> Observed {
