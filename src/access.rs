@@ -33,7 +33,7 @@ use arrival::{Arrival, Coming};
 pub(crate) use attached::Held;
 use attached::{Attachment, Link};
 use client_line::{other, session_of, silence, translated};
-use ingress::Door;
+use ingress::Ingress;
 use lease::Terms;
 use login::{ANSWER, LATE, Login, Refusal};
 
@@ -60,9 +60,9 @@ pub(crate) struct SshHosts {
 }
 
 impl SshHosts {
-    pub(crate) fn new(key: UserKey, door: Door, terms: Terms) -> Self {
+    pub(crate) fn new(key: UserKey, ingress: Ingress, terms: Terms) -> Self {
         Self {
-            login: Login::new(key, door, terms.ec2.clone(), terms.clock.clone()),
+            login: Login::new(key, ingress, terms.ec2.clone(), terms.clock.clone()),
             terms,
             client: None,
             coming: None,
@@ -76,8 +76,8 @@ impl SshHosts {
     }
 
     /// What lets this laptop in, and knows what leads to a launch.
-    pub(crate) fn door(&mut self) -> &mut Door {
-        self.login.door()
+    pub(crate) fn ingress(&mut self) -> &mut Ingress {
+        self.login.ingress()
     }
 
     /// The connection to a host that answered, and its scripts.
@@ -241,7 +241,7 @@ impl SshHosts {
 impl Hosts for SshHosts {
     async fn prepare(&mut self, _session: &SessionId) -> Result<Prepared, HostError> {
         let failed = |error: &dyn std::fmt::Display| HostError::Failed(error.to_string());
-        let groups = self.login.door().for_launch().await?;
+        let groups = self.login.ingress().for_launch().await?;
         let host_key = HostKey::generate().map_err(|error| failed(&error))?;
         let user_data = boot::user_data(&BootOrder {
             host_private_key: host_key.private,
@@ -265,11 +265,11 @@ impl Hosts for SshHosts {
     }
 
     async fn subnets(&mut self) -> Result<Subnets, HostError> {
-        self.login.door().subnets().await
+        self.login.ingress().subnets().await
     }
 
     fn forget_groups(&mut self) {
-        self.login.door().forget();
+        self.login.ingress().forget();
     }
 
     async fn contact(&mut self, host: &Instance) -> Contact {

@@ -61,11 +61,11 @@ use container::Inside;
 use cost::Cost;
 use ending::{Ending, Taken};
 use guest::Joined;
-use monitor::{Beside, Vigil, Voice};
+use monitor::{Context, Monitor, Output};
 use outcome::code_of;
 use preflight::Parts;
 use prompt::unless_ended;
-use reconnect::Way;
+use reconnect::Reconnector;
 use shell::{in_a_command, in_a_shell};
 use state::Session;
 
@@ -83,7 +83,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     let is_dry_run = request.dry_run;
     let (mut session, parts) = look(request, cloud, key).await?;
     if !is_dry_run {
-        session.reconciler.hosts().door().look_ahead();
+        session.reconciler.hosts().ingress().look_ahead();
     }
     let found = session.check_patiently(parts).await?;
     session.check_request(&found)?;
@@ -251,18 +251,18 @@ impl Session {
         let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
         let (words, mut said) = mpsc::unbounded_channel();
-        let vigil = Vigil::new(Beside {
+        let monitor = Monitor::new(Context {
             instance,
             ec2: &cloud.ec2,
             clock: &cloud.clock,
             drive: &drive,
             checkpoint: request.options.checkpoint,
-            voice: match command.as_slice() {
-                [] => Voice::Terminal(words),
-                _ => Voice::Report(self.report.clone()),
+            output: match command.as_slice() {
+                [] => Output::Terminal(words),
+                _ => Output::Report(self.report.clone()),
             },
         });
-        let mut vigil = pin!(vigil.keep(&mut self.news, stopped));
+        let mut monitor = pin!(monitor.keep(&mut self.news, stopped));
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
@@ -273,7 +273,7 @@ impl Session {
                     Question::Forwards => forwards(),
                     Question::Cost => cost.text(),
                 });
-                let mut way = Way {
+                let mut reconnector = Reconnector {
                     drive: &drive,
                     host: instance,
                     ec2: &cloud.ec2,
@@ -282,7 +282,15 @@ impl Session {
                     command: hint,
                 };
                 let signals = &mut self.signals;
-                in_a_shell(&mut inside, line, &mut way, answers, signals, &mut said).await
+                in_a_shell(
+                    &mut inside,
+                    line,
+                    &mut reconnector,
+                    answers,
+                    signals,
+                    &mut said,
+                )
+                .await
             } else {
                 in_a_command(&inside, line, command, &hint, &mut self.signals).await
             }
@@ -291,7 +299,7 @@ impl Session {
             ended = middle => {
                 drop(stop);
                 // What the host said first is why the shell ended.
-                match (vigil.await, ended) {
+                match (monitor.await, ended) {
                     (Some(Ending::Taken(Taken::Noticed { at, .. })), Ok(Ending::Exit(code))) => {
                         let code = Some(code);
                         return Ending::Taken(Taken::Noticed { at, code });
@@ -301,7 +309,7 @@ impl Session {
                     (None, ended) => ended,
                 }
             }
-            Some(ending) = &mut vigil => return ending,
+            Some(ending) = &mut monitor => return ending,
         };
         ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
     }

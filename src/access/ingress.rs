@@ -1,4 +1,4 @@
-//! This laptop's door: the rule of a security group that lets it, and nobody else, reach port 22.
+//! Ingress: the rule of a security group that lets this laptop, and nobody else, reach port 22.
 //!
 //! There is one group for each owner and VPC. A rule in it says in its description which laptop it
 //! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the
@@ -8,8 +8,8 @@
 //! Who is let in is found out in [`public_ip`], and which of a subnet's instances would be reached in
 //! [`subnets`].
 //!
-//! A launch waits for its door, because a host that nobody reaches is not launched. A host that is
-//! there does not: its door is looked at, and opened, beside the attempt to log in.
+//! A launch waits for its rule, because a host that nobody reaches is not launched. A host that is there
+//! does not: its rules are read, and one is authorized, beside the attempt to log in.
 
 mod public_ip;
 mod rules;
@@ -33,7 +33,7 @@ pub(crate) use public_ip::source;
 pub(crate) use rules::{is_of_nobody, laptop};
 
 use public_ip::is_translated;
-use rules::{LetIn, group_name};
+use rules::{Authorized, group_name};
 
 /// How long what was found out is believed: a laptop that moved is let in again a minute later.
 const GOOD: Duration = Duration::from_mins(1);
@@ -42,7 +42,7 @@ const GOOD: Duration = Duration::from_mins(1);
 const FINGERPRINT: usize = "SHA256:".len() + 16;
 
 /// Opens it, for launches and for hosts that are there.
-pub(crate) struct Door {
+pub(crate) struct Ingress {
     plan: Plan,
     report: Report,
     /// What is being found out before it is needed, and since when.
@@ -51,18 +51,18 @@ pub(crate) struct Door {
     found: Option<(BootTime, Found)>,
     /// How the subnets of launches are reached, and since when that is known.
     subnets: Option<(BootTime, Subnets)>,
-    /// The door of this session's launches, and since when it is open.
+    /// The groups of this session's launches, and since when they let this laptop in.
     own: Option<(BootTime, Own)>,
-    /// The doors of hosts that are being looked at. One that is dropped half way is found as it is
+    /// The hosts whose groups are being read. What is dropped half way is found as it is
     /// by whoever looks next.
-    opening: JoinSet<(InstanceId, Result<LetIn, HostError>)>,
+    opening: JoinSet<(InstanceId, Result<Authorized, HostError>)>,
     /// When it was last looked whether a host lets this laptop in.
     looked: BTreeMap<InstanceId, BootTime>,
     /// What has been said, and is not said again.
     told: BTreeSet<String>,
 }
 
-/// What it takes to find out where the door is, and for whom, and to open it.
+/// What it takes to find the group, and to authorize a rule of it.
 #[derive(Clone)]
 struct Plan {
     ec2: Ec2,
@@ -123,7 +123,7 @@ impl Plan {
         groups: &[GroupId],
         at: IpAddr,
         known: Option<Group>,
-    ) -> Result<LetIn, HostError> {
+    ) -> Result<Authorized, HostError> {
         let from = self.from(Some(at)).await?;
         let mut group = known;
         if group.is_none() {
@@ -132,13 +132,13 @@ impl Plan {
             group = tagged.map_err(HostError::Ec2)?.into_iter().next();
         }
         match group {
-            Some(group) => self.let_in(&group, &from).await.map_err(HostError::Ec2),
-            None => Ok(LetIn::default()),
+            Some(group) => self.authorize(&group, &from).await.map_err(HostError::Ec2),
+            None => Ok(Authorized::default()),
         }
     }
 }
 
-impl Door {
+impl Ingress {
     /// Of `owner`'s laptop with this key; in the VPC of the subnet that was named, else in the
     /// default one.
     pub(crate) fn new(
@@ -214,7 +214,7 @@ impl Door {
         }
         self.warn();
         let step = self.report.step("letting this computer in");
-        let came = self.plan.let_in(&group, &found.from).await;
+        let came = self.plan.authorize(&group, &found.from).await;
         let came = came.map_err(HostError::Ec2)?;
         if !came.made.is_empty() {
             let from: Vec<String> = found.from.iter().map(ToString::to_string).collect();
@@ -266,7 +266,7 @@ impl Door {
         Ok(&self.found.insert(found).1)
     }
 
-    /// What [`Door::for_launch`] answered is not so any more: it is looked for again.
+    /// What [`Ingress::for_launch`] answered is not so any more: it is looked for again.
     pub(crate) fn forget(&mut self) {
         self.own = None;
         self.found = None;
@@ -302,7 +302,7 @@ impl Door {
         });
     }
 
-    /// Waits until one of the doors that are being looked at is open: whether a rule was made for
+    /// Waits until one of the groups that are being read lets this laptop in: whether a rule was made for
     /// that. For ever, if none is looked at.
     pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
@@ -311,8 +311,11 @@ impl Door {
         }
     }
 
-    /// Says what there is to say of a door that was looked at; whether a rule was made.
-    fn hear(&mut self, ended: Result<(InstanceId, Result<LetIn, HostError>), JoinError>) -> bool {
+    /// Reports what came of reading a group; whether a rule was made.
+    fn hear(
+        &mut self,
+        ended: Result<(InstanceId, Result<Authorized, HostError>), JoinError>,
+    ) -> bool {
         let (id, opened) =
             ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         match opened {
@@ -354,7 +357,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Ingress {
     fn drop(&mut self) {
         // It only looks.
         if let Some((_, ahead)) = &self.ahead {

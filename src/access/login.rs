@@ -20,7 +20,7 @@ use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::{sleep, timeout};
 
-use super::ingress::{Door, source};
+use super::ingress::{Ingress, source};
 
 /// A host that has accepted a connection and not answered by then does not answer now: key
 /// exchange, authentication and contact, or contact alone. Those are ten round trips and 25 KB at
@@ -54,12 +54,12 @@ const USER: &str = "root";
 /// This laptop's way in to its hosts.
 pub(super) struct Login {
     key: UserKey,
-    door: Door,
+    ingress: Ingress,
     ec2: Ec2,
     clock: Clock,
     /// Whether nothing is to be changed, not even to be let in.
     pub(super) only_looks: bool,
-    /// When each host's door was last asked for, and why it stayed shut.
+    /// When each host's group was last read, and why it did not let this laptop in.
     asked: BTreeMap<InstanceId, (BootTime, String)>,
 }
 
@@ -113,10 +113,10 @@ enum Attempt {
 }
 
 impl Login {
-    pub(super) fn new(key: UserKey, door: Door, ec2: Ec2, clock: Clock) -> Self {
+    pub(super) fn new(key: UserKey, ingress: Ingress, ec2: Ec2, clock: Clock) -> Self {
         Self {
             key,
-            door,
+            ingress,
             ec2,
             clock,
             only_looks: false,
@@ -125,8 +125,8 @@ impl Login {
     }
 
     /// What lets this laptop in.
-    pub(super) fn door(&mut self) -> &mut Door {
-        &mut self.door
+    pub(super) fn ingress(&mut self) -> &mut Ingress {
+        &mut self.ingress
     }
 
     /// The key that a new host is to let in.
@@ -147,16 +147,16 @@ impl Login {
         host: &Instance,
         arrival: Option<&Arrival>,
     ) -> Result<In, Refusal> {
-        let target = target(host, self.door.reach())?;
+        let target = target(host, self.ingress.reach())?;
         if !self.only_looks {
-            self.door.open(host, target.address.ip());
+            self.ingress.open(host, target.address.ip());
         }
         let attempt = self.first_attempt(&target, arrival).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
         if let (Some(_), Err(Refusal::Unreachable(why) | Refusal::Astray(Silence { why, .. }))) =
             (&target.proxy, &attempt)
         {
-            self.door
+            self.ingress
                 .say_once(format!("no way in to {} yet: {why}", host.id));
         }
         if let Attempt::In(made) = attempt? {
@@ -173,14 +173,14 @@ impl Login {
         {
             return Err(Refusal::Barred(why.clone()));
         }
-        let let_in = self.let_in(host, &target, arrival).await;
-        if let Err(Refusal::Barred(why)) = &let_in {
+        let authorize = self.authorize(host, &target, arrival).await;
+        if let Err(Refusal::Barred(why)) = &authorize {
             self.asked.insert(host.id.clone(), (now, why.clone()));
         }
-        let_in
+        authorize
     }
 
-    /// An attempt beside the look at the host's door. What was sent before a rule was made is lost,
+    /// An attempt beside reading the host's group. What was sent before a rule was made is lost,
     /// and TCP sends it again only after a second: then another attempt is quicker.
     async fn first_attempt(
         &mut self,
@@ -191,7 +191,7 @@ impl Login {
         tokio::select! {
             biased;
             answer = &mut first => return answer,
-            is_new = self.door.opened() => {
+            is_new = self.ingress.opened() => {
                 if !is_new {
                     return first.await;
                 }
@@ -201,7 +201,7 @@ impl Login {
     }
 
     /// Has the key let in for a minute, logs in with it, and tells the host to keep it.
-    async fn let_in(
+    async fn authorize(
         &self,
         host: &Instance,
         target: &Target,
@@ -423,8 +423,8 @@ mod tests {
             ..Reach::default()
         };
         let with = (ec2.clone(), clock.clone(), report.clone());
-        let door = Door::new(with, "ada", &key, None, reach);
-        let mut login = Login::new(key, door, ec2, clock);
+        let ingress = Ingress::new(with, "ada", &key, None, reach);
+        let mut login = Login::new(key, ingress, ec2, clock);
         let mut host = host(None, Some("127.0.0.1"), None);
         host.groups = vec!["sg-0abc".parse().unwrap()];
         let host_key = HostKey::generate().unwrap().public;
@@ -450,12 +450,12 @@ mod tests {
                 ..Reach::default()
             };
             let with = (ec2.clone(), Clock::system(), Report::kept());
-            let door = Door::new(with, "ada", &key, None, reach);
-            Login::new(key, door, ec2.clone(), Clock::system())
+            let ingress = Ingress::new(with, "ada", &key, None, reach);
+            Login::new(key, ingress, ec2.clone(), Clock::system())
         };
         let mut host = host(Some("127.0.0.1"), None, None);
         let mut first = laptop("one", "203.0.113.7");
-        host.groups = first.door().for_launch().await.unwrap();
+        host.groups = first.ingress().for_launch().await.unwrap();
 
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let target = Target {
@@ -472,7 +472,7 @@ mod tests {
             drop(lost);
         });
         let mut second = laptop("two", "198.51.100.1");
-        second.door().open(&host, target.address.ip());
+        second.ingress().open(&host, target.address.ip());
         let Err(Refusal::Unreachable(why)) = second.first_attempt(&target, None).await else {
             panic!("nobody is there to let it in");
         };

@@ -12,8 +12,9 @@ use super::Context;
 use crate::access::ingress::subnets;
 use crate::cloud::{Cloud, Which, folder};
 use crate::config::{Config, Paths};
-use crate::drive::HostError;
+use crate::drive::observed::DEVICE;
 use crate::drive::pools::{self, ArchBy, Need, Terms, Wish, image_of};
+use crate::drive::{HostError, tags};
 use crate::ec2::calls::{CALLS, Call, Right};
 use crate::ec2::{
     Ec2, Kind, Market, Partition, Props, Quota, Rehearsal, SPOT_ROLE, SnapshotState, Tags,
@@ -333,11 +334,12 @@ async fn props(cloud: &Cloud, owner: &str) -> Props {
             .map_or_else(|| TRIED.to_owned(), |pool| pool.instance_type.clone()),
         zone: pool.and_then(|pool| pool.zone),
         tags: Tags::from([
-            ("xdrive:drive".to_owned(), "doctor".to_owned()),
-            ("xdrive:owner".to_owned(), owner.to_owned()),
+            (tags::DRIVE.to_owned(), "doctor".to_owned()),
+            (tags::OWNER.to_owned(), owner.to_owned()),
         ]),
         instance: instances.into_iter().next(),
         volume: volumes.into_iter().next().map(|volume| volume.id),
+        device: DEVICE.to_owned(),
         snapshot: completed.map(|snapshot| snapshot.id),
         group: groups.into_iter().next().map(|group| group.id),
     }

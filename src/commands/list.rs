@@ -286,10 +286,7 @@ const SNAPSHOT: &str = "snapshot";
 
 impl Line {
     fn of_instance(instance: &Instance, price: Option<f64>) -> Self {
-        let market = match instance.market {
-            Market::Spot => "spot",
-            Market::OnDemand => "on demand",
-        };
+        let market = instance.market;
         Self {
             kind: INSTANCE,
             id: instance.id.to_string(),

@@ -42,7 +42,7 @@ pub struct Pool {
 /// Such as `t3.medium spot in us-east-1a`.
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.instance_type, words(self.market))?;
+        write!(f, "{} {}", self.instance_type, self.market)?;
         match &self.zone {
             Some(zone) => write!(f, " in {zone}"),
             None => Ok(()),
@@ -93,15 +93,6 @@ impl AsRef<Pool> for Pool {
 impl AsRef<Pool> for Offer {
     fn as_ref(&self) -> &Pool {
         &self.pool
-    }
-}
-
-/// A market in words.
-#[must_use]
-pub fn words(market: Market) -> &'static str {
-    match market {
-        Market::Spot => "spot",
-        Market::OnDemand => "on demand",
     }
 }
 

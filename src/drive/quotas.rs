@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::ec2::{Ec2, Error, Market, Quota};
 use crate::quote::quote;
 
-use super::pools::{Offer, words};
+use super::pools::Offer;
 
 /// How long the number is waited for: a new connection and one answer take two seconds over a line of
 /// 300 ms round trip, and the name alone is of use.
@@ -103,7 +103,7 @@ impl fmt::Display for Reached {
             None => write!(
                 f,
                 "the quota of {instance_type} {} (Service Quotas names it)",
-                words(self.market)
+                self.market
             )?,
         }
         match self.limit {

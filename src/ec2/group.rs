@@ -157,7 +157,7 @@ impl Ec2 {
 
     /// Lets one range in, unless it is let in already. A group made a moment ago may be
     /// [`super::Kind::NotFound`] yet.
-    pub async fn let_in(&self, group: &GroupId, rule: &Rule) -> Result<(), Error> {
+    pub async fn authorize(&self, group: &GroupId, rule: &Rule) -> Result<(), Error> {
         let answer = self
             .patient
             .authorize_security_group_ingress()
@@ -184,7 +184,7 @@ impl Ec2 {
     }
 
     /// Lets one range in no longer. That there is no such rule, or no such group, is success.
-    pub async fn shut_out(&self, group: &GroupId, from: Cidr) -> Result<(), Error> {
+    pub async fn revoke(&self, group: &GroupId, from: Cidr) -> Result<(), Error> {
         let answer = self
             .patient
             .revoke_security_group_ingress()

@@ -120,6 +120,15 @@ pub enum Market {
     OnDemand,
 }
 
+impl fmt::Display for Market {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spot => "spot",
+            Self::OnDemand => "on demand",
+        })
+    }
+}
+
 /// EC2's instance states (EC2 user guide, *Instance lifecycle*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstanceState {

@@ -48,6 +48,8 @@ pub struct Props {
     pub instance: Option<Instance>,
     /// A volume.
     pub volume: Option<VolumeId>,
+    /// The device name under which it would be attached.
+    pub device: String,
     /// A snapshot.
     pub snapshot: Option<SnapshotId>,
     /// A security group.
@@ -91,7 +93,7 @@ impl Ec2 {
         match call {
             "AttachVolume" => {
                 let request = ec2.attach_volume().volume_id(volume?).instance_id(host?);
-                tried!(request.device("/dev/sdf"))
+                tried!(request.device(&props.device))
             }
             "CreateSnapshot" => {
                 let tags = tagged(ResourceType::Snapshot, &props.tags);

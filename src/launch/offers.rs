@@ -68,7 +68,7 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
             kind.cpus,
             gib(kind.memory)
         ),
-        pools::words(pool.market).to_owned(),
+        pool.market.to_string(),
         zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str())
             .to_owned(),
         offer.price_words(),

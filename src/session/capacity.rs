@@ -142,9 +142,8 @@ impl Session {
             None => Market::OnDemand,
         };
         self.report.say(&format!(
-            "going on among the types that the free tier has, {}; --free (free = true in the \
-             configuration) begins with them",
-            pools::words(market)
+            "going on among the types that the free tier has, {market}; --free (free = true in the \
+             configuration) begins with them"
         ));
         self.choose(&[market], false);
         true

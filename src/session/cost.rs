@@ -87,10 +87,7 @@ impl Cost {
     pub(super) fn text(&self) -> String {
         let ran = self.clock.now().duration_since(self.launched);
         let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
-        let market = match self.market {
-            Market::Spot => "spot",
-            Market::OnDemand => "on demand",
-        };
+        let market = self.market;
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         let since = format!(
             "{} {market}, {hours} h {minutes:02} min",

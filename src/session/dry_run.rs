@@ -95,7 +95,7 @@ impl Session {
             let _ = writeln!(text, "the subnet is in {there}: nothing is launched");
             return print(&text);
         }
-        let subnets = self.reconciler.hosts().door().network().await;
+        let subnets = self.reconciler.hosts().ingress().network().await;
         let zone = zone.as_ref().or(there.as_ref());
         let subnets = subnets.map_err(|error| outcome::of_run(error.into()))?;
         let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());

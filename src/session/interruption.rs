@@ -86,10 +86,7 @@ impl Session {
     pub(super) async fn run_elsewhere(&mut self) -> (Outcome, Option<Signal>) {
         let (outcome, asked) = self.try_elsewhere().await;
         if let Outcome::Ready { instance, .. } = &outcome {
-            let market = match instance.market {
-                Market::Spot => "spot",
-                Market::OnDemand => "on demand",
-            };
+            let market = instance.market;
             let price = Cost::hourly(instance, &self.cloud.ec2).await;
             self.report.say(&format!(
                 "{} goes on on {}, {} {market}{price}",

@@ -39,14 +39,14 @@ const AGAIN: Duration = Duration::from_secs(5);
 const PROMPT: Duration = Duration::from_secs(15);
 
 /// How what happens is said.
-pub(super) enum Voice {
+pub(super) enum Output {
     /// In between what a command prints.
     Report(Report),
     /// In a terminal that belongs to what runs on the host.
     Terminal(UnboundedSender<Word>),
 }
 
-impl Voice {
+impl Output {
     fn say(&self, line: &str) {
         match self {
             Self::Report(report) => report.say(line),
@@ -65,20 +65,20 @@ impl Voice {
 /// The drive's own side, shared by what looks after the shell and what goes on beside it.
 pub(super) type Shared<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
 
-/// What a vigil is kept with.
-pub(super) struct Beside<'a> {
+/// What a monitor works with.
+pub(super) struct Context<'a> {
     pub(super) instance: &'a Instance,
     pub(super) ec2: &'a Ec2,
     pub(super) clock: &'a Clock,
     pub(super) drive: &'a Shared<'a>,
     /// How often a checkpoint is taken, if it is.
     pub(super) checkpoint: Option<Duration>,
-    pub(super) voice: Voice,
+    pub(super) output: Output,
 }
 
 /// What goes on beside a session.
-pub(super) struct Vigil<'a> {
-    with: Beside<'a>,
+pub(super) struct Monitor<'a> {
+    with: Context<'a>,
     /// When the instance ends, once EC2 has announced that, and when that was heard.
     noticed: Option<(Timestamp, Timestamp)>,
     is_closing: bool,
@@ -93,8 +93,8 @@ pub(super) struct Vigil<'a> {
 /// Something under way, and what comes of it.
 type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-impl<'a> Vigil<'a> {
-    pub(super) fn new(with: Beside<'a>) -> Self {
+impl<'a> Monitor<'a> {
+    pub(super) fn new(with: Context<'a>) -> Self {
         let due = next(with.checkpoint);
         Self {
             with,
@@ -141,7 +141,7 @@ impl<'a> Vigil<'a> {
                     taking = None;
                     self.due = next(self.with.checkpoint);
                     if let Err(error) = taken {
-                        self.with.voice.say(&format!("no checkpoint: {error}"));
+                        self.with.output.say(&format!("no checkpoint: {error}"));
                     }
                 }
                 held = finished(&mut attaching) => {
@@ -169,7 +169,7 @@ impl<'a> Vigil<'a> {
         if let Some(taking) = taking
             && let Err(error) = taking.await
         {
-            self.with.voice.say(&format!("no checkpoint: {error}"));
+            self.with.output.say(&format!("no checkpoint: {error}"));
         }
         if let Some(attaching) = attaching {
             let _over = attaching.await;
@@ -184,7 +184,7 @@ impl<'a> Vigil<'a> {
             Ok(Held::Still) if !self.is_told => {}
             Ok(Held::Still | Held::Again) => {
                 self.is_told = false;
-                self.with.voice.say(&format!(
+                self.with.output.say(&format!(
                     "{id} had forgotten this session, which is attached to it again"
                 ));
             }
@@ -195,7 +195,7 @@ impl<'a> Vigil<'a> {
             Err(error) => {
                 self.forgotten = Some(Instant::now() + AGAIN);
                 if !std::mem::replace(&mut self.is_told, true) {
-                    self.with.voice.say(&format!(
+                    self.with.output.say(&format!(
                         "{id} has forgotten this session, which is not attached to it any more: \
                          {error}\nunless that works again, the host saves the drive for the next \
                          connect and switches itself off when its lease ends"
@@ -215,7 +215,7 @@ impl<'a> Vigil<'a> {
         self.noticed = Some((at, now));
         let left = at.duration_since(now).as_secs().max(0);
         let id = &self.with.instance.id;
-        self.with.voice.say(&format!(
+        self.with.output.say(&format!(
             "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
         ));
     }
@@ -228,7 +228,7 @@ impl<'a> Vigil<'a> {
         let now = self.with.clock.now();
         let left = at.duration_since(now).as_secs();
         let id = &self.with.instance.id;
-        self.with.voice.title(format!(
+        self.with.output.title(format!(
             "xdrive: {id} ends in {}:{:02}",
             left.max(0) / 60,
             left.max(0) % 60
@@ -252,16 +252,16 @@ impl<'a> Vigil<'a> {
             News::Host(HostEvent::Rebalance { .. }) => {
                 // One checkpoint at most, and only where checkpoints are wanted.
                 self.due = self.with.checkpoint.map(|_| Instant::now());
-                self.with.voice.say(
+                self.with.output.say(
                     "AWS says that this instance is at an elevated risk of interruption; the \
                      drive is saved if it comes to that",
                 );
             }
-            News::NotRenewed { error, until } => self.with.voice.say(&format!(
+            News::NotRenewed { error, until } => self.with.output.say(&format!(
                 "the lease cannot be renewed: {error}\nunless that works again, the host saves \
                  the drive for the next connect and switches itself off at {until:.0}"
             )),
-            News::Renewed => self.with.voice.say("the lease is renewed again"),
+            News::Renewed => self.with.output.say("the lease is renewed again"),
             // With its connection, mostly: then there is nothing to attach over until it is back.
             News::Lost => self.forgotten = Some(Instant::now()),
             News::Host(HostEvent::Clients(_)) => {}

@@ -9,14 +9,14 @@ use std::time::Duration;
 use super::console;
 use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
-use crate::drive::pools::{self, Offer};
+use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{GibiBytes, InstanceId, Speed, StatusChecks};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 
 /// Turns a drive's events into lines of a report.
-pub(crate) struct Teller {
+pub(crate) struct ProgressPrinter {
     report: Report,
     steps: HashMap<Step, report::Step>,
     waits: HashMap<Waiting, report::Step>,
@@ -28,7 +28,7 @@ pub(crate) struct Teller {
     speed: Rc<Cell<Speed>>,
 }
 
-impl Teller {
+impl ProgressPrinter {
     pub(crate) fn new(report: Report, speed: Rc<Cell<Speed>>) -> Self {
         Self {
             report,
@@ -41,7 +41,7 @@ impl Teller {
     }
 
     #[expect(clippy::too_many_lines, reason = "one match, an arm an event")]
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn print(&mut self, event: Event) {
         match event {
             Event::Started(step) => {
                 if let Step::Snapshot {
@@ -168,7 +168,7 @@ impl Teller {
     }
 }
 
-impl Teller {
+impl ProgressPrinter {
     /// Says how EC2's status checks are, once and in the step that waits for the host.
     fn check(&mut self, instance: &InstanceId, checks: StatusChecks, limit: Duration) {
         for (what, running) in &self.waits {
@@ -193,7 +193,7 @@ impl Teller {
             "launching {}, {}, {}{}, {}",
             kind.name,
             kind.arch,
-            pools::words(pool.market),
+            pool.market,
             place.unwrap_or_default(),
             offer.price_words(),
         ));

@@ -33,7 +33,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// What it takes to come back.
-pub(super) struct Way<'a> {
+pub(super) struct Reconnector<'a> {
     pub(super) drive: &'a Shared<'a>,
     pub(super) host: &'a Instance,
     pub(super) ec2: &'a Ec2,
@@ -55,7 +55,7 @@ enum Tried {
     NotNow(String),
 }
 
-impl Way<'_> {
+impl Reconnector<'_> {
     /// Brings `shell` and `inside` back to the host after their connection was lost, because of
     /// `why`. An ending if that cannot be, or if it is not wanted any more.
     pub(super) async fn come_back(

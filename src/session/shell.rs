@@ -7,7 +7,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::container::Inside;
 use super::ending::Ending;
-use super::reconnect::{Way, lost};
+use super::reconnect::{Reconnector, lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
 use crate::signals::{Signal, Signals};
 use crate::ssh::shell::{Answers, Word};
@@ -18,14 +18,14 @@ use crate::ssh::{Exit as ShellExit, Line, Shell};
 pub(super) async fn in_a_shell(
     inside: &mut Inside,
     line: Line,
-    way: &mut Way<'_>,
+    reconnector: &mut Reconnector<'_>,
     answers: Answers,
     signals: &mut Signals,
     words: &mut UnboundedReceiver<Word>,
 ) -> anyhow::Result<Ending> {
     let command = inside.container.shell(&term());
     let name = {
-        let mut drive = way.drive.lock().await;
+        let mut drive = reconnector.drive.lock().await;
         let hosts = drive.hosts();
         match inside.container.came {
             Came::Running => hosts.terminal().to_owned(),
@@ -63,7 +63,10 @@ pub(super) async fn in_a_shell(
                 }
             },
         };
-        if let Some(ending) = way.come_back(&mut shell, inside, signals, &why).await? {
+        if let Some(ending) = reconnector
+            .come_back(&mut shell, inside, signals, &why)
+            .await?
+        {
             return Ok(ending);
         }
     }

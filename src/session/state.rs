@@ -7,10 +7,10 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use tokio::sync::{mpsc, watch};
 
-use super::progress::Teller;
+use super::progress::ProgressPrinter;
 use super::{LEASE, Request, patience, preflight, shell};
 use crate::access::SshHosts;
-use crate::access::ingress::Door;
+use crate::access::ingress::Ingress;
 use crate::access::lease::{News, Terms};
 use crate::cloud::Cloud;
 use crate::drive::event::Event;
@@ -60,7 +60,7 @@ impl Session {
         // Until here there is nothing that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
         let speed = Rc::new(Cell::new(options.speed));
-        let mut teller = Teller::new(report.clone(), Rc::clone(&speed));
+        let mut progress = ProgressPrinter::new(report.clone(), Rc::clone(&speed));
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
@@ -92,7 +92,7 @@ impl Session {
             news: tell,
         };
         let owner = identity.owner.clone();
-        let door = Door::new(
+        let ingress = Ingress::new(
             (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),
             &owner,
             &key,
@@ -103,7 +103,7 @@ impl Session {
             request.drive.clone(),
             identity,
             cloud.ec2.clone(),
-            SshHosts::new(key, door, terms),
+            SshHosts::new(key, ingress, terms),
             cloud.clock.clone(),
             cloud.limits.clone(),
             wanted,
@@ -111,7 +111,7 @@ impl Session {
                 if let Event::Finished { .. } = event {
                     acting.set(true);
                 }
-                teller.tell(event);
+                progress.print(event);
             },
         );
         Ok(Self {

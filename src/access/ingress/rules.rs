@@ -44,7 +44,7 @@ const UNSEEN: [Duration; 5] = [
 
 /// What came of letting somebody in.
 #[derive(Debug, Default)]
-pub(super) struct LetIn {
+pub(super) struct Authorized {
     /// The rules that were made for it.
     pub(super) made: Vec<Rule>,
     /// Which rules could not be taken away, in words. They let in whoever has that address now, but
@@ -54,8 +54,12 @@ pub(super) struct LetIn {
 
 impl Plan {
     /// Lets `from` in, and takes away what this laptop wants no more. No one at all changes nothing.
-    pub(super) async fn let_in(&self, group: &Group, from: &[Cidr]) -> Result<LetIn, ec2::Error> {
-        let mut came = LetIn::default();
+    pub(super) async fn authorize(
+        &self,
+        group: &Group,
+        from: &[Cidr],
+    ) -> Result<Authorized, ec2::Error> {
+        let mut came = Authorized::default();
         if from.is_empty() {
             return Ok(came);
         }
@@ -72,7 +76,7 @@ impl Plan {
             };
             match self.add(&group.id, &rule).await {
                 Err(error) if error.code == FULL && !unwanted.is_empty() => {
-                    self.shut_out(group, &unwanted, &mut came).await;
+                    self.revoke(group, &unwanted, &mut came).await;
                     unwanted.clear();
                     self.add(&group.id, &rule).await?;
                 }
@@ -82,7 +86,7 @@ impl Plan {
         }
         self.renew(group, from, now, &mut came).await?;
         unwanted.retain(|rule| is_old(&rule.description, now));
-        self.shut_out(group, &unwanted, &mut came).await;
+        self.revoke(group, &unwanted, &mut came).await;
         Ok(came)
     }
 
@@ -94,7 +98,7 @@ impl Plan {
         group: &Group,
         from: &[Cidr],
         now: Timestamp,
-        came: &mut LetIn,
+        came: &mut Authorized,
     ) -> Result<(), ec2::Error> {
         for rule in group.rules.iter().filter(|rule| from.contains(&rule.from)) {
             let Some(laptop) = laptop(&rule.description) else {
@@ -125,17 +129,17 @@ impl Plan {
     /// Makes a rule; again while the group, which may just have been made, is not seen.
     async fn add(&self, group: &GroupId, rule: &Rule) -> Result<(), ec2::Error> {
         for pause in UNSEEN {
-            match self.ec2.let_in(group, rule).await {
+            match self.ec2.authorize(group, rule).await {
                 Err(error) if error.kind == Kind::NotFound => sleep(pause).await,
                 answer => return answer,
             }
         }
-        self.ec2.let_in(group, rule).await
+        self.ec2.authorize(group, rule).await
     }
 
-    async fn shut_out(&self, group: &Group, rules: &[&Rule], came: &mut LetIn) {
+    async fn revoke(&self, group: &Group, rules: &[&Rule], came: &mut Authorized) {
         for rule in rules {
-            if let Err(error) = self.ec2.shut_out(&group.id, rule.from).await {
+            if let Err(error) = self.ec2.revoke(&group.id, rule.from).await {
                 let line = format!("{} still lets {} in: {error}", group.id, rule.from);
                 came.stayed.push(line);
             }

@@ -25,7 +25,7 @@ struct Town {
     dir: TempDir,
     local: Local,
     ec2: Ec2,
-    /// Of all its doors.
+    /// Where all laptops report.
     report: Report,
 }
 
@@ -45,20 +45,20 @@ impl Town {
         }
     }
 
-    /// The door of `owner`'s `laptop`, let in `from` there.
-    fn door(&self, owner: &str, laptop: &str, from: &[&str]) -> Door {
+    /// The ingress of `owner`'s `laptop`, let in `from` there.
+    fn ingress(&self, owner: &str, laptop: &str, from: &[&str]) -> Ingress {
         let reach = Reach {
             cidrs: from.iter().map(|cidr| cidr.parse().unwrap()).collect(),
             ..Reach::default()
         };
-        self.door_with(owner, laptop, reach)
+        self.ingress_with(owner, laptop, reach)
     }
 
-    fn door_with(&self, owner: &str, laptop: &str, reach: Reach) -> Door {
+    fn ingress_with(&self, owner: &str, laptop: &str, reach: Reach) -> Ingress {
         let key = UserKey::open_or_create(&self.dir.path().join(laptop)).unwrap();
         let clock = self.local.clock().clone();
         let with = (self.ec2.clone(), clock, self.report.clone());
-        Door::new(with, owner, &key, None, reach)
+        Ingress::new(with, owner, &key, None, reach)
     }
 
     async fn launch(&self, groups: Vec<GroupId>) -> Instance {
@@ -89,18 +89,18 @@ impl Town {
     }
 
     /// Who is let in to `owner`'s hosts.
-    async fn let_in(&self, owner: &str) -> Vec<String> {
+    async fn authorize(&self, owner: &str) -> Vec<String> {
         let rules = self.group(owner).await.map(|group| group.rules);
         let rules = rules.unwrap_or_default();
         rules.iter().map(|rule| rule.from.to_string()).collect()
     }
 }
 
-/// Looks at the door of a host, as an attempt to log in does, to its end.
-async fn open(door: &mut Door, host: &Instance, at: IpAddr) {
-    door.open(host, at);
-    while !door.opening.is_empty() {
-        door.opened().await;
+/// Looks at the ingress of a host, as an attempt to log in does, to its end.
+async fn open(ingress: &mut Ingress, host: &Instance, at: IpAddr) {
+    ingress.open(host, at);
+    while !ingress.opening.is_empty() {
+        ingress.opened().await;
     }
 }
 
@@ -119,15 +119,18 @@ const AT: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1));
 #[tokio::test(start_paused = true)]
 async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "laptop", &["203.0.113.7"]);
-    door.look_ahead();
-    let groups = door.for_launch().await.unwrap();
+    let mut ingress = town.ingress(ADA, "laptop", &["203.0.113.7"]);
+    ingress.look_ahead();
+    let groups = ingress.for_launch().await.unwrap();
     let group = town.group(ADA).await.unwrap();
     assert_eq!(groups, std::slice::from_ref(&group.id));
     assert_eq!(group.name, group_name(ADA));
     let rule = &group.rules[0];
     assert_eq!(rule.from.to_string(), "203.0.113.7/32");
-    assert_eq!(laptop(&rule.description), Some(door.plan.laptop.as_str()));
+    assert_eq!(
+        laptop(&rule.description),
+        Some(ingress.plan.laptop.as_str())
+    );
     assert!(
         rule.description.ends_with(" 2026-11-21T12:00:00Z"),
         "{rule:?}"
@@ -137,13 +140,13 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
     let line = format!("  {} lets 203.0.113.7/32 in\n", group.id);
     assert!(said.ends_with(&line), "{said}");
 
-    let mut again = town.door(ADA, "laptop", &["203.0.113.7"]);
+    let mut again = town.ingress(ADA, "laptop", &["203.0.113.7"]);
     assert_eq!(again.for_launch().await.unwrap(), groups);
     assert_eq!(town.group(ADA).await.unwrap(), group);
     assert_eq!(town.report.said(), said, "nothing was done");
     // Another owner's is another group.
     let other = town
-        .door(BOB, "laptop", &["203.0.113.7"])
+        .ingress(BOB, "laptop", &["203.0.113.7"])
         .for_launch()
         .await;
     assert_ne!(other.unwrap(), groups);
@@ -152,41 +155,41 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
 #[tokio::test(start_paused = true)]
 async fn right_after_a_launch_the_group_is_not_looked_at_again() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "one", &[]);
-    let groups = door.for_launch().await.unwrap();
+    let mut ingress = town.ingress(ADA, "one", &[]);
+    let groups = ingress.for_launch().await.unwrap();
     let host = town.launch(groups).await;
     let denied = Fault::new("DescribeSecurityGroups", 403, "UnauthorizedOperation", "no");
     town.local.plant(denied).unwrap();
-    open(&mut door, &host, Ipv4Addr::LOCALHOST.into()).await;
+    open(&mut ingress, &host, Ipv4Addr::LOCALHOST.into()).await;
     let untouched = town.ec2.groups_of(ADA).await.unwrap_err();
     assert_eq!(untouched.kind, Kind::Denied, "nobody was refused before");
-    assert_eq!(town.let_in(ADA).await, ["127.0.0.1/32"]);
+    assert_eq!(town.authorize(ADA).await, ["127.0.0.1/32"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_is_gone_at_the_launch_is_made_again() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    let groups = door.for_launch().await.unwrap();
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    let groups = ingress.for_launch().await.unwrap();
     town.ec2.delete_group(&groups[0]).await.unwrap();
-    assert_eq!(door.for_launch().await.unwrap(), groups);
-    door.forget();
-    assert_ne!(door.for_launch().await.unwrap(), groups);
-    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+    assert_eq!(ingress.for_launch().await.unwrap(), groups);
+    ingress.forget();
+    assert_ne!(ingress.for_launch().await.unwrap(), groups);
+    assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_another_laptop_makes_at_the_same_moment_is_used() {
     let town = Town::new(paper());
     let (mut one, mut two) = (
-        town.door(ADA, "one", &["203.0.113.7"]),
-        town.door(ADA, "two", &["198.51.100.1"]),
+        town.ingress(ADA, "one", &["203.0.113.7"]),
+        town.ingress(ADA, "two", &["198.51.100.1"]),
     );
     // Both look while there is none; then both make it.
     one.look_ahead();
     two.look_ahead();
-    for door in [&one, &two] {
-        let (_, looking) = door.ahead.as_ref().unwrap();
+    for ingress in [&one, &two] {
+        let (_, looking) = ingress.ahead.as_ref().unwrap();
         while !looking.is_finished() {
             sleep(Duration::from_millis(1)).await;
         }
@@ -197,7 +200,7 @@ async fn a_group_that_another_laptop_makes_at_the_same_moment_is_used() {
     );
     assert_eq!(made, found);
     assert_eq!(
-        town.let_in(ADA).await,
+        town.authorize(ADA).await,
         ["203.0.113.7/32", "198.51.100.1/32"]
     );
 }
@@ -218,10 +221,10 @@ async fn lost_answers_and_lists_that_lag_leave_one_group_and_one_rule() {
         );
         unseen.times = 2;
         town.local.plant(unseen).unwrap();
-        let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-        door.for_launch().await.unwrap();
+        let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+        ingress.for_launch().await.unwrap();
         sleep(Duration::from_secs(3)).await;
-        assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"], "{call}");
+        assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"], "{call}");
     }
 }
 
@@ -235,7 +238,10 @@ async fn a_group_of_that_name_that_is_not_this_owners_is_not_used() {
         .create_group(&name, "a trap", &vpc, &tags)
         .await
         .unwrap();
-    let error = town.door(ADA, "one", &["203.0.113.7"]).for_launch().await;
+    let error = town
+        .ingress(ADA, "one", &["203.0.113.7"])
+        .for_launch()
+        .await;
     let Err(HostError::NoWay { why, hint }) = error else {
         panic!("{error:?}");
     };
@@ -244,7 +250,7 @@ async fn a_group_of_that_name_that_is_not_this_owners_is_not_used() {
         hint.contains("delete-security-group --group-id sg-"),
         "{hint}"
     );
-    assert_eq!(town.let_in(BOB).await, [""; 0]);
+    assert_eq!(town.authorize(BOB).await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,17 +259,17 @@ async fn without_a_default_vpc_a_subnet_is_asked_for() {
         default_vpc: Some(false),
         ..paper()
     });
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    door.look_ahead();
-    let error = door.for_launch().await;
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    ingress.look_ahead();
+    let error = ingress.for_launch().await;
     let Err(HostError::NoWay { why, hint }) = error else {
         panic!("{error:?}");
     };
     assert_eq!(why, "there is no default VPC in us-east-1");
     assert!(hint.starts_with("--subnet"), "{hint}");
     let subnet = "subnet-00000000000000002".parse().unwrap();
-    door.plan.subnet = Some(town.ec2.subnet(&subnet).await.unwrap());
-    assert_eq!(door.for_launch().await.unwrap().len(), 1);
+    ingress.plan.subnet = Some(town.ec2.subnet(&subnet).await.unwrap());
+    assert_eq!(ingress.for_launch().await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +277,10 @@ async fn a_right_that_is_missing_is_told_as_ec2_tells_it() {
     let town = Town::new(paper());
     let denied = Fault::new("CreateSecurityGroup", 403, "UnauthorizedOperation", "no");
     town.local.plant(denied).unwrap();
-    let error = town.door(ADA, "one", &["203.0.113.7"]).for_launch().await;
+    let error = town
+        .ingress(ADA, "one", &["203.0.113.7"])
+        .for_launch()
+        .await;
     let Err(HostError::Ec2(error)) = error else {
         panic!("{error:?}");
     };
@@ -284,38 +293,41 @@ async fn a_right_that_is_missing_is_told_as_ec2_tells_it() {
 #[tokio::test(start_paused = true)]
 async fn a_host_that_is_there_is_opened_for_another_laptop_and_for_one_that_moved() {
     let town = Town::new(paper());
-    let mut one = town.door(ADA, "one", &["203.0.113.7"]);
+    let mut one = town.ingress(ADA, "one", &["203.0.113.7"]);
     let groups = one.for_launch().await.unwrap();
     let host = town.launch(groups).await;
-    let mut two = town.door(ADA, "two", &["198.51.100.1"]);
+    let mut two = town.ingress(ADA, "two", &["198.51.100.1"]);
     open(&mut two, &host, AT).await;
     assert_eq!(
-        town.let_in(ADA).await,
+        town.authorize(ADA).await,
         ["203.0.113.7/32", "198.51.100.1/32"]
     );
     // In another network; a minute later that is looked for.
     two.plan.reach.cidrs = vec!["192.0.2.1".parse().unwrap()];
     open(&mut two, &host, AT).await;
     assert_eq!(
-        town.let_in(ADA).await,
+        town.authorize(ADA).await,
         ["203.0.113.7/32", "198.51.100.1/32"]
     );
     a_day().await;
     open(&mut two, &host, AT).await;
-    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32", "192.0.2.1/32"]);
+    assert_eq!(
+        town.authorize(ADA).await,
+        ["203.0.113.7/32", "192.0.2.1/32"]
+    );
     // Another owner, on a drive that is shared: in the group that the host has.
-    let mut three = town.door(BOB, "three", &["192.0.2.3"]);
+    let mut three = town.ingress(BOB, "three", &["192.0.2.3"]);
     open(&mut three, &host, AT).await;
     assert_eq!(town.group(BOB).await, None);
-    assert_eq!(town.let_in(ADA).await[2], "192.0.2.3/32");
+    assert_eq!(town.authorize(ADA).await[2], "192.0.2.3/32");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
     let town = Town::new(paper());
     let host = town.launch(Vec::new()).await;
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    open(&mut door, &host, AT).await;
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    open(&mut ingress, &host, AT).await;
     let vpc = town.ec2.default_vpc().await.unwrap().unwrap();
     let default = town.ec2.group_named("default", &vpc).await.unwrap();
     assert_eq!(default.unwrap().rules, []);
@@ -326,12 +338,12 @@ async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
 async fn where_an_endpoint_stands_in_for_aws_the_way_there_tells_the_address() {
     let town = Town::new(paper());
     // Nothing is asked, and nothing is known before the host has an address.
-    let mut door = town.door(ADA, "one", &[]);
-    let groups = door.for_launch().await.unwrap();
-    assert_eq!(town.let_in(ADA).await, [""; 0]);
+    let mut ingress = town.ingress(ADA, "one", &[]);
+    let groups = ingress.for_launch().await.unwrap();
+    assert_eq!(town.authorize(ADA).await, [""; 0]);
     let host = town.launch(groups).await;
-    open(&mut door, &host, Ipv4Addr::LOCALHOST.into()).await;
-    assert_eq!(town.let_in(ADA).await, ["127.0.0.1/32"]);
+    open(&mut ingress, &host, Ipv4Addr::LOCALHOST.into()).await;
+    assert_eq!(town.authorize(ADA).await, ["127.0.0.1/32"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,29 +355,29 @@ async fn through_a_command_nobody_is_let_in_but_who_is_named() {
         proxy: Some(command.clone()),
         ..Reach::default()
     };
-    let mut door = town.door_with(ADA, "one", proxied(&[]));
-    door.look_ahead();
+    let mut ingress = town.ingress_with(ADA, "one", proxied(&[]));
+    ingress.look_ahead();
     // A group of its own, in which nobody is: the VPC's default one may let anybody in.
-    assert_eq!(door.for_launch().await.unwrap().len(), 1);
-    assert_eq!(town.let_in(ADA).await, [""; 0]);
-    let mut door = town.door_with(ADA, "one", proxied(&["10.0.0.0/8"]));
-    assert_eq!(door.for_launch().await.unwrap().len(), 1);
-    assert_eq!(town.let_in(ADA).await, ["10.0.0.0/8"]);
+    assert_eq!(ingress.for_launch().await.unwrap().len(), 1);
+    assert_eq!(town.authorize(ADA).await, [""; 0]);
+    let mut ingress = town.ingress_with(ADA, "one", proxied(&["10.0.0.0/8"]));
+    assert_eq!(ingress.for_launch().await.unwrap().len(), 1);
+    assert_eq!(town.authorize(ADA).await, ["10.0.0.0/8"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_found_out_long_ago_is_not_believed() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    let groups = door.for_launch().await.unwrap();
-    let mut later = town.door(ADA, "one", &["203.0.113.7"]);
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    let groups = ingress.for_launch().await.unwrap();
+    let mut later = town.ingress(ADA, "one", &["203.0.113.7"]);
     later.look_ahead();
     sleep(GOOD).await;
     // Somebody tidied up meanwhile.
     town.ec2.delete_group(&groups[0]).await.unwrap();
     let made = later.for_launch().await.unwrap();
     assert_ne!(made, groups);
-    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+    assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,11 +400,15 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
             let town = Town::new(paper());
             town.local.plant(fault.clone()).unwrap();
             for from in ["203.0.113.7", "192.0.2.1"] {
-                let mut door = town.door(ADA, "one", &[from]);
+                let mut ingress = town.ingress(ADA, "one", &[from]);
                 a_day().await;
-                let opened = door.for_launch().await;
+                let opened = ingress.for_launch().await;
                 assert!(opened.is_ok(), "{fault:?}: {opened:?}");
-                assert_eq!(town.let_in(ADA).await, [format!("{from}/32")], "{fault:?}");
+                assert_eq!(
+                    town.authorize(ADA).await,
+                    [format!("{from}/32")],
+                    "{fault:?}"
+                );
             }
         }
         let town = Town::new(paper());
@@ -401,7 +417,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
         let mut said = Vec::new();
         for from in ["203.0.113.7", "192.0.2.1", "192.0.2.2"] {
             a_day().await;
-            said.push(town.door(ADA, "one", &[from]).for_launch().await);
+            said.push(town.ingress(ADA, "one", &[from]).for_launch().await);
         }
         let denied = said.iter().any(|said| {
             matches!(said, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
@@ -419,7 +435,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
             },
             "{call}: {said:?}"
         );
-        let left = town.let_in(ADA).await;
+        let left = town.authorize(ADA).await;
         assert!(
             left.contains(&"192.0.2.2/32".to_owned()),
             "{call}: {left:?}"
@@ -434,7 +450,7 @@ async fn an_address_service_is_believed_when_it_answers_with_an_address() {
         b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nlog in!\r\n",
     ]);
     let town = Town::new(paper());
-    let mut plan = town.door(ADA, "one", &[]).plan.clone();
+    let mut plan = town.ingress(ADA, "one", &[]).plan.clone();
     plan.ec2 = after_a_call().await;
     plan.reach.address_service = Some(url.clone());
     assert_eq!(plan.ask().await.unwrap(), IpAddr::from([203, 0, 113, 7]));

@@ -53,7 +53,7 @@ async fn account(ec2: &Ec2, group: &Group, gone: &[&Rule], rehearse: bool) -> Gr
     let done = if gone.is_empty() {
         clear(ec2, group, rehearse, &mut steps).await
     } else {
-        shut_out(ec2, group, gone, rehearse, &mut steps).await
+        revoke(ec2, group, gone, rehearse, &mut steps).await
     };
     let (result, failure) = match done {
         Ok(result) => (result.to_owned(), None),
@@ -96,7 +96,7 @@ async fn clear(
         return Ok("gone");
     }
     for rule in own {
-        ec2.shut_out(&group.id, rule.from).await?;
+        ec2.revoke(&group.id, rule.from).await?;
         steps.push(line(rule));
     }
     Ok(KEPT)
@@ -107,7 +107,7 @@ fn line(rule: &Rule) -> String {
 }
 
 /// Takes `gone` out of a group in use. Whoever comes by one of them meanwhile makes it again.
-async fn shut_out(
+async fn revoke(
     ec2: &Ec2,
     group: &Group,
     gone: &[&Rule],
@@ -116,7 +116,7 @@ async fn shut_out(
 ) -> Result<&'static str, Error> {
     for rule in gone {
         if !rehearse {
-            ec2.shut_out(&group.id, rule.from).await?;
+            ec2.revoke(&group.id, rule.from).await?;
         }
         steps.push(line(rule));
     }
@@ -199,7 +199,7 @@ mod tests {
                 from: from.parse().unwrap(),
                 description: (*description).to_owned(),
             };
-            ec2.let_in(&id, &rule).await.unwrap();
+            ec2.authorize(&id, &rule).await.unwrap();
         }
         id
     }

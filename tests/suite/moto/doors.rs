@@ -44,7 +44,7 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
         description: "xdrive SHA256:AbC+/ 2026-11-21T12:00:00Z".to_owned(),
     });
     for rule in rules.iter().chain(&rules) {
-        ec2.let_in(&id, rule).await.unwrap();
+        ec2.authorize(&id, rule).await.unwrap();
     }
     let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
     assert_eq!((&named.id, &named.vpc), (&id, &vpc));
@@ -84,7 +84,7 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     ec2.terminate(may_terminate(&host.id)).await.unwrap();
 
     for rule in rules.iter().chain(&rules) {
-        ec2.shut_out(&id, rule.from).await.unwrap();
+        ec2.revoke(&id, rule.from).await.unwrap();
     }
     let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
     assert_eq!(named.rules, []);

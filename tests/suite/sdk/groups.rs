@@ -68,10 +68,10 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
         rule("2001:db8::7/128", "six"),
     ];
     for rule in rules.iter().chain(&rules) {
-        ec2.let_in(&group, rule).await.unwrap();
+        ec2.authorize(&group, rule).await.unwrap();
     }
     // A rule is what it lets in, whatever is said of it.
-    ec2.let_in(&group, &rule("203.0.113.7/32", "of another"))
+    ec2.authorize(&group, &rule("203.0.113.7/32", "of another"))
         .await
         .unwrap();
     let found = ec2.group_named("doors", &vpc).await.unwrap().unwrap();
@@ -79,14 +79,14 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
     assert!(!found.has_other_rules);
 
     for from in [rules[0].from, rules[0].from, rules[1].from, rules[1].from] {
-        ec2.shut_out(&group, from).await.unwrap();
+        ec2.revoke(&group, from).await.unwrap();
     }
     let found = ec2.group_named("doors", &vpc).await.unwrap().unwrap();
     assert_eq!(found.rules, []);
     ec2.delete_group(&group).await.unwrap();
     ec2.delete_group(&group).await.unwrap();
-    ec2.shut_out(&group, rules[0].from).await.unwrap();
-    let error = ec2.let_in(&group, &rules[0]).await.unwrap_err();
+    ec2.revoke(&group, rules[0].from).await.unwrap();
+    let error = ec2.authorize(&group, &rules[0]).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound, "{error}");
 }
 

@@ -27,7 +27,7 @@ impl Site {
     }
 
     /// Who may log in, of all groups.
-    fn let_in(&self) -> Vec<String> {
+    fn authorized(&self) -> Vec<String> {
         let rules = self.groups().into_iter().flat_map(|group| group.rules);
         rules.map(|rule| rule.from.to_string()).collect()
     }
@@ -54,7 +54,7 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
     let site = Site::new();
     site.session_with(&[]).is(0);
     // As this computer's routes have it.
-    assert_eq!(site.let_in(), ["10.99.0.1/32"]);
+    assert_eq!(site.authorized(), ["10.99.0.1/32"]);
     let other = site.other_laptop();
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--cidr", "0.0.0.0/0"]);
     ended
@@ -62,14 +62,14 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
         .says("warning: 0.0.0.0/0 lets everybody knock")
         .says("lets 198.51.100.0/24, 0.0.0.0/0 in");
     assert_eq!(
-        site.let_in(),
+        site.authorized(),
         ["10.99.0.1/32", "198.51.100.0/24", "0.0.0.0/0"]
     );
     // It does not want one of them now: another session of its may, for a day.
     let subnet = "subnet-00000000000000003";
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--subnet", subnet]);
     ended.is(0).says("us-east-1c");
-    assert_eq!(site.let_in().len(), 3);
+    assert_eq!(site.authorized().len(), 3);
 
     let group = site.groups().remove(0);
     let said = site.run(&["gc", "--dry-run"]);
@@ -101,7 +101,7 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
     site.session_with(&["--cidr", "2001:DB8:1::7"])
         .is(0)
         .says("lets 2001:db8:1::7/128 in");
-    assert_eq!(site.let_in(), ["2001:db8:1::7/128"]);
+    assert_eq!(site.authorized(), ["2001:db8:1::7/128"]);
     assert_eq!(families(), (1, 0));
     // It moves, and keeps an address of each family.
     site.session_with(&["--cidr", "2001:db8:2::7/64", "--cidr", "192.0.2.7"])
@@ -109,10 +109,10 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
         .says("lets 2001:db8:2::/64, 192.0.2.7/32 in");
     // What it came from before stays for a day: another session of its may still come from there.
     let both = ["192.0.2.7/32", "2001:db8:1::7/128", "2001:db8:2::/64"];
-    assert_eq!(site.let_in(), both);
+    assert_eq!(site.authorized(), both);
     let ended = site.session_with(&["--cidr", "::/0"]);
     ended.is(0).says("warning: ::/0 lets everybody knock");
-    assert_eq!(site.let_in()[3..], ["::/0"]);
+    assert_eq!(site.authorized()[3..], ["::/0"]);
     site.session_with(&[]).is(0);
     assert_eq!(families(), (3, 1));
     site.is_saved("demo", 4);

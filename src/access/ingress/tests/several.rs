@@ -6,19 +6,19 @@ use super::*;
 async fn a_second_laptop_leaves_the_first_ones_rule_and_a_moved_one_replaces_its_own() {
     let town = Town::new(paper());
     let launch = async |laptop: &str, from: &[&str]| {
-        town.door(ADA, laptop, from).for_launch().await.unwrap();
+        town.ingress(ADA, laptop, from).for_launch().await.unwrap();
     };
     launch("one", &["203.0.113.7"]).await;
     launch("two", &["198.51.100.0/24", "2001:db8::7"]).await;
     let all = ["203.0.113.7/32", "198.51.100.0/24", "2001:db8::7/128"];
-    assert_eq!(town.let_in(ADA).await, all);
+    assert_eq!(town.authorize(ADA).await, all);
     a_day().await;
     launch("one", &["192.0.2.1"]).await;
     let all = ["198.51.100.0/24", "192.0.2.1/32", "2001:db8::7/128"];
-    assert_eq!(town.let_in(ADA).await, all);
+    assert_eq!(town.authorize(ADA).await, all);
     // Where both are behind one address there is one rule, whosever it is.
     launch("two", &["192.0.2.1"]).await;
-    assert_eq!(town.let_in(ADA).await, ["192.0.2.1/32"]);
+    assert_eq!(town.authorize(ADA).await, ["192.0.2.1/32"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,31 +26,31 @@ async fn two_sessions_of_one_laptop_that_come_from_two_addresses_do_not_lock_eac
     let town = Town::new(paper());
     // By a VPN, and straight.
     let (mut vpn, mut straight) = (
-        town.door(ADA, "one", &["10.8.0.2"]),
-        town.door(ADA, "one", &["203.0.113.7"]),
+        town.ingress(ADA, "one", &["10.8.0.2"]),
+        town.ingress(ADA, "one", &["203.0.113.7"]),
     );
     let both = ["10.8.0.2/32", "203.0.113.7/32"];
     let groups = vpn.for_launch().await.unwrap();
     let host = town.launch(groups).await;
     straight.for_launch().await.unwrap();
-    assert_eq!(town.let_in(ADA).await, both);
+    assert_eq!(town.authorize(ADA).await, both);
     for _ in 0..3 {
         sleep(GOOD).await;
         open(&mut vpn, &host, AT).await;
         open(&mut straight, &host, AT).await;
-        assert_eq!(town.let_in(ADA).await, both);
+        assert_eq!(town.authorize(ADA).await, both);
     }
     // A session of days: its rule may go, and is there again for its next attempt.
     a_day().await;
     open(&mut straight, &host, AT).await;
-    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+    assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"]);
     // One that somebody came by a moment ago stays.
     open(&mut vpn, &host, AT).await;
     let both = ["203.0.113.7/32", "10.8.0.2/32"];
-    assert_eq!(town.let_in(ADA).await, both);
+    assert_eq!(town.authorize(ADA).await, both);
     sleep(GOOD).await;
     open(&mut straight, &host, AT).await;
-    assert_eq!(town.let_in(ADA).await, both);
+    assert_eq!(town.authorize(ADA).await, both);
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,19 +67,25 @@ async fn a_group_without_room_is_rid_of_what_this_laptop_wants_no_more() {
     };
     let town = Town::new(paper());
     let launch = async |laptop: &str, from: &str| {
-        town.door(ADA, laptop, &[from]).for_launch().await.map(drop)
+        town.ingress(ADA, laptop, &[from])
+            .for_launch()
+            .await
+            .map(drop)
     };
     launch("one", "203.0.113.7").await.unwrap();
     launch("two", "198.51.100.1").await.unwrap();
     town.local.plant(full(1)).unwrap();
     launch("one", "192.0.2.1").await.unwrap();
-    assert_eq!(town.let_in(ADA).await, ["198.51.100.1/32", "192.0.2.1/32"]);
+    assert_eq!(
+        town.authorize(ADA).await,
+        ["198.51.100.1/32", "192.0.2.1/32"]
+    );
     town.local.plant(full(2)).unwrap();
     let Err(HostError::Ec2(error)) = launch("one", "192.0.2.2").await else {
         panic!("there is room");
     };
     assert_eq!(error.kind, Kind::Quota);
-    assert_eq!(town.let_in(ADA).await, ["198.51.100.1/32"]);
+    assert_eq!(town.authorize(ADA).await, ["198.51.100.1/32"]);
 }
 
 /// What the rules of the group say of themselves.
@@ -92,7 +98,7 @@ async fn said(town: &Town) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
     let town = Town::new(paper());
-    let mut one = town.door(ADA, "one", &["203.0.113.7"]);
+    let mut one = town.ingress(ADA, "one", &["203.0.113.7"]);
     let host = town.launch(one.for_launch().await.unwrap()).await;
     let first = said(&town).await;
     assert!(first[0].ends_with(" 2026-11-21T12:00:00Z"), "{first:?}");
@@ -103,14 +109,14 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
     for (laptop, date) in [("two", "21T20:00:00Z"), ("one", "22T04:00:00Z")] {
         let elapsed = if laptop == "two" { 2 } else { 8 };
         sleep(Duration::from_hours(elapsed)).await;
-        let mut door = town.door(ADA, laptop, &["203.0.113.7"]);
-        open(&mut door, &host, AT).await;
+        let mut ingress = town.ingress(ADA, laptop, &["203.0.113.7"]);
+        open(&mut ingress, &host, AT).await;
         let renewed = first[0].replace("21T12:00:00Z", date);
         assert_eq!(said(&town).await, [renewed], "{laptop}");
     }
     // A launch too, before there is a host.
     sleep(Duration::from_hours(24)).await;
-    town.door(ADA, "two", &["203.0.113.7"])
+    town.ingress(ADA, "two", &["203.0.113.7"])
         .for_launch()
         .await
         .unwrap();
@@ -121,42 +127,42 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
 #[tokio::test(start_paused = true)]
 async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    let host = town.launch(door.for_launch().await.unwrap()).await;
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    let host = town.launch(ingress.for_launch().await.unwrap()).await;
     // Weeks over one connection, then gc somewhere else.
     sleep(Duration::from_hours(24 * 21)).await;
     let group = town.group(ADA).await.unwrap();
     town.ec2
-        .shut_out(&group.id, group.rules[0].from)
+        .revoke(&group.id, group.rules[0].from)
         .await
         .unwrap();
-    open(&mut door, &host, AT).await;
+    open(&mut ingress, &host, AT).await;
     let made = said(&town).await;
     assert!(made[0].ends_with(" 2026-12-12T12:00:00Z"), "{made:?}");
     // One that goes between the look and the renewal.
     sleep(Duration::from_hours(7)).await;
     let group = town.group(ADA).await.unwrap();
     town.ec2
-        .shut_out(&group.id, group.rules[0].from)
+        .revoke(&group.id, group.rules[0].from)
         .await
         .unwrap();
     let from = ["203.0.113.7".parse().unwrap()];
-    let came = door.plan.let_in(&group, &from).await.unwrap();
+    let came = ingress.plan.authorize(&group, &from).await.unwrap();
     assert_eq!(came.made.len(), 1);
-    assert_eq!(town.let_in(ADA).await, ["203.0.113.7/32"]);
+    assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_renew_a_date_comes_in_all_the_same() {
     let town = Town::new(paper());
-    let mut door = town.door(ADA, "one", &["203.0.113.7"]);
-    let host = town.launch(door.for_launch().await.unwrap()).await;
+    let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
+    let host = town.launch(ingress.for_launch().await.unwrap()).await;
     let first = said(&town).await;
     sleep(Duration::from_hours(7)).await;
     let action = "UpdateSecurityGroupRuleDescriptionsIngress";
     let denied = Fault::new(action, 403, "UnauthorizedOperation", "no");
     town.local.plant(denied).unwrap();
-    open(&mut door, &host, AT).await;
+    open(&mut ingress, &host, AT).await;
     assert_eq!(said(&town).await, first);
     let told = town.report.said();
     assert!(told.contains("could not renew the date of sg-"), "{told}");
@@ -165,7 +171,7 @@ async fn whoever_may_not_renew_a_date_comes_in_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn somebody_elses_rule_in_the_group_is_left_alone() {
     let town = Town::new(paper());
-    town.door(ADA, "one", &["203.0.113.7"])
+    town.ingress(ADA, "one", &["203.0.113.7"])
         .for_launch()
         .await
         .unwrap();
@@ -174,11 +180,14 @@ async fn somebody_elses_rule_in_the_group_is_left_alone() {
         from: "192.0.2.0/24".parse().unwrap(),
         description: "the office".to_owned(),
     };
-    town.ec2.let_in(&group, &office).await.unwrap();
+    town.ec2.authorize(&group, &office).await.unwrap();
     a_day().await;
-    town.door(ADA, "one", &["198.51.100.1"])
+    town.ingress(ADA, "one", &["198.51.100.1"])
         .for_launch()
         .await
         .unwrap();
-    assert_eq!(town.let_in(ADA).await, ["192.0.2.0/24", "198.51.100.1/32"]);
+    assert_eq!(
+        town.authorize(ADA).await,
+        ["192.0.2.0/24", "198.51.100.1/32"]
+    );
 }
