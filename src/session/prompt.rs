@@ -46,8 +46,8 @@ impl Session {
         }
         let end = Instant::now() + ANSWER;
         loop {
-            self.report.ask(question);
             let mut answer = pin!(answer());
+            self.report.ask(question);
             let answer = loop {
                 tokio::select! {
                     answer = &mut answer => break answer.ok().flatten(),

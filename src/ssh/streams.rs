@@ -66,16 +66,23 @@ impl Source {
     }
 }
 
-/// The next line that a person types at the terminal on standard input, without its end; none at
-/// the end of the input. What was typed before is no answer, and thrown away. Dropped, it reads no
+/// Reads the next line that a person types at the terminal on standard input, from this call on:
+/// what was typed before it answers nothing, and is thrown away. So it is called before the question
+/// is printed. The line comes without its end; none at the end of the input. Dropped, it reads no
 /// more.
-pub async fn answer() -> io::Result<Option<String>> {
+pub fn answer() -> impl Future<Output = io::Result<Option<String>>> {
+    let opened = open_terminal();
+    async {
+        // A terminal that is in line mode gives a line at a time (termios(3), canonical mode).
+        let line = opened?.next().await;
+        Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
+    }
+}
+
+fn open_terminal() -> io::Result<Source> {
     let stdin = rustix::stdio::stdin();
     tcflush(stdin, QueueSelector::IFlush)?;
-    let mut source = Source::open(stdin.try_clone_to_owned()?)?;
-    // A terminal that is in line mode gives a line at a time (termios(3), canonical mode).
-    let line = source.next().await;
-    Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
+    Source::open(stdin.try_clone_to_owned()?)
 }
 
 /// Until the end of `input`, an error on it (a closed terminal), or a hang-up of `stop`.

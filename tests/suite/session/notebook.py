@@ -91,7 +91,8 @@ def main(url, code):
             print(content["text"], end="")
         elif message["msg_type"] == "error":
             sys.exit(f"{content['ename']}: {content['evalue']}")
-        elif message["msg_type"] == "execute_reply":
+        # The reply comes by another socket and may overtake the output; this follows all of it.
+        elif message["msg_type"] == "status" and content["execution_state"] == "idle":
             return
 
 
