@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::drive::{
-    Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, SessionId, Silence, Subnets, Uuid,
+    Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer,
+    Prepared, RECORD_LIFE, SessionId, Subnets, Uuid,
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
@@ -32,7 +32,7 @@ pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
 pub(crate) use attached::Held;
 use attached::{Attachment, Link};
-use client_line::{other, session_of, silence, translated};
+use client_line::{no_answer, other, session_of, translated};
 use ingress::Ingress;
 use lease::Terms;
 use login::{ANSWER, LATE, Login, Refusal};
@@ -50,7 +50,7 @@ pub(crate) struct SshHosts {
     coming: Option<Coming>,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last time they were asked.
-    silent: BTreeMap<InstanceId, Silence>,
+    silent: BTreeMap<InstanceId, NoAnswer>,
     mounted: Option<scripts::Mounted>,
     /// How much room the host that was asked last has on the drive.
     room: Option<Room>,
@@ -169,7 +169,7 @@ impl SshHosts {
     /// the lease over it.
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
         if let Some(link) = self.links.get_mut(&host.id) {
-            if let Some(contact) = link.said_on_arrival() {
+            if let Some(contact) = link.arrival_contact() {
                 return Ok((link.host.clone(), contact));
             }
             let why = match timeout(ANSWER, link.host.look()).await {
@@ -250,7 +250,7 @@ impl Hosts for SshHosts {
             first_sign: FIRST_SIGN,
             watch: Watch::default(),
         })
-        .map_err(|error| HostError::NoWay {
+        .map_err(|error| HostError::NoRoute {
             why: format!("{error:#}"),
             hint: "the longest part of it is this computer's public key, with its comment; xdrive \
                    makes a short one where it finds none (~/.config/xdrive/id_ed25519)"
@@ -274,8 +274,8 @@ impl Hosts for SshHosts {
 
     async fn contact(&mut self, host: &Instance) -> Contact {
         let looked = self.look(host).await;
-        match looked.as_ref().err().and_then(silence) {
-            Some(silence) => self.silent.insert(host.id.clone(), silence),
+        match looked.as_ref().err().and_then(no_answer) {
+            Some(no_answer) => self.silent.insert(host.id.clone(), no_answer),
             None => self.silent.remove(&host.id),
         };
         match looked {
@@ -283,12 +283,12 @@ impl Hosts for SshHosts {
                 self.room = contact.room;
                 self.view(&host.id, contact)
             }
-            Err(Refusal::Unreachable(_) | Refusal::Astray(_)) => Contact::Unreachable,
-            Err(Refusal::Barred(_)) => Contact::Barred,
+            Err(Refusal::Unreachable(_) | Refusal::ProxyFailed(_)) => Contact::Unreachable,
+            Err(Refusal::KeyRefused(_)) => Contact::KeyRefused,
         }
     }
 
-    fn silence(&self, host: &InstanceId) -> Option<Silence> {
+    fn no_answer(&self, host: &InstanceId) -> Option<NoAnswer> {
         self.silent.get(host).cloned()
     }
 

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::tags::Identity;
-use crate::drive::{Limits, SessionId};
+use crate::drive::{SessionId, Timing};
 use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
 use crate::quote::quote;
@@ -83,7 +83,7 @@ pub struct Cloud {
     /// Its time.
     pub clock: Clock,
     /// How long things take and lists lag there.
-    pub limits: Limits,
+    pub timing: Timing,
     /// Where the EC2 in a folder has its machine image, if its instances are real.
     machine: Option<PathBuf>,
     /// What programs new drives get where nothing else says it.
@@ -112,16 +112,16 @@ impl Cloud {
                     arch: ARCH,
                     image: IMAGE.to_owned(),
                     size: SIZE,
-                    ..Self::of(ec2, Limits::aws(), &clock, paths)
+                    ..Self::of(ec2, Timing::aws(), &clock, paths)
                 })
             }
         }
     }
 
-    /// Works on `ec2`, whose waiting times are `limits` by `clock`; new drives are made from the
+    /// Works on `ec2`, whose waiting times are `timing` by `clock`; new drives are made from the
     /// image that was built on this computer.
     #[must_use]
-    pub fn of(ec2: Ec2, limits: Limits, clock: &Clock, paths: &Paths) -> Self {
+    pub fn of(ec2: Ec2, timing: Timing, clock: &Clock, paths: &Paths) -> Self {
         let image = paths.local_cache.join("jupyter.tar");
         Self {
             place: if ec2.is_aws() {
@@ -133,7 +133,7 @@ impl Cloud {
             command: "xdrive".to_owned(),
             machine: None,
             clock: clock.clone(),
-            limits,
+            timing,
             size: LOCAL_SIZE,
             arch: NATIVE,
             image: image.to_string_lossy().into_owned(),

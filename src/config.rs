@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::drive::pools::{Need, Wish};
+use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Cidr, Market, Price, Speed, SubnetId};
 use crate::failure::{Exit, Failure};
 use crate::ssh::ProxyCommand;
@@ -259,18 +259,18 @@ impl Config {
     }
 
     /// What to launch, if it says so.
-    pub fn wish(&self) -> Result<Option<Wish>, String> {
+    pub fn requirements(&self) -> Result<Option<Requirements>, String> {
         let types = match &self.types {
             None => &[],
             Some(Types::One(one)) => std::slice::from_ref(one),
             Some(Types::Several(several)) => several.as_slice(),
         };
-        let need = Need {
+        let resources = Resources {
             cpus: self.cpus.unwrap_or(0),
             memory: self.memory.unwrap_or(0),
             gpus: self.gpu.unwrap_or(0),
         };
-        launch::wish(types, need)
+        launch::requirements(types, resources)
     }
 
     /// How fast the drive's volume is.
@@ -303,8 +303,8 @@ impl Config {
         {
             bail!("address_service = {url:?}: {why}");
         }
-        let wish = config.wish().map_err(anyhow::Error::msg)?;
-        if config.free && matches!(wish, Some(Wish::Types(_))) {
+        let requirements = config.requirements().map_err(anyhow::Error::msg)?;
+        if config.free && matches!(requirements, Some(Requirements::Types(_))) {
             bail!(
                 "types are named, or free = true takes those that the free tier has, but not both"
             );
@@ -322,7 +322,7 @@ impl Config {
 )]
 pub struct Options {
     /// What to launch.
-    pub wish: Option<Wish>,
+    pub requirements: Option<Requirements>,
     /// Which programs it has to run, as the command line says: an error where it cannot.
     pub arch: Option<ArchChoice>,
     /// The same for new drives, as the configuration says.
@@ -368,11 +368,12 @@ impl Options {
     #[must_use]
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
-        let names_types = matches!(flags.wish, Some(Wish::Types(_)));
+        let names_types = matches!(flags.requirements, Some(Requirements::Types(_)));
         let is_free = flags.is_free || (config.free && !names_types);
-        let wish = config.wish().unwrap_or_default();
+        let requirements = config.requirements().unwrap_or_default();
         // Types of the configuration are no need that the free tier could meet.
-        let wish = wish.filter(|wish| !(is_free && matches!(wish, Wish::Types(_))));
+        let requirements = requirements
+            .filter(|requirements| !(is_free && matches!(requirements, Requirements::Types(_))));
         let speed = flags.speed.or(config.speed());
         Self {
             is_free,
@@ -380,7 +381,7 @@ impl Options {
             // Who names a type has said what it runs.
             new_arch: config.arch.filter(|_| !names_types),
             // Read as a whole: who names a type wants nothing of another's need.
-            wish: flags.wish.or(wish),
+            requirements: flags.requirements.or(requirements),
             market: flags
                 .market
                 .or(flags.is_free.then_some(Market::OnDemand))

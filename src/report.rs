@@ -54,7 +54,7 @@ impl Report {
         Self::on(Out::Stderr, !std::io::stderr().is_terminal())
     }
 
-    /// A report that nobody sees: it keeps its lines, for [`Report::said`].
+    /// A report that nobody sees: it keeps its lines, for [`Report::printed`].
     #[cfg(test)]
     pub(crate) fn kept() -> Self {
         Self::on(Out::Kept(String::new()), true)
@@ -62,7 +62,7 @@ impl Report {
 
     /// All that a [`Report::kept`] would have printed so far.
     #[cfg(test)]
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         match &lock(&self.0).out {
             Out::Stderr => panic!("it was printed"),
             Out::Kept(text) => text.clone(),
@@ -99,7 +99,7 @@ impl Report {
     }
 
     /// One line that is no step: a fact, a choice made, an address.
-    pub fn say(&self, line: &str) {
+    pub fn print(&self, line: &str) {
         lock(&self.0).line(line);
     }
 
@@ -112,7 +112,7 @@ impl Report {
     pub fn suspend(&self) {
         lock(&self.0).hide();
         if let Err(error) = crate::terminal::suspend() {
-            self.say(&format!("cannot stop here: {error}"));
+            self.print(&format!("cannot stop here: {error}"));
         }
     }
 
@@ -134,8 +134,8 @@ impl Report {
 impl Step {
     /// What the spinner says from now on ("pulling IMAGE: 5 of 14 layers").
     pub fn now(&self, doing: impl Into<String>) {
-        if let Some((said, _)) = lock(&self.board).running.get_mut(&self.id) {
-            *said = doing.into();
+        if let Some((printed, _)) = lock(&self.board).running.get_mut(&self.id) {
+            *printed = doing.into();
         }
     }
 
@@ -178,7 +178,7 @@ impl Board {
             // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
             Out::Stderr => drop(std::io::stderr().write_all(text.as_bytes())),
             #[cfg(test)]
-            Out::Kept(said) => said.push_str(text),
+            Out::Kept(printed) => printed.push_str(text),
         }
     }
 
@@ -235,13 +235,13 @@ mod tests {
         let report = Report::kept();
         let (first, second) = (report.step("starting"), report.step("attaching"));
         drop(first);
-        assert_eq!(report.said(), "");
+        assert_eq!(report.printed(), "");
         second.done("attached");
-        report.say("demo is saved");
+        report.print("demo is saved");
         report.ask("go on?");
-        let said = report.said();
-        let (step, rest) = said.split_once(" s  ").unwrap();
-        assert!(step.trim().parse::<f64>().is_ok(), "{said}");
+        let printed = report.printed();
+        let (step, rest) = printed.split_once(" s  ").unwrap();
+        assert!(step.trim().parse::<f64>().is_ok(), "{printed}");
         assert_eq!(rest, "attached\ndemo is saved\ngo on? ");
     }
 }

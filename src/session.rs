@@ -59,7 +59,7 @@ pub use request::Request;
 
 use container::Inside;
 use cost::Cost;
-use ending::{Ending, Taken};
+use ending::{Ending, Interruption};
 use guest::Joined;
 use monitor::{Context, Monitor, Output};
 use outcome::code_of;
@@ -126,8 +126,8 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             (outcome, asked) => return session.not_ready(outcome, asked),
         };
         match ending {
-            Ending::Taken(taken) => {
-                if let Some(end) = session.taken(taken, &host).await {
+            Ending::Interruption(taken) => {
+                if let Some(end) = session.interrupted(taken, &host).await {
                     return end;
                 }
                 goes_on = true;
@@ -180,7 +180,7 @@ pub async fn stop(
     session.check_patiently(parts).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
-    session.tell_of_the_commit();
+    session.report_commit();
     session.finish(ending, outcome)
 }
 
@@ -213,7 +213,7 @@ impl Session {
             return Ending::Failed(anyhow!("the connection to {id} was lost").into());
         };
         if mounted.dirty_bytes.is_none() {
-            self.report.say(
+            self.report.print(
                 "warning: how much data may wait to be written could not be limited on this host: \
                  saving may take long, and longer than a notice of EC2's gives",
             );
@@ -233,7 +233,7 @@ impl Session {
             // Nothing can be begun on a host that is being taken away.
             Ok(Err(failure)) => {
                 return match monitor::noticed(&mut self.news) {
-                    Some(at) => Ending::Taken(Taken::Noticed { at, code: None }),
+                    Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
                     None => Ending::Failed(failure),
                 };
             }
@@ -266,7 +266,8 @@ impl Session {
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
-                self.report.say(&reconnect::rule(lease, cloud.limits.grace));
+                self.report
+                    .print(&reconnect::rule(lease, cloud.timing.grace));
                 let cost = Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {
@@ -278,7 +279,7 @@ impl Session {
                     host: instance,
                     ec2: &cloud.ec2,
                     report: &self.report,
-                    grace: cloud.limits.grace,
+                    grace: cloud.timing.grace,
                     command: hint,
                 };
                 let signals = &mut self.signals;
@@ -300,11 +301,11 @@ impl Session {
                 drop(stop);
                 // What the host said first is why the shell ended.
                 match (monitor.await, ended) {
-                    (Some(Ending::Taken(Taken::Noticed { at, .. })), Ok(Ending::Exit(code))) => {
+                    (Some(Ending::Interruption(Interruption::Noticed { at, .. })), Ok(Ending::Exit(code))) => {
                         let code = Some(code);
-                        return Ending::Taken(Taken::Noticed { at, code });
+                        return Ending::Interruption(Interruption::Noticed { at, code });
                     }
-                    (Some(Ending::Taken(_)), Ok(asked @ Ending::Asked(_))) => return asked,
+                    (Some(Ending::Interruption(_)), Ok(asked @ Ending::Asked(_))) => return asked,
                     (Some(ending), _) => return ending,
                     (None, ended) => ended,
                 }

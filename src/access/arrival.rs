@@ -18,7 +18,7 @@ use crate::drive::SessionId;
 use crate::ec2::InstanceId;
 use crate::host::Early;
 use crate::host::container::{self, Container};
-use crate::host::scripts::{Arrived, Contact, Hold, Mounted, Role};
+use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
 
 /// How this session comes to a host that runs.
 pub(super) struct Coming {
@@ -29,7 +29,7 @@ pub(super) struct Coming {
 /// What came of it on one host.
 #[derive(Default)]
 pub(super) struct Arrival {
-    hold: Option<Hold>,
+    hold: Option<ClientLock>,
     found: Option<Found>,
     early: Option<Early>,
     /// What the host said right before it attached this session, and when that was. Nobody else has
@@ -83,7 +83,7 @@ impl Arrival {
 impl Link {
     /// What the host said on arrival, once, to whoever has claimed it since: no older than an answer
     /// may be late.
-    pub(super) fn said_on_arrival(&mut self) -> Option<Contact> {
+    pub(super) fn arrival_contact(&mut self) -> Option<Contact> {
         if !self.is_held() {
             return None;
         }

@@ -18,7 +18,7 @@ use super::login::{ANSWER, LATE};
 use crate::drive::{HostError, SessionId, lease_left, tags};
 use crate::ec2::{Instance, InstanceId};
 use crate::host::facts;
-use crate::host::scripts::{HoldOrder, Host, Remaining, Role};
+use crate::host::scripts::{Host, LockOrder, Remaining, Role};
 use crate::ssh::{Ssh, SshError};
 
 /// How long a host may take to attach a client: three round trips, and the twenty seconds that it
@@ -52,7 +52,7 @@ impl Link {
         client: Attachment,
         terms: &Terms,
     ) -> Result<(), facts::HostError> {
-        let order = HoldOrder {
+        let order = LockOrder {
             client: &client.line,
             role: client.role,
             lease: client.lease,
@@ -204,19 +204,19 @@ impl SshHosts {
     /// Forgets a connection, and says so if this session was attached over it.
     pub(super) fn unlink(&mut self, host: &InstanceId) {
         if let Some(mut link) = self.links.remove(host) {
-            self.tell_of_the_loss(&mut link);
+            self.report_loss(&mut link);
         }
     }
 
     /// The host knows this session no longer.
     pub(super) fn is_forgotten(&mut self, host: &InstanceId) {
         if let Some(mut link) = self.links.remove(host) {
-            self.tell_of_the_loss(&mut link);
+            self.report_loss(&mut link);
             self.links.insert(host.clone(), link);
         }
     }
 
-    fn tell_of_the_loss(&self, link: &mut Link) {
+    fn report_loss(&self, link: &mut Link) {
         // One that ended by itself has told of that.
         if link.lease.take().is_some_and(|lease| lease.is_held()) {
             // Whoever hears no news any more needs no lease.

@@ -1,12 +1,12 @@
 //! What hosts say, in the drive's words.
 
 use super::login::Refusal;
-use crate::drive::{Client, HostError, Silence, Way};
+use crate::drive::{Client, HostError, NoAnswer, Route};
 use crate::host::facts::{self, Oddity};
 
 /// Another client, from its line.
 pub(super) fn other(line: &str) -> Client {
-    let (owner, since) = told(line);
+    let (owner, since) = owner_and_since(line);
     Client::Other { owner, since }
 }
 
@@ -16,7 +16,7 @@ pub(super) fn session_of(line: &str) -> &str {
 }
 
 /// Owner and time out of a client's line.
-pub(super) fn told(line: &str) -> (String, String) {
+pub(super) fn owner_and_since(line: &str) -> (String, String) {
     let mut words = line.splitn(3, ' ').skip(1);
     let since = words.next().unwrap_or("an unknown time");
     // To the second: nobody reads more.
@@ -35,7 +35,7 @@ pub(super) fn translated(error: facts::HostError) -> HostError {
         facts::HostError::Busy {
             owner: Some(line), ..
         } => {
-            let (owner, since) = told(&line);
+            let (owner, since) = owner_and_since(&line);
             HostError::Busy { owner, since }
         }
         facts::HostError::Odd {
@@ -48,13 +48,13 @@ pub(super) fn translated(error: facts::HostError) -> HostError {
 }
 
 /// Why a host did not answer, if that was it.
-pub(super) fn silence(refusal: &Refusal) -> Option<Silence> {
+pub(super) fn no_answer(refusal: &Refusal) -> Option<NoAnswer> {
     match refusal {
-        Refusal::Barred(_) => None,
-        Refusal::Astray(silence) => Some(silence.clone()),
-        Refusal::Unreachable(why) => Some(Silence {
+        Refusal::KeyRefused(_) => None,
+        Refusal::ProxyFailed(no_answer) => Some(no_answer.clone()),
+        Refusal::Unreachable(why) => Some(NoAnswer {
             why: why.clone(),
-            way: Way::Open,
+            way: Route::Open,
         }),
     }
 }

@@ -30,7 +30,7 @@ use crate::report::Report;
 use crate::ssh::UserKey;
 
 pub(crate) use public_ip::source;
-pub(crate) use rules::{is_of_nobody, laptop};
+pub(crate) use rules::{is_unused_since, laptop};
 
 use public_ip::is_translated;
 use rules::{Authorized, group_name};
@@ -201,7 +201,7 @@ impl Ingress {
             None => self.plan.make(&found.vpc).await?,
         };
         if tags::owner(&group.tags) != self.plan.owner {
-            return Err(HostError::NoWay {
+            return Err(HostError::NoRoute {
                 why: format!(
                     "the security group {} ({}) in {} is not this owner's",
                     group.name, group.id, group.vpc
@@ -221,7 +221,7 @@ impl Ingress {
             step.done(&format!("{} lets {} in", group.id, from.join(", ")));
         }
         for line in came.stayed {
-            self.say_once(line);
+            self.print_once(line);
         }
         group.rules.extend(came.made);
         let id = group.id.clone();
@@ -276,7 +276,7 @@ impl Ingress {
     /// minute. That it fails is said, and no reason not to try the host: there may be another rule.
     pub(crate) fn open(&mut self, host: &Instance, at: IpAddr) {
         while let Some(ended) = self.opening.try_join_next() {
-            self.hear(ended);
+            self.receive(ended);
         }
         let now = self.now();
         let is_known = self.looked.get(&host.id);
@@ -306,13 +306,13 @@ impl Ingress {
     /// that. For ever, if none is looked at.
     pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
-            Some(ended) => self.hear(ended),
+            Some(ended) => self.receive(ended),
             None => std::future::pending().await,
         }
     }
 
     /// Reports what came of reading a group; whether a rule was made.
-    fn hear(
+    fn receive(
         &mut self,
         ended: Result<(InstanceId, Result<Authorized, HostError>), JoinError>,
     ) -> bool {
@@ -321,23 +321,23 @@ impl Ingress {
         match opened {
             Ok(came) => {
                 for line in came.stayed {
-                    self.say_once(line);
+                    self.print_once(line);
                 }
                 !came.made.is_empty()
             }
             Err(error) => {
                 // It is tried again with the next attempt.
                 self.looked.remove(&id);
-                self.say_once(format!("could not let this computer in to {id}: {error}"));
+                self.print_once(format!("could not let this computer in to {id}: {error}"));
                 false
             }
         }
     }
 
     /// Says `line`, once, and only where it spoils no screen.
-    pub(crate) fn say_once(&mut self, line: String) {
+    pub(crate) fn print_once(&mut self, line: String) {
         if !crate::terminal::is_raw() && !self.told.contains(&line) {
-            self.report.say(&line);
+            self.report.print(&line);
             self.told.insert(line);
         }
     }
@@ -346,7 +346,7 @@ impl Ingress {
     fn warn(&mut self) {
         let cidrs = self.plan.reach.cidrs.clone();
         for cidr in cidrs.iter().filter(|cidr| cidr.is_everyone()) {
-            self.say_once(format!(
+            self.print_once(format!(
                 "warning: {cidr} lets everybody knock: only the key protects hosts"
             ));
         }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::clock::Clock;
 use crate::drive::{lease_left, tags};
 use crate::ec2::{self, Ec2, InstanceId};
-use crate::host::scripts::{Hold, HostEvent};
+use crate::host::scripts::{ClientLock, HostEvent};
 
 /// How often it is looked whether to renew. A laptop that slept renews at once, not a third of a
 /// lease later: the pause is short, and the clock counts sleep.
@@ -60,7 +60,12 @@ pub(super) struct Lease(JoinHandle<()>);
 impl Lease {
     /// Keeps the lease of `instance`, which was just begun with `hold`: it ends `length` after the
     /// last sign of life.
-    pub(super) fn keep(instance: InstanceId, hold: Hold, length: Duration, terms: Terms) -> Self {
+    pub(super) fn keep(
+        instance: InstanceId,
+        hold: ClientLock,
+        length: Duration,
+        terms: Terms,
+    ) -> Self {
         Self(tokio::spawn(keep(instance, hold, length, terms)))
     }
 
@@ -77,7 +82,7 @@ impl Drop for Lease {
     }
 }
 
-async fn keep(instance: InstanceId, mut hold: Hold, length: Duration, terms: Terms) {
+async fn keep(instance: InstanceId, mut hold: ClientLock, length: Duration, terms: Terms) {
     let Terms { clock, news, .. } = &terms;
     // At once, too: whoever slept between the record and the host's word had the host live longer
     // than the record says.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
-use crate::drive::{self, Silence, Way, tags};
+use crate::drive::{self, NoAnswer, Route, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
 use crate::host::Early;
 use crate::host::facts::HostError;
@@ -69,16 +69,16 @@ pub(super) enum Refusal {
     /// No answer, or not one of the host's.
     Unreachable(String),
     /// The command that leads there came to its own end.
-    Astray(Silence),
+    ProxyFailed(NoAnswer),
     /// It is the host, and it does not let this laptop in.
-    Barred(String),
+    KeyRefused(String),
 }
 
 impl From<Refusal> for drive::HostError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Unreachable(why) | Refusal::Barred(why) => Self::Unreachable(why),
-            Refusal::Astray(silence) => Self::Unreachable(silence.why),
+            Refusal::Unreachable(why) | Refusal::KeyRefused(why) => Self::Unreachable(why),
+            Refusal::ProxyFailed(no_answer) => Self::Unreachable(no_answer.why),
         }
     }
 }
@@ -153,11 +153,13 @@ impl Login {
         }
         let attempt = self.first_attempt(&target, arrival).await;
         // A command that fails is more likely wrong than early: nobody wants to wait for that.
-        if let (Some(_), Err(Refusal::Unreachable(why) | Refusal::Astray(Silence { why, .. }))) =
-            (&target.proxy, &attempt)
+        if let (
+            Some(_),
+            Err(Refusal::Unreachable(why) | Refusal::ProxyFailed(NoAnswer { why, .. })),
+        ) = (&target.proxy, &attempt)
         {
             self.ingress
-                .say_once(format!("no way in to {} yet: {why}", host.id));
+                .print_once(format!("no way in to {} yet: {why}", host.id));
         }
         if let Attempt::In(made) = attempt? {
             self.asked.remove(&host.id);
@@ -165,16 +167,16 @@ impl Login {
         }
         if self.only_looks {
             let why = "it does not know this computer yet, and nothing is to be changed";
-            return Err(Refusal::Barred(why.to_owned()));
+            return Err(Refusal::KeyRefused(why.to_owned()));
         }
         let now = self.clock.boot();
         if let Some((at, why)) = self.asked.get(&host.id)
             && now.since(*at) < GOOD
         {
-            return Err(Refusal::Barred(why.clone()));
+            return Err(Refusal::KeyRefused(why.clone()));
         }
         let authorize = self.authorize(host, &target, arrival).await;
-        if let Err(Refusal::Barred(why)) = &authorize {
+        if let Err(Refusal::KeyRefused(why)) = &authorize {
             self.asked.insert(host.id.clone(), (now, why.clone()));
         }
         authorize
@@ -222,10 +224,10 @@ impl Login {
             {
                 return Err(Refusal::Unreachable(error.to_string()));
             }
-            Ok(Err(error)) => return Err(Refusal::Barred(error.to_string())),
+            Ok(Err(error)) => return Err(Refusal::KeyRefused(error.to_string())),
             Err(_) => {
                 let why = "EC2 Instance Connect did not answer in time";
-                return Err(Refusal::Barred(why.to_owned()));
+                return Err(Refusal::KeyRefused(why.to_owned()));
             }
         }
         for _ in 0..TRIES {
@@ -241,7 +243,7 @@ impl Login {
             }
         }
         let why = "the host does not ask EC2 Instance Connect for keys";
-        Err(Refusal::Barred(why.to_owned()))
+        Err(Refusal::KeyRefused(why.to_owned()))
     }
 }
 
@@ -296,13 +298,13 @@ fn refusal(error: &SshError) -> Refusal {
     let why = words.clone();
     match end {
         ProxyEnd::GoesOn => Refusal::Unreachable(why),
-        ProxyEnd::Ended => Refusal::Astray(Silence {
+        ProxyEnd::Ended => Refusal::ProxyFailed(NoAnswer {
             why,
-            way: Way::Ends,
+            way: Route::Ends,
         }),
-        ProxyEnd::Missing => Refusal::Astray(Silence {
+        ProxyEnd::Missing => Refusal::ProxyFailed(NoAnswer {
             why,
-            way: Way::Missing,
+            way: Route::Missing,
         }),
     }
 }
@@ -430,12 +432,15 @@ mod tests {
         let host_key = HostKey::generate().unwrap().public;
         host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
         let entered = timeout(Duration::from_secs(20), login.enter(&host, None)).await;
-        let Ok(Err(Refusal::Astray(Silence { why, way }))) = entered else {
+        let Ok(Err(Refusal::ProxyFailed(NoAnswer { why, way }))) = entered else {
             panic!("it waits for EC2, or got in");
         };
         assert!(why.contains("exit status 7"), "{why}");
-        assert_eq!(report.said(), format!("no way in to i-0abc yet: {why}\n"));
-        assert_eq!(way, Way::Ends);
+        assert_eq!(
+            report.printed(),
+            format!("no way in to i-0abc yet: {why}\n")
+        );
+        assert_eq!(way, Route::Ends);
     }
 
     #[tokio::test]

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::{Cloud, Place};
 use crate::clock::Clock;
 use crate::config::Paths;
-use crate::drive::Limits;
+use crate::drive::Timing;
 use crate::ec2::{Direct, Ec2, HttpClient, InstanceId};
 use crate::failure::{Exit, Failure};
 use crate::local::plane::{self, PlaneError, RealPlane};
@@ -43,13 +43,13 @@ pub fn ec2_through(local: &Local, http: HttpClient) -> Ec2 {
 /// The one that `paths` name.
 pub(super) fn cloud(paths: &Paths) -> Result<Cloud, Failure> {
     let folder = open(paths)?;
-    let limits = Limits::local(folder.delays().settle());
+    let timing = Timing::local(folder.delays().settle());
     let machine = paths.local_cache.join("machine");
     let is_real = is_real(paths)?;
     Ok(Cloud {
         place: if is_real { Place::Folder } else { Place::Paper },
         machine: is_real.then_some(machine),
-        ..Cloud::of(ec2(&folder), limits, folder.clock(), paths)
+        ..Cloud::of(ec2(&folder), timing, folder.clock(), paths)
     })
 }
 

@@ -13,11 +13,11 @@ use crate::access::ingress::subnets;
 use crate::cloud::{Cloud, Which, folder};
 use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
-use crate::drive::pools::{self, ArchBy, Need, Terms, Wish, image_of};
+use crate::drive::pools::{self, ArchBy, Requirements, Resources, Terms, image_of};
 use crate::drive::{HostError, tags};
 use crate::ec2::calls::{CALLS, Call, Right};
 use crate::ec2::{
-    Ec2, Kind, Market, Partition, Props, Quota, Rehearsal, SPOT_ROLE, SnapshotState, Tags,
+    DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
 use crate::failure::{Exit, Failure};
 use crate::report;
@@ -154,7 +154,7 @@ async fn network(ec2: &Ec2, mut config: Config) -> Found {
             let words: Vec<String> = words.into_iter().flatten().collect();
             Found::Ok(words.join("; "))
         }
-        Err(HostError::NoWay { why, hint }) => Found::No(why, Some(hint)),
+        Err(HostError::NoRoute { why, hint }) => Found::No(why, Some(hint)),
         Err(error) => Found::No(error.to_string(), None),
     }
 }
@@ -262,10 +262,10 @@ fn is_needed(call: &Call) -> bool {
 /// Which calls the caller may not make, with EC2's words; by trying them.
 pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
     let ec2 = &cloud.ec2;
-    let props = props(cloud, owner).await;
+    let targets = targets(cloud, owner).await;
     let mut denied = Vec::new();
     for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
-        if let Rehearsal::Denied(why) = ec2.rehearse(name, &props).await {
+        if let DryRun::Denied(why) = ec2.dry_run(name, &targets).await {
             denied.push(format!("{name}: {why}"));
         }
     }
@@ -275,17 +275,17 @@ pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
 /// Every right that xdrive needs, by trying it.
 async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
     let (ec2, command) = (&cloud.ec2, &cloud.command);
-    let props = props(cloud, owner).await;
+    let targets = targets(cloud, owner).await;
     let mut allowed = Vec::new();
     let mut unknown: Vec<(String, Vec<&str>)> = Vec::new();
     for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
-        match ec2.rehearse(name, &props).await {
-            Rehearsal::Allowed => allowed.push(*name),
-            Rehearsal::Unknown(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
+        match ec2.dry_run(name, &targets).await {
+            DryRun::Allowed => allowed.push(*name),
+            DryRun::Unknown(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
                 Some((_, names)) => names.push(name),
                 None => unknown.push((why, vec![name])),
             },
-            Rehearsal::Denied(why) => {
+            DryRun::Denied(why) => {
                 let partition = match Partition::of_arn(owner) {
                     None | Some(Partition::Aws) => String::new(),
                     Some(other) => format!(" --partition {other}"),
@@ -306,13 +306,13 @@ async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
 }
 
 /// Something of xdrive's to try calls on, where there is something.
-async fn props(cloud: &Cloud, owner: &str) -> Props {
+async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
     let ec2 = &cloud.ec2;
     // What may not be listed is not tried on; that it may not be is found out by trying the lists.
     let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
     let terms = Terms {
-        wish: Wish::Need(Need::DEFAULT),
+        requirements: Requirements::AtLeast(Resources::DEFAULT),
         markets: vec![Market::Spot],
         max_price: None,
         image: None,
@@ -327,7 +327,7 @@ async fn props(cloud: &Cloud, owner: &str) -> Props {
     let mut snapshots = snapshots.into_iter();
     // What is in one can be read only then.
     let completed = snapshots.find(|snapshot| snapshot.state == SnapshotState::Completed);
-    Props {
+    DryRunTargets {
         image: image_of(cloud.arch, false).to_owned(),
         instance_type: pool
             .as_ref()

@@ -25,7 +25,7 @@ use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::report::{self, Report};
 use crate::session::finish;
-use crate::session::finish::Tidied;
+use crate::session::finish::Finished;
 use crate::ssh::UserKey;
 
 use groups::GroupAccount;
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Delete the saves of each drive but for the newest N [default: all stay]. Superseded
+    /// Delete the saves of each drive but for the newest N [default: all stay]. PruningGrounds
     /// checkpoints go either way.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub snapshots: Option<u16>,
@@ -102,7 +102,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     let mut accounts = Vec::new();
     let mut worst = None;
     for (name, ownership) in names {
-        let tidied = match (name.parse::<DriveName>(), leased(&instances, &name, cloud)) {
+        let finished = match (name.parse::<DriveName>(), leased(&instances, &name, cloud)) {
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
@@ -112,27 +112,27 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
                     .snapshots
                     .map(usize::from)
                     .filter(|_| ownership == Ownership::Own);
-                finish::tidy(drive, cloud, way, keep, args.dry_run).await?
+                finish::finish_drive(drive, cloud, way, keep, args.dry_run).await?
             }
         };
-        if let Some(failure) = &tidied.failure {
-            worst = tell(&report, worst, failure);
+        if let Some(failure) = &finished.failure {
+            worst = report_failure(&report, worst, failure);
         }
         accounts.push(Account {
             drive: name,
-            result: tidied.result,
-            steps: tidied.steps,
+            result: finished.result,
+            steps: finished.steps,
             notes: Vec::new(),
             left: None,
         });
-        if tidied.asked.is_some() {
+        if finished.asked.is_some() {
             worst = Some(Exit::Interrupted);
             break;
         }
     }
     // What was done is told, whatever fails after it.
     let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
-        worst = tell(&report, worst, &failure);
+        worst = report_failure(&report, worst, &failure);
         Vec::new()
     });
     for entry in entries {
@@ -146,16 +146,16 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     // A group is of no drive: whoever asks for one drive leaves it.
     if args.drive.is_none() && worst != Some(Exit::Interrupted) {
         for owner in [Some(&*owner), ec2::role(&owner)].into_iter().flatten() {
-            match groups::tidy(&cloud.ec2, owner, args.dry_run).await {
-                Ok(tidied) => groups.extend(tidied),
+            match groups::cleanup(&cloud.ec2, owner, args.dry_run).await {
+                Ok(finished) => groups.extend(finished),
                 Err(error) => {
-                    worst = tell(&report, worst, &Failure::from(error));
+                    worst = report_failure(&report, worst, &Failure::from(error));
                 }
             }
         }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
-        worst = tell(&report, worst, &Failure::from(failure));
+        worst = report_failure(&report, worst, &Failure::from(failure));
     }
     let all = Accounts {
         drives: accounts,
@@ -201,8 +201,8 @@ fn leased(instances: &[Instance], drive: &str, cloud: &Cloud) -> Option<jiff::Ti
         .max()
 }
 
-fn left_alone(result: String) -> Tidied {
-    Tidied {
+fn left_alone(result: String) -> Finished {
+    Finished {
         result,
         steps: Vec::new(),
         failure: None,
@@ -211,8 +211,8 @@ fn left_alone(result: String) -> Tidied {
 }
 
 /// Says a failure that does not keep the rest from being told; the answer is the worst so far.
-fn tell(report: &Report, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
-    report.say(&failure.to_string());
+fn report_failure(report: &Report, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
+    report.print(&failure.to_string());
     worse(worst, failure.exit)
 }
 

@@ -37,12 +37,12 @@ pub(crate) struct Entry {
     /// US dollars an hour for what runs, where the price is known.
     dollars_an_hour: f64,
     /// Instances, volumes, then snapshots, the newest generation first.
-    things: Vec<Line>,
+    things: Vec<Row>,
 }
 
 /// One thing that exists.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Line {
+struct Row {
     kind: &'static str,
     id: String,
     state: &'static str,
@@ -134,18 +134,18 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
                 .unwrap_or(None),
             Market::OnDemand => None,
         };
-        let line = Line::of_instance(&instance, price);
+        let line = Row::of_instance(&instance, price);
         entry(&mut drives, &instance.tags).things.push(line);
     }
     for volume in volumes {
         if matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted) {
             continue;
         }
-        let line = Line::of_volume(&volume, &ended);
+        let line = Row::of_volume(&volume, &ended);
         entry(&mut drives, &volume.tags).things.push(line);
     }
     for snapshot in snapshots {
-        let line = Line::of_snapshot(&snapshot);
+        let line = Row::of_snapshot(&snapshot);
         entry(&mut drives, &snapshot.tags).things.push(line);
     }
     drives.retain(|_, entry| entry.things.iter().any(|line| line.billed));
@@ -168,7 +168,7 @@ impl Entry {
     fn sum_up(&mut self) {
         let snapshots = self.things.partition_point(|line| line.kind != SNAPSHOT);
         self.things[snapshots..].sort_by_key(|line| Reverse(line.generation));
-        let any = |is: &dyn Fn(&Line) -> bool| self.things.iter().any(is);
+        let any = |is: &dyn Fn(&Row) -> bool| self.things.iter().any(is);
         let has = |kind| any(&|line| line.kind == kind);
         // What was never mounted is not being saved, whatever is on its way out beside it.
         let is_ending = has(INSTANCE) && any(&|line| line.used);
@@ -198,10 +198,9 @@ impl Entry {
     }
 
     /// The snapshot in error that was to hold the newest generation, where no whole one does.
-    fn failed(&self) -> Option<&Line> {
-        let is_final = |line: &&Line| {
-            line.kind == SNAPSHOT && line.detail != SnapshotKind::Checkpoint.as_str()
-        };
+    fn failed(&self) -> Option<&Row> {
+        let is_final =
+            |line: &&Row| line.kind == SNAPSHOT && line.detail != SnapshotKind::Checkpoint.as_str();
         let finals = || self.things.iter().filter(is_final);
         let whole = finals().filter(|line| line.state == "completed");
         let whole = whole.map(|line| line.generation).max();
@@ -217,7 +216,7 @@ impl Entry {
             return;
         };
         let (drive, failed) = (&self.drive, &failed.id);
-        let is_whole = |line: &&Line| line.kind == SNAPSHOT && line.state == "completed";
+        let is_whole = |line: &&Row| line.kind == SNAPSHOT && line.state == "completed";
         let whole = self.things.iter().filter(is_whole);
         let helps = match whole.max_by_key(|line| line.generation) {
             Some(older) => format!(
@@ -284,7 +283,7 @@ const VOLUME: &str = "volume";
 const ROOT_DISK: &str = "root disk";
 const SNAPSHOT: &str = "snapshot";
 
-impl Line {
+impl Row {
     fn of_instance(instance: &Instance, price: Option<f64>) -> Self {
         let market = instance.market;
         Self {
@@ -388,8 +387,8 @@ fn in_dollars(cents: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn line(kind: &'static str, id: &str, generation: Option<u64>) -> Line {
-        Line {
+    fn line(kind: &'static str, id: &str, generation: Option<u64>) -> Row {
+        Row {
             kind,
             id: id.to_owned(),
             state: "completed",
@@ -406,12 +405,12 @@ mod tests {
 
     #[test]
     fn only_what_was_used_is_being_saved_while_its_instance_ends() {
-        let ending = Line {
+        let ending = Row {
             billed: false,
             ..line(INSTANCE, "i-1", None)
         };
         let state = |used| {
-            let volume = Line {
+            let volume = Row {
                 used,
                 ..line(VOLUME, "vol-1", Some(3))
             };
@@ -429,7 +428,7 @@ mod tests {
     #[test]
     fn a_failed_snapshot_saves_nothing_unless_a_whole_one_has_as_much() {
         let state = |snapshots: &[(&'static str, &str, u64)]| {
-            let things = snapshots.iter().map(|(state, kind, generation)| Line {
+            let things = snapshots.iter().map(|(state, kind, generation)| Row {
                 state,
                 detail: (*kind).to_owned(),
                 ..line(SNAPSHOT, "snap-1", Some(*generation))

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Context;
 use crate::cloud::Cloud;
 use crate::config::{self, Config};
-use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
+use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
@@ -63,17 +63,17 @@ async fn prices(
     config: &Config,
     json: bool,
 ) -> Result<(), Failure> {
-    let wishes = if types.is_empty() {
-        let (wishes, words) = wishes(cloud, config).await?;
-        Report::stderr().say(&words);
-        wishes
+    let wanted = if types.is_empty() {
+        let (wanted, words) = wanted(cloud, config).await?;
+        Report::stderr().print(&words);
+        wanted
     } else {
-        let named = Wish::types(types).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let named = Requirements::types(types).map_err(|error| Failure::new(Exit::Usage, error))?;
         vec![(named, None)]
     };
     let mut rows: Vec<Row> = Vec::new();
-    for (wish, arch) in wishes {
-        for row in rows_of(cloud, wish, arch, config.free).await? {
+    for (requirements, arch) in wanted {
+        for row in rows_of(cloud, requirements, arch, config.free).await? {
             let is_there = |known: &Row| known.kind == row.kind && known.zone == row.zone;
             if !rows.iter().any(is_there) {
                 rows.push(row);
@@ -83,7 +83,7 @@ async fn prices(
     if !rows.is_empty() {
         let size = config.size.unwrap_or(cloud.size);
         let beside = format!("each {}", beside_words(size, config.speed()));
-        Report::stderr().say(&beside);
+        Report::stderr().print(&beside);
     }
     let mut burstable: Vec<&InstanceType> = Vec::new();
     for row in &rows {
@@ -92,7 +92,7 @@ async fn prices(
         }
     }
     for words in burstable.into_iter().filter_map(surplus_words) {
-        Report::stderr().say(&words);
+        Report::stderr().print(&words);
     }
     let text = if json {
         serde_json::to_string_pretty(&rows).map_err(anyhow::Error::from)? + "\n"
@@ -103,10 +103,10 @@ async fn prices(
 }
 
 /// What would be launched, on which architecture if only one is of use, and in words why these.
-async fn wishes(
+async fn wanted(
     cloud: &Cloud,
     config: &Config,
-) -> Result<(Vec<(Wish, Option<Arch>)>, String), Failure> {
+) -> Result<(Vec<(Requirements, Option<Arch>)>, String), Failure> {
     let owner = cloud.identity().await?.owner;
     let (_, volumes, snapshots) = cloud.ec2.everything().await?;
     let all = volumes.iter().map(|volume| &volume.tags);
@@ -115,50 +115,50 @@ async fn wishes(
         .filter(|tags| Ownership::of(tags::owner(tags), &owner) != Ownership::Other)
         .map(Settings::read)
         // One that cannot be read is named by a connect to its drive.
-        .filter_map(|own| Some((own.wish().ok()??, own.arch().ok().flatten())))
-        .map(|(wish, arch)| (wish.to_string(), arch))
+        .filter_map(|own| Some((own.requirements().ok()??, own.arch().ok().flatten())))
+        .map(|(requirements, arch)| (requirements.to_string(), arch))
         .collect();
-    let mut wishes = Vec::new();
+    let mut wanted = Vec::new();
     let mut words = Vec::new();
     let new = match config.arch {
         Some(choice) => choice.only(),
         None => Some(cloud.arch),
     };
-    if let Some(wish) = config.wish().map_err(|error| anyhow!(error))? {
-        words.push(format!("{wish}, the configuration's"));
-        let arch = new.filter(|_| matches!(wish, Wish::Need(_)));
-        wishes.push((wish, arch));
+    if let Some(requirements) = config.requirements().map_err(|error| anyhow!(error))? {
+        words.push(format!("{requirements}, the configuration's"));
+        let arch = new.filter(|_| matches!(requirements, Requirements::AtLeast(_)));
+        wanted.push((requirements, arch));
     }
     for (text, arch) in of_drives {
-        let wish: Wish = text
+        let requirements: Requirements = text
             .parse()
             .map_err(|error| Failure::new(Exit::Failed, error))?;
-        if !wishes.contains(&(wish.clone(), arch)) {
-            words.push(format!("{wish}, of a drive of yours"));
-            wishes.push((wish, arch));
+        if !wanted.contains(&(requirements.clone(), arch)) {
+            words.push(format!("{requirements}, of a drive of yours"));
+            wanted.push((requirements, arch));
         }
     }
-    if wishes.is_empty() {
-        words.push(format!("{}, the default", Need::DEFAULT));
-        wishes.push((Wish::Need(Need::DEFAULT), new));
+    if wanted.is_empty() {
+        words.push(format!("{}, the default", Resources::DEFAULT));
+        wanted.push((Requirements::AtLeast(Resources::DEFAULT), new));
     }
     let words = format!(
         "{}; {} prices TYPE… shows others",
         words.join("; "),
         cloud.command
     );
-    Ok((wishes, words))
+    Ok((wanted, words))
 }
 
 async fn rows_of(
     cloud: &Cloud,
-    wish: Wish,
+    requirements: Requirements,
     arch: Option<Arch>,
     is_free: bool,
 ) -> Result<Vec<Row>, Failure> {
-    let is_need = matches!(wish, Wish::Need(_));
+    let is_need = matches!(requirements, Requirements::AtLeast(_));
     let terms = Terms {
-        wish,
+        requirements,
         markets: vec![Market::Spot],
         max_price: None,
         image: None,
@@ -196,7 +196,7 @@ async fn rows_of(
         }
     }
     for left_out in &chosen.left_out {
-        Report::stderr().say(&left_out.to_string());
+        Report::stderr().print(&left_out.to_string());
     }
     Ok(rows)
 }

@@ -13,10 +13,10 @@
 mod account;
 mod budget;
 mod facts;
+mod finding;
 mod former;
 mod host;
 mod interruption;
-mod line;
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ use crate::signals::{Signal, Signals};
 use crate::ssh::UserKey;
 
 use budget::Budget;
-use line::{Line, Lines};
+use finding::{Finding, Lines};
 
 /// What its help ends with.
 pub(crate) const END: &str = "\
@@ -195,7 +195,7 @@ async fn selftest(
         host::ask(&mut run, owner).await;
     }
     let spent = run.budget.spent();
-    run.report.say(&format!(
+    run.report.print(&format!(
         "spent about ${spent:.4} of {}; {}",
         order.budget,
         match run.left.as_slice() {
@@ -203,7 +203,7 @@ async fn selftest(
             left => format!("left, and billed: {}", left.join(", ")),
         }
     ));
-    let document = line::Document {
+    let document = finding::Document {
         version: 1,
         xdrive: env!("CARGO_PKG_VERSION"),
         drives: run.name.clone(),
@@ -218,13 +218,14 @@ async fn selftest(
         left: &run.left,
     };
     document.write(&json)?;
-    run.report.say(&format!("the report is {}", json.display()));
+    run.report
+        .print(&format!("the report is {}", json.display()));
     Ok(run.code())
 }
 
 impl Run<'_> {
     /// Prints a line, and keeps it for the report.
-    fn add(&mut self, line: Line) -> Result<(), Failure> {
+    fn add(&mut self, line: Finding) -> Result<(), Failure> {
         self.lines.add(line)
     }
 

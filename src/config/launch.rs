@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::drive::pools::{Need, Wish};
+use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Arch, Market, Price};
 
 /// What is done where no spot is to be had.
@@ -82,11 +82,14 @@ enum Amount {
 
 /// What to launch: types by name, or what they must have; none if nothing is said. Both at once is
 /// an error.
-pub fn wish(types: &[String], need: Need) -> Result<Option<Wish>, String> {
-    match (types, need == Need::default()) {
+pub fn requirements(
+    types: &[String],
+    resources: Resources,
+) -> Result<Option<Requirements>, String> {
+    match (types, resources == Resources::default()) {
         ([], true) => Ok(None),
-        ([], false) => Ok(Some(Wish::Need(need))),
-        (types, true) => Wish::types(types)
+        ([], false) => Ok(Some(Requirements::AtLeast(resources))),
+        (types, true) => Requirements::types(types)
             .map(Some)
             .map_err(|error| error.to_string()),
         (_, false) => Err("types are named, or what they must have, but not both".to_owned()),
@@ -95,8 +98,8 @@ pub fn wish(types: &[String], need: Need) -> Result<Option<Wish>, String> {
 
 /// One or more types, with commas between; what a flag takes.
 pub fn types(text: &str) -> Result<String, String> {
-    Wish::types(&[text])
-        .map(|wish| wish.to_string())
+    Requirements::types(&[text])
+        .map(|requirements| requirements.to_string())
         .map_err(|error| error.to_string())
 }
 

@@ -81,7 +81,7 @@ pub enum Contact {
     Unreachable,
     /// It has the recorded key, so it is the host, but it does not let this laptop's key in, and
     /// the cloud gives no other way in.
-    Barred,
+    KeyRefused,
     /// It answered.
     Reached(HostView),
 }
@@ -145,7 +145,7 @@ pub enum HostError {
     Damaged(String),
     /// There is no way to it for this laptop, and trying again makes none.
     #[error("{why}")]
-    NoWay {
+    NoRoute {
         /// Why.
         why: String,
         /// What to do about it.
@@ -161,16 +161,16 @@ pub enum HostError {
 
 /// Why a host does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Silence {
+pub struct NoAnswer {
     /// In words.
     pub why: String,
     /// How far the way there goes.
-    pub way: Way,
+    pub way: Route,
 }
 
 /// The way to a host that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Route {
     /// It may answer yet: it boots, or something swallows what is sent.
     Open,
     /// What leads there ends by itself. Before the host is up that may be as it should.
@@ -182,7 +182,7 @@ pub enum Way {
 /// How long after it was recorded a lease may begin on its host: over a line of 300 ms that takes a
 /// second or two, and a login that takes longer is there for the next try. Who slept in between,
 /// records it anew: a host must not live longer than the record says by more than a small part of
-/// [`super::Limits::lease_margin`].
+/// [`super::Timing::lease_margin`].
 pub const RECORD_LIFE: Duration = Duration::from_secs(20);
 
 /// What a host is told of a lease whose end was recorded `spent` ago, in whole seconds: never a
@@ -197,7 +197,7 @@ pub fn lease_left(lease: Duration, spent: Duration) -> Option<Duration> {
 /// The host side of a session. All calls are idempotent: they are repeated after a lost answer.
 pub trait Hosts {
     /// Makes a key pair for a host about to be launched, and its user data; and the way in.
-    /// [`HostError::NoWay`] if there is none: a host that nobody reaches is not launched.
+    /// [`HostError::NoRoute`] if there is none: a host that nobody reaches is not launched.
     fn prepare(&mut self, session: &SessionId)
     -> impl Future<Output = Result<Prepared, HostError>>;
 
@@ -218,7 +218,7 @@ pub trait Hosts {
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
     /// Why a host that was asked last did not answer, if that is known.
-    fn silence(&self, _host: &InstanceId) -> Option<Silence> {
+    fn no_answer(&self, _host: &InstanceId) -> Option<NoAnswer> {
         None
     }
 

@@ -15,10 +15,9 @@
 pub mod event;
 pub mod hosts;
 pub mod kept;
-pub mod limits;
-pub mod memory;
 pub mod name;
 pub mod observed;
+pub mod overlay;
 pub mod plan;
 pub mod pools;
 pub mod proof;
@@ -28,16 +27,17 @@ pub mod stuck;
 pub mod subnets;
 pub mod superblock;
 pub mod tags;
+pub mod timing;
 
 pub use event::Event;
 pub use hosts::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared,
-    RECORD_LIFE, Silence, Way, lease_left,
+    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer, Prepared,
+    RECORD_LIFE, Route, lease_left,
 };
-pub use limits::Limits;
 pub use name::{DriveName, Generation, InvalidName, SessionId};
 pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
+pub use timing::Timing;
 pub use uuid::Uuid;

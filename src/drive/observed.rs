@@ -19,9 +19,9 @@ use crate::ec2::{
 };
 
 use super::hosts::{Client, Closed, Contact, HostView, Mounted};
-use super::limits::Limits;
 use super::name::{Generation, SessionId};
 use super::tags::SnapshotKind;
+use super::timing::Timing;
 use uuid::Uuid;
 
 /// The device name under which the drive's volume is attached.
@@ -34,7 +34,7 @@ pub struct Observed {
     pub me: Me,
     /// When this process began its first sweep.
     pub first: BootTime,
-    /// When this sweep began: everything older than [`super::Limits::settle`] before it is in it.
+    /// When this sweep began: everything older than [`super::Timing::settle`] before it is in it.
     pub began: BootTime,
     /// The drive's instances, also ended ones that are still listed.
     pub instances: Vec<SeenInstance>,
@@ -74,7 +74,7 @@ pub struct Me {
     pub reported: Option<(VolumeId, Uuid)>,
     /// What was found in snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
-    /// Superseded snapshots that could not be deleted: not tried again.
+    /// PruningGrounds snapshots that could not be deleted: not tried again.
     pub spared: BTreeSet<SnapshotId>,
     /// The volume whose mount was refused, and why.
     pub refused: Option<(VolumeId, Refusal)>,
@@ -178,7 +178,7 @@ pub struct SeenLease {
     /// When it ends, by the clock of whoever wrote it; for a person to read.
     pub until: Timestamp,
     /// When the host has certainly switched itself off, if the lease is not renewed: its end and
-    /// [`super::Limits::lease_margin`], on this process's clock.
+    /// [`super::Timing::lease_margin`], on this process's clock.
     pub off_by: BootTime,
 }
 
@@ -330,7 +330,7 @@ impl SeenInstance {
 
     /// Whether EC2 has it as booting still, and may have for so long.
     #[must_use]
-    pub fn is_booting(&self, now: BootTime, limits: &Limits) -> bool {
+    pub fn is_booting(&self, now: BootTime, timing: &Timing) -> bool {
         let is_booting = match self.state {
             InstanceState::Pending => true,
             InstanceState::Running => self
@@ -338,7 +338,7 @@ impl SeenInstance {
                 .is_some_and(|seen| seen.checks.are_initializing()),
             _ => false,
         };
-        is_booting && now.since(self.made) < limits.boot
+        is_booting && now.since(self.made) < timing.boot
     }
 
     /// What it said of itself, if it answered.
@@ -346,7 +346,7 @@ impl SeenInstance {
     pub fn view(&self) -> Option<&HostView> {
         match &self.contact {
             Contact::Reached(view) => Some(view),
-            Contact::NotAsked | Contact::Unreachable | Contact::Barred => None,
+            Contact::NotAsked | Contact::Unreachable | Contact::KeyRefused => None,
         }
     }
 

@@ -13,10 +13,10 @@
 //! for a proof of anything.
 
 mod checkpoint;
-mod from;
-mod line;
-mod odd;
+mod choose;
+mod lineage;
 mod ready;
+mod recovery;
 mod saved;
 mod step;
 #[cfg(test)]
@@ -25,20 +25,20 @@ mod verify;
 
 use crate::clock::BootTime;
 
-use super::limits::Limits;
 use super::observed::Observed;
+use super::timing::Timing;
 
 pub use checkpoint::Skipped;
-pub(super) use checkpoint::{outdated, thin};
+pub(super) use checkpoint::{outdated, prune};
 pub use step::{Done, Goal, Next, Source, Step, Waiting};
 
 use step::View;
 
 /// Decides what to do next about what was `seen`, `now` (boot-time clock).
 #[must_use]
-pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, limits: &Limits) -> Next {
-    let view = View { seen, now, limits };
-    if let Some(steps) = odd::keep_volumes(seen) {
+pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Next {
+    let view = View { seen, now, timing };
+    if let Some(steps) = recovery::keep_volumes(seen) {
         return Next::Do(steps);
     }
     match goal {
@@ -50,6 +50,6 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, limits: &Limits) -> Nex
 }
 
 /// What a checkpoint of the drive in use is, or why there can be none now.
-pub(super) fn checkpoint(seen: &Observed, now: BootTime, limits: &Limits) -> Result<Step, Skipped> {
-    checkpoint::checkpoint(&View { seen, now, limits })
+pub(super) fn checkpoint(seen: &Observed, now: BootTime, timing: &Timing) -> Result<Step, Skipped> {
+    checkpoint::checkpoint(&View { seen, now, timing })
 }

@@ -11,9 +11,9 @@
 
 mod choose;
 mod look;
+mod requirements;
 #[cfg(test)]
 mod tests;
-mod wish;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::ec2::{self, Arch, InstanceType, Market, Price, Zone};
 
 pub use choose::choose;
 pub use look::look;
-pub use wish::{Need, NoWish, Wish};
+pub use requirements::{InvalidRequirements, Requirements, Resources};
 
 /// One place to get an instance from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ fn sold(market: Market) -> &'static str {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     /// Which types.
-    pub wish: Wish,
+    pub requirements: Requirements,
     /// In which markets, the preferred one first.
     pub markets: Vec<Market>,
     /// The most that is paid for spot, an hour.
@@ -297,28 +297,28 @@ pub enum Refused {
     #[error("{0} runs neither x86_64 nor arm64 programs")]
     Unfit(String),
     /// No type meets the need.
-    #[error("no instance type{} has {need}", .arch.map_or(String::new(), |arch| format!(" that runs {arch} programs")))]
+    #[error("no instance type{} has {resources}", .arch.map_or(String::new(), |arch| format!(" that runs {arch} programs")))]
     NothingMeets {
         /// The need.
-        need: Need,
+        resources: Resources,
         /// The only architecture that is of use.
         arch: Option<Arch>,
         /// What makes it so.
         by: ArchBy,
     },
     /// No type that the free tier has meets the need.
-    #[error("{}", no_free(need, .there))]
+    #[error("{}", no_free(resources, .there))]
     NoneFree {
         /// The need.
-        need: Need,
+        resources: Resources,
         /// What the free tier has.
         there: Vec<String>,
     },
     /// No wanted type is sold in any wanted market.
-    #[error("{wish} is not sold {} in this region", sold(*.market))]
+    #[error("{requirements} is not sold {} in this region", sold(*.market))]
     NotSold {
         /// What was wanted.
-        wish: Wish,
+        requirements: Requirements,
         /// The market.
         market: Market,
     },
@@ -338,12 +338,12 @@ pub enum Refused {
 }
 
 /// What there is of the free tier instead.
-fn no_free(need: &Need, there: &[String]) -> String {
+fn no_free(resources: &Resources, there: &[String]) -> String {
     if there.is_empty() {
         return "the free tier has no type that is of use here".to_owned();
     }
     format!(
-        "of the free tier's types ({}) none has {need}",
+        "of the free tier's types ({}) none has {resources}",
         there.join(", ")
     )
 }

@@ -7,7 +7,7 @@
 //! longer. What is not read again is final: a host that began to close never mounts again, a lease
 //! that is over is so until its record says otherwise, what is in a completed snapshot stays in it.
 //! One thing is neither: that an answering host holds nothing and is nobody else's. Whoever takes
-//! it mounts no sooner than [`super::Limits::settle`] after that, so that the host's word counts
+//! it mounts no sooner than [`super::Timing::settle`] after that, so that the host's word counts
 //! for [`WORD`]; after that it is asked again.
 //!
 //! What comes of a proof that is confirmed is a [`MayTerminate`], [`MayDelete`] or [`MayPrune`],
@@ -15,7 +15,7 @@
 //! instance: those calls take one of these, which are made here alone.
 
 mod may;
-mod superseded;
+mod pruning;
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, 
 use super::tags::{self, SnapshotKind, VolumeTags};
 
 pub use may::{MayDelete, MayPrune, MayTerminate};
-pub use superseded::Superseded;
+pub use pruning::PruningGrounds;
 
 /// How long what was read by id may be acted upon, from when that was asked. A read takes as long
 /// as a line and EC2 make it: on a new connection at 300 ms a round trip 1.5 s, and as much again
@@ -40,7 +40,7 @@ pub use superseded::Superseded;
 pub const LIFE: Duration = Duration::from_secs(10);
 
 /// How long a host's word in a look counts, until what it is about is read again. With [`LIFE`] it is
-/// no longer than [`super::Limits::settle`] on AWS: nobody who took the host after it has mounted
+/// no longer than [`super::Timing::settle`] on AWS: nobody who took the host after it has mounted
 /// there.
 pub const WORD: Duration = Duration::from_secs(5);
 
@@ -61,15 +61,15 @@ impl Reread {
 
 /// An instance may be terminated (P2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Quiet {
+pub struct TerminationGrounds {
     instance: InstanceId,
-    because: QuietBecause,
+    because: TerminationReason,
     /// When its host said that nothing is mounted there and that it is nobody else's, if it answered.
     word: Option<BootTime>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum QuietBecause {
+enum TerminationReason {
     /// No volume of the drive is attached there, so none is mounted.
     NotAttached,
     /// The host said that it has closed; it never mounts again.
@@ -81,13 +81,13 @@ enum QuietBecause {
 
 /// A volume may be deleted (P1).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Spent {
+pub struct DeletionGrounds {
     volume: VolumeId,
-    because: SpentBecause,
+    because: DeletionReason,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum SpentBecause {
+enum DeletionReason {
     /// It was never attached, and what it was made from is there still, or something newer.
     Unused(Generation, Option<SnapshotId>),
     /// A completed snapshot of it, no checkpoint, carries its generation, and holds the drive as
@@ -104,7 +104,7 @@ pub struct Failed {
     volume: VolumeId,
 }
 
-impl Quiet {
+impl TerminationGrounds {
     /// Proves that `instance` may be terminated, if it may.
     #[must_use]
     pub fn prove(seen: &Observed, instance: &SeenInstance) -> Option<Self> {
@@ -116,20 +116,20 @@ impl Quiet {
                 .is_some_and(|attachment| !attachment.delete_on_termination)
         });
         let because = if held.is_empty() {
-            QuietBecause::NotAttached
+            TerminationReason::NotAttached
         } else if seen.is_closed(instance) && kept {
-            QuietBecause::Closed
+            TerminationReason::Closed
         } else if let Some(lease) = instance.lease
             && instance.view().is_none()
             && seen.began >= lease.off_by
             && kept
         {
-            QuietBecause::LeaseOver(lease.until)
+            TerminationReason::LeaseOver(lease.until)
         } else {
             return None;
         };
         // What else it says, it says for good.
-        let is_said = because == QuietBecause::NotAttached && instance.view().is_some();
+        let is_said = because == TerminationReason::NotAttached && instance.view().is_some();
         Some(Self {
             instance: instance.id.clone(),
             because,
@@ -162,7 +162,7 @@ impl Quiet {
             Some(Contact::Reached(view)) => {
                 !matches!(view.client, Client::Other { .. }) && view.mounted == Mounted::Nothing
             }
-            Some(Contact::NotAsked | Contact::Unreachable | Contact::Barred) => false,
+            Some(Contact::NotAsked | Contact::Unreachable | Contact::KeyRefused) => false,
             None => !self.asks_host(reread.asked),
         };
         let mut drives = instance
@@ -170,9 +170,9 @@ impl Quiet {
             .iter()
             .filter(|mapping| mapping.device == DEVICE);
         let quiet = match self.because {
-            QuietBecause::NotAttached => drives.next().is_none(),
-            QuietBecause::Closed => drives.all(|mapping| !mapping.delete_on_termination),
-            QuietBecause::LeaseOver(until) => {
+            TerminationReason::NotAttached => drives.next().is_none(),
+            TerminationReason::Closed => drives.all(|mapping| !mapping.delete_on_termination),
+            TerminationReason::LeaseOver(until) => {
                 tags::until(&instance.tags) == Some(until)
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
@@ -182,7 +182,7 @@ impl Quiet {
     }
 }
 
-impl Spent {
+impl DeletionGrounds {
     /// Proves that `volume` may be deleted, if it may.
     #[must_use]
     pub fn prove(seen: &Observed, volume: &SeenVolume) -> Option<Self> {
@@ -195,7 +195,7 @@ impl Spent {
                 None if holds_state => return None,
                 origin => origin.map(|snapshot| snapshot.id.clone()),
             };
-            SpentBecause::Unused(volume.base, origin)
+            DeletionReason::Unused(volume.base, origin)
         } else if let Some(snapshot) = seen
             .snapshots_of(&volume.id)
             .filter(|snapshot| saves(snapshot, volume))
@@ -207,9 +207,9 @@ impl Spent {
                 verdict.is_some_and(Verdict::allows)
             })
         {
-            SpentBecause::Saved(snapshot.id.clone(), volume.generation)
+            DeletionReason::Saved(snapshot.id.clone(), volume.generation)
         } else if volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none() {
-            SpentBecause::Unformatted
+            DeletionReason::Unformatted
         } else {
             return None;
         };
@@ -229,9 +229,9 @@ impl Spent {
     #[must_use]
     pub fn snapshot(&self) -> Option<&SnapshotId> {
         match &self.because {
-            SpentBecause::Saved(snapshot, _) => Some(snapshot),
-            SpentBecause::Unused(_, snapshot) => snapshot.as_ref(),
-            SpentBecause::Unformatted => None,
+            DeletionReason::Saved(snapshot, _) => Some(snapshot),
+            DeletionReason::Unused(_, snapshot) => snapshot.as_ref(),
+            DeletionReason::Unformatted => None,
         }
     }
 
@@ -257,7 +257,7 @@ impl Spent {
             return None;
         };
         let spent = match &self.because {
-            SpentBecause::Unused(started, origin) => {
+            DeletionReason::Unused(started, origin) => {
                 let is_there = |id: &SnapshotId| {
                     snapshot.is_some_and(|snapshot| {
                         let own = tags::read_snapshot(&snapshot.tags);
@@ -268,7 +268,7 @@ impl Spent {
                 };
                 base == *started && generation == base && origin.as_ref().is_none_or(is_there)
             }
-            SpentBecause::Saved(id, at) => {
+            DeletionReason::Saved(id, at) => {
                 generation == *at
                     && snapshot.is_some_and(|snapshot| {
                         let own = tags::read_snapshot(&snapshot.tags);
@@ -280,7 +280,7 @@ impl Spent {
                             })
                     })
             }
-            SpentBecause::Unformatted => {
+            DeletionReason::Unformatted => {
                 blank
                     && !formatted
                     && base == Generation::EMPTY

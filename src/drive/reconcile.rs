@@ -9,10 +9,10 @@ mod act;
 mod checkpoint;
 mod checks;
 mod destroy;
-mod lost;
 mod make;
 mod run;
 mod sweep;
+mod unusable;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,17 +31,17 @@ use crate::ec2::{
 use super::event::Event;
 use super::hosts::{HostError, Hosts};
 use super::kept::Kept;
-use super::limits::Limits;
-use super::memory::Memory;
 use super::name::{DriveName, Generation, SessionId};
+use super::overlay::Overlay;
 use super::plan::Goal;
 use super::pools::{Chosen, Offer, Refused};
 use super::quotas::Reached;
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Settings};
+use super::timing::Timing;
 
 pub use checkpoint::Checkpoint;
-pub use lost::{How, Lost};
+pub use unusable::{How, UnusableHost};
 
 /// What new things shall be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,11 +256,11 @@ pub struct Reconciler<H: Hosts> {
     ec2: Ec2,
     hosts: H,
     clock: Clock,
-    limits: Limits,
+    timing: Timing,
     wanted: Wanted,
     /// What replaces the wanted pools once it is known.
     choose: Option<Choose>,
-    memory: Memory,
+    overlay: Overlay,
     /// The instances of the last look, for what is asked of hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
     /// What the snapshots of the last look cost.
@@ -269,7 +269,7 @@ pub struct Reconciler<H: Hosts> {
     /// can still say it.
     left: Left,
     /// Why the last instance that was launched in vain could not be used.
-    lost: Option<Lost>,
+    unusable: Option<UnusableHost>,
     /// What the root device of each image is called that was launched; none where EC2 knows it by
     /// no name that is known here.
     root_devices: BTreeMap<String, Option<String>>,
@@ -292,24 +292,24 @@ impl<H: Hosts> Reconciler<H> {
         ec2: Ec2,
         hosts: H,
         clock: Clock,
-        limits: Limits,
+        timing: Timing,
         wanted: Wanted,
         events: impl FnMut(Event) + 'static,
     ) -> Self {
-        let memory = Memory::new(who);
+        let overlay = Overlay::new(who);
         Self {
             drive,
             ec2,
             hosts,
             clock,
-            limits,
+            timing,
             wanted,
             choose: None,
-            memory,
+            overlay,
             seen_instances: BTreeMap::new(),
             kept: Kept::default(),
             left: Left::default(),
-            lost: None,
+            unusable: None,
             root_devices: BTreeMap::new(),
             mourned: BTreeSet::new(),
             told_silent: BTreeSet::new(),
@@ -340,14 +340,14 @@ impl<H: Hosts> Reconciler<H> {
         &self.wanted.placement
     }
 
-    fn tell(&self, event: Event) {
+    fn emit(&self, event: Event) {
         (self.events.borrow_mut())(event);
     }
 
     /// This session.
     #[must_use]
     pub fn session(&self) -> &SessionId {
-        self.memory.session()
+        self.overlay.session()
     }
 
     /// Works until `goal` is reached or cannot be.
@@ -358,8 +358,8 @@ impl<H: Hosts> Reconciler<H> {
     /// [`Event::CannotStop`] before.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
         // A host that served for a while was not launched in vain.
-        self.memory.me.launches = 0;
-        self.memory.me.failed.clear();
+        self.overlay.me.launches = 0;
+        self.overlay.me.failed.clear();
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(run::Run::new(goal, self.left.clone()).run(self, interrupts)).await
     }

@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use crate::ec2::{GibiBytes, InstanceId, SnapshotId, Speed, VolumeId};
 
-use super::memory::Memory;
 use super::name::{DriveName, Generation};
 use super::observed::Observed;
+use super::overlay::Overlay;
 
 /// One end of a line of generations: a volume or a snapshot that holds a drive's state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -155,17 +155,17 @@ impl Left {
 
     /// The same, and what this process has made that the look was too early for.
     #[must_use]
-    pub fn and_made(mut self, memory: &Memory) -> Self {
-        let instances = memory
+    pub fn and_made(mut self, overlay: &Overlay) -> Self {
+        let instances = overlay
             .instances
             .keys()
             .map(|id| (id.as_str(), Thing::Instance(id.clone())));
-        let volumes = memory.volumes.values().map(|(volume, _)| {
+        let volumes = overlay.volumes.values().map(|(volume, _)| {
             let thing = Thing::Volume(volume.id.clone(), volume.size);
             (volume.id.as_str(), thing)
         });
         for (id, thing) in instances.chain(volumes) {
-            if !memory.gone.contains(id) && !self.0.contains(&thing) {
+            if !overlay.gone.contains(id) && !self.0.contains(&thing) {
                 self.0.push(thing);
             }
         }

@@ -44,7 +44,7 @@ impl Subnets {
     }
 
     /// What a launch in `zone` says, or in a zone of EC2's choice;
-    /// [`HostError::NoWay`] where nobody would reach its instance.
+    /// [`HostError::NoRoute`] where nobody would reach its instance.
     pub fn place(&self, zone: Option<&Zone>) -> Result<Place, HostError> {
         let there = |subnet: &Subnet| zone.is_none_or(|zone| subnet.zone == *zone);
         let mut of_use: Vec<&(Subnet, Address)> =
@@ -61,7 +61,7 @@ impl Subnets {
                 subnet: Some(subnet.id.clone()),
                 public_address: *address == Address::Asked,
             }),
-            (None, Address::Nowhere(why)) => Err(HostError::NoWay {
+            (None, Address::Nowhere(why)) => Err(HostError::NoRoute {
                 why: format!(
                     "no instance in {} ({}) can be reached from here: {why}",
                     first.0.id, first.0.zone
@@ -137,7 +137,7 @@ mod tests {
         // EC2 would choose any of them.
         assert_eq!(mixed.place(None), Ok(place(3, false)));
         assert_eq!(mixed.check(), Ok(()));
-        let Err(HostError::NoWay { why, .. }) = mixed.place(Some(&a)) else {
+        let Err(HostError::NoRoute { why, .. }) = mixed.place(Some(&a)) else {
             panic!("nobody reaches it");
         };
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
     fn where_nothing_leads_anywhere_nothing_is_launched() {
         let nowhere = |number, zone| (subnet(number, zone), Address::Nowhere("why".to_owned()));
         let shut = Subnets::new(vec![nowhere(1, "a"), nowhere(2, "b")]);
-        assert!(matches!(shut.check(), Err(HostError::NoWay { .. })));
+        assert!(matches!(shut.check(), Err(HostError::NoRoute { .. })));
         assert_eq!(shut.asked(), None);
         assert_eq!(Subnets::default().check(), Ok(()));
     }

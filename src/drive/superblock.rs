@@ -68,24 +68,27 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::local::plane::Sheet;
+    use crate::local::plane::PaperSuperblock;
 
     const MINE: Uuid = Uuid::from_bytes(*b"0123456789abcdef");
 
-    fn verdict(sheet: &Sheet, kind: SnapshotKind) -> Result<(), String> {
+    fn verdict(sheet: &PaperSuperblock, kind: SnapshotKind) -> Result<(), String> {
         check(Some(&sheet.block()), Some(MINE), kind)
     }
 
     #[test]
     fn a_drive_that_was_unmounted_is_sound() {
         for kind in [SnapshotKind::Clean, SnapshotKind::Crashed] {
-            assert_eq!(verdict(&Sheet::clean(MINE.into_bytes()), kind), Ok(()));
+            assert_eq!(
+                verdict(&PaperSuperblock::clean(MINE.into_bytes()), kind),
+                Ok(())
+            );
         }
     }
 
     #[test]
     fn a_journal_to_be_replayed_is_sound_only_where_the_host_vanished() {
-        let mounted = Sheet::mounted(MINE.into_bytes());
+        let mounted = PaperSuperblock::mounted(MINE.into_bytes());
         assert_eq!(verdict(&mounted, SnapshotKind::Crashed), Ok(()));
         let problem = verdict(&mounted, SnapshotKind::Clean).unwrap_err();
         assert!(problem.contains("not unmounted"), "{problem}");
@@ -93,11 +96,11 @@ mod tests {
 
     #[test]
     fn errors_and_other_file_systems_are_never_sound() {
-        let broken = Sheet {
+        let broken = PaperSuperblock {
             state: VALID | ERRORS,
-            ..Sheet::clean(MINE.into_bytes())
+            ..PaperSuperblock::clean(MINE.into_bytes())
         };
-        let foreign = Sheet::clean(*b"fedcba9876543210");
+        let foreign = PaperSuperblock::clean(*b"fedcba9876543210");
         for kind in [SnapshotKind::Clean, SnapshotKind::Crashed] {
             verdict(&broken, kind).unwrap_err();
             let problem = verdict(&foreign, kind).unwrap_err();
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn without_a_record_any_uuid_will_do() {
-        let block = Sheet::clean(*b"fedcba9876543210").block();
+        let block = PaperSuperblock::clean(*b"fedcba9876543210").block();
         assert_eq!(check(Some(&block), None, SnapshotKind::Clean), Ok(()));
     }
 }

@@ -134,7 +134,7 @@ impl Error {
         self.code == "MissingParameter" && self.message.contains("snapshotId")
     }
 
-    /// Whether EC2 turned the request away unread because there are too many. Limits that pass
+    /// Whether EC2 turned the request away unread because there are too many. Timing that pass
     /// more slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {
         REQUEST_THROTTLING.contains(&self.code.as_str())

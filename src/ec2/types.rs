@@ -75,7 +75,7 @@ pub struct InstanceType {
     pub name: String,
     /// Virtual CPUs.
     pub cpus: u32,
-    /// Memory, in MiB.
+    /// Overlay, in MiB.
     #[serde(rename = "memory_mib")]
     pub memory: u32,
     /// How many whole GPUs of NVIDIA's it has.

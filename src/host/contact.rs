@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::client_lock::{Role, notice};
 use super::facts::{Facts, HostError};
-use super::hold::{Role, notice};
 use super::room::Room;
 
 /// What a host knows of itself.

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::scripts::terminal;
 use crate::ssh::connection::{Ssh, SshError, Target};
-use crate::ssh::line::{Gate, Line};
+use crate::ssh::dedicated::{Gate, Line};
 use crate::ssh::shell::Begun;
 
 /// A line on its way. Dropped, it is given up.

@@ -2,12 +2,12 @@
 //! answer. How they are reached is [`crate::ssh`]'s.
 
 pub mod boot;
+mod client_lock;
 mod closed;
 mod contact;
 pub mod container;
 mod early;
 pub mod facts;
-mod hold;
 pub mod pull;
 pub mod room;
 pub mod scripts;

@@ -29,9 +29,9 @@ use bundle::DIRECTORY;
 
 pub use arrive::{ArriveOrder, Arrived};
 
+pub use super::client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use super::closed::{Closed, Committed};
 pub use super::contact::{Contact, MountedVolume, Remaining};
-pub use super::hold::{Hold, HoldOrder, HostEvent, Role};
 
 /// What answers what a host knows.
 const CONTACT: &str = "session contact";
@@ -139,7 +139,7 @@ impl Host {
         let command = bundle::command(CONTACT);
         let question = bundle::QUESTION;
         let output = ssh
-            .told_if_asked(CONTACT, &command, question, || bundle::packed(CONTACT))
+            .run_if_asked(CONTACT, &command, question, || bundle::packed(CONTACT))
             .await?;
         let contact = Contact::read(&Facts::read(CONTACT, &output, &[])?)?;
         Ok((Self { ssh }, contact))
@@ -152,17 +152,17 @@ impl Host {
 
     /// Attaches this client and sets the lease; [`HostError::Busy`] if it wants to lead and another
     /// client does. A hold of the same session that the host still believes in is taken over.
-    pub async fn hold(&self, order: &HoldOrder<'_>) -> Result<Hold, HostError> {
+    pub async fn hold(&self, order: &LockOrder<'_>) -> Result<ClientLock, HostError> {
         let lease = order.lease.as_secs().to_string();
         let inputs = [
             ("XDRIVE_OWNER", order.client),
             ("XDRIVE_ROLE", order.role.name()),
             ("XDRIVE_LEASE", &lease),
         ];
-        Hold::begin(&self.ssh, &call("session hold", &inputs)).await
+        ClientLock::begin(&self.ssh, &call("session hold", &inputs)).await
     }
 
-    /// Ends being attached as `client` (its line, as in [`HoldOrder`]); who goes on. Of all clients
+    /// Ends being attached as `client` (its line, as in [`LockOrder`]); who goes on. Of all clients
     /// that leave, just one hears that nobody does, however often it asks.
     pub async fn leave(&self, client: &str) -> Result<Remaining, HostError> {
         let inputs = [("XDRIVE_OWNER", client)];
@@ -220,7 +220,10 @@ impl Host {
         archive: impl AsyncRead + Unpin + Send,
     ) -> Result<LoadedImage, HostError> {
         const SCRIPT: &str = "container load";
-        let output = self.ssh.told(SCRIPT, &call(SCRIPT, &[]), archive).await?;
+        let output = self
+            .ssh
+            .run_named(SCRIPT, &call(SCRIPT, &[]), archive)
+            .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(LoadedImage {
             id: facts.require("image")?,
@@ -250,7 +253,7 @@ impl Host {
         };
         let output = self
             .ssh
-            .heard(SCRIPT, &command, &b""[..], &mut facts)
+            .run_with_facts(SCRIPT, &command, &b""[..], &mut facts)
             .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(facts.yes("pulled").then_some(last))
@@ -326,7 +329,10 @@ impl Host {
     ) -> Result<Option<SocketAddr>, HostError> {
         const SCRIPT: &str = "container jupyter";
         let command = call(SCRIPT, &[("XDRIVE_SESSION", session)]);
-        let output = self.ssh.told(SCRIPT, &command, token.as_bytes()).await?;
+        let output = self
+            .ssh
+            .run_named(SCRIPT, &command, token.as_bytes())
+            .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         match facts.require::<String>("jupyter")?.as_str() {
             "none" => Ok(None),
@@ -353,7 +359,7 @@ impl Host {
     pub async fn close(&self, reason: &str) -> Result<Closed, HostError> {
         const SCRIPT: &str = "close";
         let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
-        let output = self.ssh.told(SCRIPT, &command, &b""[..]).await?;
+        let output = self.ssh.run_named(SCRIPT, &command, &b""[..]).await?;
         let facts = Facts::read(SCRIPT, &output, &[STILL_MOUNTED])?;
         Closed::read(&facts)
     }
@@ -376,7 +382,7 @@ impl Host {
     async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {
         let output = self
             .ssh
-            .told(script, &call(script, inputs), &b""[..])
+            .run_named(script, &call(script, inputs), &b""[..])
             .await?;
         Facts::read(script, &output, &[])
     }

@@ -9,7 +9,7 @@ use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
 use crate::drive::DriveName;
-use crate::drive::pools::{ArchBy, Need, Terms, Wish};
+use crate::drive::pools::{ArchBy, Requirements, Resources, Terms};
 use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
@@ -29,14 +29,14 @@ pub(crate) fn terms(
         let error = anyhow!("{drive}: {error}");
         Failure::new(Exit::Config, error)
     };
-    let wish = match &options.wish {
-        Some(wish) => Some(wish.clone()),
-        None => settings.wish().map_err(|error| {
+    let requirements = match &options.requirements {
+        Some(requirements) => Some(requirements.clone()),
+        None => settings.requirements().map_err(|error| {
             unusable(error).hint("--type says what to launch, and is recorded in its place")
         })?,
     };
     let (arch, arch_by) = if is_new {
-        new_arch(options, wish.as_ref(), cloud)?
+        new_arch(options, requirements.as_ref(), cloud)?
     } else {
         let own = settings.arch().map_err(unusable)?;
         let own = own.unwrap_or(UNRECORDED);
@@ -45,14 +45,16 @@ pub(crate) fn terms(
         (Some(own), ArchBy::Drive)
     };
     let is_free = options.is_free;
-    let wish = match wish {
+    let requirements = match requirements {
         // Types that the drive carries are no need that the free tier could meet.
-        Some(Wish::Types(_)) | None if is_free => Wish::Need(Need::default()),
-        None => Wish::Need(Need::DEFAULT),
-        Some(wish) => wish,
+        Some(Requirements::Types(_)) | None if is_free => {
+            Requirements::AtLeast(Resources::default())
+        }
+        None => Requirements::AtLeast(Resources::DEFAULT),
+        Some(requirements) => requirements,
     };
     Ok(Terms {
-        wish,
+        requirements,
         is_free,
         markets: markets(options).to_vec(),
         max_price: options.max_price,
@@ -65,7 +67,7 @@ pub(crate) fn terms(
 /// The only architecture that is of use for a new drive, if only one is, and what makes it so.
 fn new_arch(
     options: &Options,
-    wish: Option<&Wish>,
+    requirements: Option<&Requirements>,
     cloud: &Cloud,
 ) -> Result<(Option<Arch>, ArchBy), Failure> {
     let image = options.image.as_ref().unwrap_or(&cloud.image);
@@ -83,9 +85,9 @@ fn new_arch(
             _ => Ok((Some(own), ArchBy::Image)),
         };
     }
-    Ok(match (options.arch.or(options.new_arch), wish) {
+    Ok(match (options.arch.or(options.new_arch), requirements) {
         (Some(choice), _) => (choice.only(), ArchBy::Asked),
-        (None, Some(Wish::Types(_))) => (None, ArchBy::Default),
+        (None, Some(Requirements::Types(_))) => (None, ArchBy::Default),
         // A registry has images for both; an archive has one, most likely this computer's.
         (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
         (None, _) => (Some(cloud.arch), ArchBy::Default),

@@ -38,7 +38,7 @@ pub use settings::{Boots, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
-use plane::{Gpu, Plane, RealPlane, Sheet};
+use plane::{Gpu, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use store::Store;
 use wire::{ApiError, Params, Xml};
@@ -123,7 +123,7 @@ impl Local {
         let store = Store::new(&dir, real)?;
         let settings = settings.over(Settings::read(&dir)?);
         let lock = store.lock()?;
-        store.tidy(&lock)?;
+        store.cleanup(&lock)?;
         let known = store.read()?;
         let region = match (&known, &settings.region) {
             (Some(world), None) => world.region.clone(),
@@ -284,7 +284,7 @@ impl Local {
 
     /// Writes `sheet` on the paper volume or snapshot `id`: what a host that formats, mounts or
     /// unmounts it would have written there. Real disks are written by their hosts alone.
-    pub fn write(&self, id: &str, sheet: Sheet) -> Result<(), ApiError> {
+    pub fn write(&self, id: &str, sheet: PaperSuperblock) -> Result<(), ApiError> {
         self.change(|change| {
             let world = &mut change.world;
             let there = match (world.volumes.get_mut(id), world.snapshots.get_mut(id)) {

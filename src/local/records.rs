@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::plane::{Sheet, Up};
+use super::plane::{PaperSuperblock, Up};
 use super::settings::Boots;
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
@@ -287,7 +287,7 @@ pub(super) struct Volume {
     pub(super) attachments: Vec<Attachment>,
     /// What is on it, where it is of paper and something is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sheet: Option<Sheet>,
+    pub(super) sheet: Option<PaperSuperblock>,
     pub(super) tags: Tags,
 }
 
@@ -345,7 +345,7 @@ pub(super) struct Snapshot {
     pub(super) full_size: Option<u64>,
     /// As [`Volume::sheet`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sheet: Option<Sheet>,
+    pub(super) sheet: Option<PaperSuperblock>,
     pub(super) tags: Tags,
 }
 

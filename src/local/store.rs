@@ -160,8 +160,8 @@ impl Store {
     }
 
     /// Removes what a process killed while writing has left. The lock shows that nobody writes.
-    pub(super) fn tidy(&self, _: &Lock) -> Result<(), StoreError> {
-        let tidy = || {
+    pub(super) fn cleanup(&self, _: &Lock) -> Result<(), StoreError> {
+        let cleanup = || {
             for entry in fs::read_dir(&self.dir)? {
                 let entry = entry?;
                 if entry
@@ -174,7 +174,7 @@ impl Store {
             }
             Ok(())
         };
-        tidy().map_err(|cause| StoreError::Io {
+        cleanup().map_err(|cause| StoreError::Io {
             what: "tidy up",
             path: self.dir.clone(),
             cause,

@@ -7,7 +7,7 @@
 
 use super::Session;
 use super::preflight::Found;
-use crate::drive::pools::{self, Refused, Terms, Wish};
+use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, Failure as RunFailure, RunError};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
@@ -25,10 +25,10 @@ impl Session {
         let terms = self.terms_of(found)?;
         let options = &self.request.options;
         let markets = terms.markets.clone();
-        if let (Some(live), Some(Wish::Types(types))) = (&found.live, &options.wish)
+        if let (Some(live), Some(Requirements::Types(types))) = (&found.live, &options.requirements)
             && !types.contains(live)
         {
-            self.report.say(&format!(
+            self.report.print(&format!(
                 "{} is up on {live}: {} is for its next launch",
                 self.request.drive,
                 types.join(", ")
@@ -98,7 +98,7 @@ impl Session {
             match lacking.zone {
                 Some(zone) if may_leave => {
                     may_leave = false;
-                    self.report.say(&format!(
+                    self.report.print(&format!(
                         "there is no capacity in {zone}: {} is saved as a snapshot, and goes on in \
                          any zone",
                         self.request.drive
@@ -131,7 +131,7 @@ impl Session {
         let Some(terms) = &mut self.terms else {
             return false;
         };
-        if terms.is_free || matches!(terms.wish, Wish::Types(_)) {
+        if terms.is_free || matches!(terms.requirements, Requirements::Types(_)) {
             return false;
         }
         terms.is_free = true;
@@ -141,7 +141,7 @@ impl Session {
             None if stays_on_spot(options) => Market::Spot,
             None => Market::OnDemand,
         };
-        self.report.say(&format!(
+        self.report.print(&format!(
             "going on among the types that the free tier has, {market}; --free (free = true in the \
              configuration) begins with them"
         ));

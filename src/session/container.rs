@@ -149,7 +149,7 @@ impl Inside {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = opened {
-            report.say(&format!("no Jupyter: {error:#}"));
+            report.print(&format!("no Jupyter: {error:#}"));
         }
         inside
     }
@@ -182,21 +182,21 @@ impl Inside {
             None => {
                 let step = report.step("start Jupyter");
                 if notebook.start(&host).await? {
-                    notebook.tell(step);
+                    notebook.report_step(step);
                     self.jupyter.spawn(notebook.listen(host));
                 }
             }
             Some(true) => {
-                notebook.tell(report.step("start Jupyter"));
+                notebook.report_step(report.step("start Jupyter"));
                 self.jupyter.spawn(async move {
                     match notebook.start(&host).await {
                         Ok(true) => notebook.listen(host).await,
                         Ok(false) => notebook
                             .report
-                            .say("no Jupyter: it is not installed any more"),
+                            .print("no Jupyter: it is not installed any more"),
                         // It is tried again when the connection is back.
                         Err(HostError::Ssh(_)) => {}
-                        Err(error) => notebook.report.say(&format!("no Jupyter: {error}")),
+                        Err(error) => notebook.report.print(&format!("no Jupyter: {error}")),
                     }
                 });
             }
@@ -271,7 +271,7 @@ impl Notebook {
         self.forward.set_starting(false);
         if let Err(error) = listens {
             self.report
-                .say(&format!("Jupyter did not come up: {error}"));
+                .print(&format!("Jupyter did not come up: {error}"));
         }
     }
 
@@ -279,18 +279,18 @@ impl Notebook {
     async fn start_if_there(self: Arc<Self>, host: Host) {
         if let Ok(true) = self.start(&host).await {
             if !self.is_told.load(Ordering::Relaxed) {
-                self.tell(self.report.step("start Jupyter"));
+                self.report_step(self.report.step("start Jupyter"));
             }
             self.listen(host).await;
         }
     }
 
     /// Says where it is.
-    fn tell(&self, step: Step) {
-        let taken = self.forward.port();
-        if taken != self.wanted {
-            self.report.say(&format!(
-                "port {} is busy: Jupyter gets port {taken}",
+    fn report_step(&self, step: Step) {
+        let port = self.forward.port();
+        if port != self.wanted {
+            self.report.print(&format!(
+                "port {} is busy: Jupyter gets port {port}",
                 self.wanted
             ));
         }
@@ -322,12 +322,12 @@ async fn image(
     default: &str,
     report: &Report,
 ) -> Result<Image, Failure> {
-    let wish = match (wanted, &mounted.source) {
+    let requirements = match (wanted, &mounted.source) {
         (Some(given), _) => ImageSource::parse(given),
         (None, Some(_)) => return Ok(Image::Kept),
         (None, None) => ImageSource::parse(default),
     };
-    let path = match wish {
+    let path = match requirements {
         ImageSource::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
             return Ok(Image::Kept);
         }

@@ -38,9 +38,9 @@ pub async fn discard(
     let (outcome, _) = session.run(Goal::Saved { even_if_used: true }).await;
     // What could not be finished shows by what is left of it, too.
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })
-        && let Err(failure) = session.told(outcome)
+        && let Err(failure) = session.report_outcome(outcome)
     {
-        session.report.say(&failure.to_string());
+        session.report.print(&failure.to_string());
     }
     session.reconciler.discard().await.map_err(of_run)?;
     let began = cloud.clock.boot();
@@ -49,7 +49,7 @@ pub async fn discard(
         if left.is_empty() || cloud.clock.boot().since(began) > GOES {
             return Ok(left);
         }
-        tokio::time::sleep(cloud.limits.poll).await;
+        tokio::time::sleep(cloud.timing.poll).await;
     }
 }
 

@@ -37,7 +37,7 @@ impl Session {
         };
         let mut text = String::new();
         let zone = match next.map_err(outcome::of_run)? {
-            Next::Stuck(stuck) => return self.told(Outcome::Stuck(stuck)).map(|()| 0),
+            Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
                 let _ = writeln!(
                     text,

@@ -16,13 +16,13 @@ pub(super) enum Ending {
     /// The host closes the drive, for this reason, and did not ask.
     Closed(String),
     /// EC2 took the instance away.
-    Taken(Taken),
+    Interruption(Interruption),
     /// It could not be begun.
     Failed(Failure),
 }
 
 /// How EC2 took the instance away.
-pub(super) enum Taken {
+pub(super) enum Interruption {
     /// With a notice.
     Noticed {
         /// When the instance ends.

@@ -19,7 +19,7 @@ const GOAL: Goal = Goal::Saved {
 
 /// What came of one drive.
 #[derive(Debug)]
-pub struct Tidied {
+pub struct Finished {
     /// In words: `saved`, `in use`, or what is wrong.
     pub result: String,
     /// What was cleared away, or would be done; a line each.
@@ -32,13 +32,13 @@ pub struct Tidied {
 
 /// Finishes what can be finished of a drive and clears away what later snapshots supersede; of the
 /// final ones the newest `keep` stay, all if none is given. With `rehearse` nothing is changed.
-pub async fn tidy(
+pub async fn finish_drive(
     drive: DriveName,
     cloud: &Cloud,
     (key, reach): (UserKey, Reach),
     keep: Option<usize>,
     rehearse: bool,
-) -> Result<Tidied, Failure> {
+) -> Result<Finished, Failure> {
     let options = Options {
         reach,
         ..Options::default()
@@ -48,8 +48,8 @@ pub async fn tidy(
         return session.rehearse(keep).await;
     }
     let (outcome, asked) = session.run(GOAL).await;
-    session.tell_of_the_commit();
-    let mut tidied = Tidied {
+    session.report_commit();
+    let mut finished = Finished {
         result: "saved".to_owned(),
         steps: Vec::new(),
         failure: None,
@@ -57,25 +57,25 @@ pub async fn tidy(
     };
     match outcome {
         Outcome::Busy(holder) => {
-            tidied.result = format!("in use on {} by {}", holder.instance, holder.owner);
+            finished.result = format!("in use on {} by {}", holder.instance, holder.owner);
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
             if let Some(keep) = keep {
-                let gone = session.reconciler.thin(keep).await;
+                let gone = session.reconciler.prune(keep).await;
                 let gone = gone.map_err(of_run)?;
-                tidied.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
+                finished.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
             }
         }
         outcome => {
-            tidied.failure = session.told(outcome).err();
-            "not finished".clone_into(&mut tidied.result);
+            finished.failure = session.report_outcome(outcome).err();
+            "not finished".clone_into(&mut finished.result);
         }
     }
-    Ok(tidied)
+    Ok(finished)
 }
 
 impl Session {
-    async fn rehearse(&mut self, keep: Option<usize>) -> Result<Tidied, Failure> {
+    async fn rehearse(&mut self, keep: Option<usize>) -> Result<Finished, Failure> {
         self.reconciler.hosts().only_look();
         let foreseen = self.reconciler.foresee(&GOAL, keep).await;
         let (next, outdated) = foreseen.map_err(of_run)?;
@@ -89,12 +89,12 @@ impl Session {
             Next::Busy(_) => ("in use", Vec::new()),
             Next::Done(_) => ("saved", Vec::new()),
             Next::Stuck(stuck) => {
-                failure = self.told(Outcome::Stuck(stuck)).err();
+                failure = self.report_outcome(Outcome::Stuck(stuck)).err();
                 ("not to be finished", Vec::new())
             }
         };
         steps.extend(outdated.iter().map(ToString::to_string));
-        Ok(Tidied {
+        Ok(Finished {
             result: result.to_owned(),
             steps,
             failure,

@@ -26,7 +26,7 @@ pub(super) async fn ready(
         Gpus::None => check_type(instance, cloud).await,
         Gpus::Waiting => {
             let step = report.step("wait for the NVIDIA driver, which a first boot may build");
-            let names = host.gpus(cloud.limits.driver).await;
+            let names = host.gpus(cloud.timing.driver).await;
             let names = names.map_err(container::failure)?;
             step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));
             Ok(())

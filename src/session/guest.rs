@@ -79,7 +79,7 @@ impl Session {
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
         };
-        self.report.say(&format!(
+        self.report.print(&format!(
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
@@ -136,7 +136,8 @@ impl Session {
                     Err(signal) => return Awaited::Ended(Ending::Asked(signal)),
                 };
             if let Some(reason) = contact.closing {
-                self.report.say(&format!("that session is over: {reason}"));
+                self.report
+                    .print(&format!("that session is over: {reason}"));
                 return Awaited::Over;
             }
             if let Some(container) = container {
@@ -187,8 +188,8 @@ impl Session {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();
-        let lost = || anyhow!("the connection to {} was lost", host.id);
-        let (ssh, scripts) = hosts.link(&host.id).ok_or_else(lost)?;
+        let connection_lost = || anyhow!("the connection to {} was lost", host.id);
+        let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let ways = match ways {
             Some(ways) => ways,
             None => Ways::open(ssh, self.request.options.port, None, false).await,
@@ -204,7 +205,7 @@ impl Session {
             |until| format!("its lease ends at {until:.0} unless it is renewed"),
         );
         if !self.is_patient {
-            self.report.say(&format!(
+            self.report.print(&format!(
                 "{drive} is in use on {} by {}, and this laptop cannot join: {why}\n{ends}",
                 host.id,
                 tags::owner(&host.tags)

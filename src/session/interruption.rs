@@ -15,7 +15,7 @@ use crate::signals::Signal;
 
 use super::Session;
 use super::cost::Cost;
-use super::ending::{Ending, Taken};
+use super::ending::{Ending, Interruption};
 use crate::launch::terms::elsewhere;
 
 /// The question, where nobody has answered it beforehand.
@@ -25,9 +25,9 @@ impl Session {
     /// Gets the drive off `instance`, and finds out whether the session goes on: none if it does.
     /// Otherwise the drive is saved; the answer is then the session's. A guest leaves the drive to
     /// whoever leads, and follows there.
-    pub(super) async fn taken(
+    pub(super) async fn interrupted(
         &mut self,
-        taken: Taken,
+        interruption: Interruption,
         instance: &Instance,
     ) -> Option<Result<u8, Failure>> {
         let is_command = !self.request.command.is_empty();
@@ -36,12 +36,16 @@ impl Session {
         if !is_guest {
             let (outcome, signal) = self.run(Goal::Parked).await;
             asked = signal;
-            self.tell_of_the_commit();
+            self.report_commit();
             let Outcome::Parked { snapshot } = outcome else {
-                let ending = self.ended(taken, instance, is_command);
+                let ending = self.ended(interruption, instance, is_command);
                 return Some(self.finish(ending, outcome));
             };
-            self.tell_of_parking(&taken, instance, snapshot.map(|(snapshot, _)| snapshot));
+            self.report_parking(
+                &interruption,
+                instance,
+                snapshot.map(|(snapshot, _)| snapshot),
+            );
         }
         let goes_on = !is_command
             && asked.is_none()
@@ -56,7 +60,7 @@ impl Session {
             self.choose(&markets, false);
             return None;
         }
-        let ending = self.ended(taken, instance, is_command);
+        let ending = self.ended(interruption, instance, is_command);
         if is_guest {
             return Some(self.leave(instance, ending, false).await);
         }
@@ -68,13 +72,18 @@ impl Session {
     }
 
     /// Says how far the drive is, and how long before the end of its host.
-    fn tell_of_parking(&self, taken: &Taken, instance: &Instance, snapshot: Option<SnapshotId>) {
-        let (Taken::Noticed { at, .. }, Some(snapshot)) = (taken, snapshot) else {
+    fn report_parking(
+        &self,
+        interruption: &Interruption,
+        instance: &Instance,
+        snapshot: Option<SnapshotId>,
+    ) {
+        let (Interruption::Noticed { at, .. }, Some(snapshot)) = (interruption, snapshot) else {
             return;
         };
         let left = at.duration_since(self.cloud.clock.now()).as_secs();
         let (drive, id) = (&self.request.drive, &instance.id);
-        self.report.say(&if left > 0 {
+        self.report.print(&if left > 0 {
             format!("{drive} was off {id}, with {snapshot} begun, {left} s before its end")
         } else {
             format!("{drive} is off {id}, with {snapshot} begun")
@@ -88,7 +97,7 @@ impl Session {
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = instance.market;
             let price = Cost::hourly(instance, &self.cloud.ec2).await;
-            self.report.say(&format!(
+            self.report.print(&format!(
                 "{} goes on on {}, {} {market}{price}",
                 self.request.drive, instance.id, instance.instance_type
             ));
@@ -101,7 +110,7 @@ impl Session {
         let (outcome, asked) = self.run(goal.clone()).await;
         match (full_zone(&outcome), asked) {
             (Some(zone), None) => {
-                self.report.say(&format!(
+                self.report.print(&format!(
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                     self.request.drive
                 ));
@@ -113,11 +122,11 @@ impl Session {
         }
     }
 
-    fn ended(&self, taken: Taken, instance: &Instance, is_command: bool) -> Ending {
+    fn ended(&self, interruption: Interruption, instance: &Instance, is_command: bool) -> Ending {
         let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
-        Ending::Failed(match taken {
-            Taken::Gone(failure) => failure,
-            Taken::Noticed { code, .. } => {
+        Ending::Failed(match interruption {
+            Interruption::Gone(failure) => failure,
+            Interruption::Noticed { code, .. } => {
                 let of_the_command = match code {
                     Some(code) if is_command => format!(
                         ", which ended the command (exit code {code}): it may have done half of \

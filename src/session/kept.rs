@@ -13,10 +13,10 @@ const KEPT: usize = 2;
 impl Session {
     /// Says what the drive's snapshots cost, once that may be more than a dollar a month. Nothing is
     /// asked for it: the look that saw the drive saved brought it.
-    pub(super) fn tell_of_the_snapshots(&self) {
+    pub(super) fn report_snapshots(&self) {
         let gc = format!("{} gc {}", self.cloud.command, self.request.drive);
         if let Some(words) = words(self.request.drive.as_str(), self.reconciler.kept(), &gc) {
-            self.report.say(&words);
+            self.report.print(&words);
         }
     }
 }

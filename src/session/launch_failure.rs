@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use super::Session;
 use super::outcome::listed;
 use crate::drive::Stuck;
-use crate::drive::reconcile::{How, Lost};
+use crate::drive::reconcile::{How, UnusableHost};
 use crate::drive::stuck::Why;
 use crate::failure::{Exit, Failure, KEY};
 
@@ -30,10 +30,10 @@ impl Session {
     pub(super) fn nothing_usable(&self, stuck: &Stuck) -> Option<Failure> {
         let (exit, why, hint) = match &stuck.why {
             Why::NoVolume(_) => (Exit::Denied, String::new(), KEY),
-            Why::NoHost(_) => match self.reconciler.lost() {
+            Why::NoHost(_) => match self.reconciler.unusable() {
                 None => (Exit::Unavailable, String::new(), SILENT),
-                Some(Lost { instance, how }) => {
-                    let (why, hint) = lost(how);
+                Some(UnusableHost { instance, how }) => {
+                    let (why, hint) = unusable(how);
                     (Exit::Unavailable, format!("; {instance} {why}"), hint)
                 }
             },
@@ -46,7 +46,7 @@ impl Session {
 }
 
 /// Why an instance was of no use, and what helps.
-fn lost(how: &How) -> (String, &'static str) {
+fn unusable(how: &How) -> (String, &'static str) {
     match how {
         How::Silent(None) => ("never answered".to_owned(), SILENT),
         How::Silent(Some(why)) => (format!("never answered: {why}"), SILENT),
@@ -97,7 +97,7 @@ mod tests {
                 IMPAIRED,
             ),
         ] {
-            assert_eq!(lost(&how).1, hint, "{how:?}");
+            assert_eq!(unusable(&how).1, hint, "{how:?}");
         }
     }
 }

@@ -81,7 +81,7 @@ impl Session {
         loop {
             let (outcome, _) = self.run(Goal::Saved { even_if_used }).await;
             let Outcome::Busy(holder) = outcome else {
-                self.tell_of_the_commit();
+                self.report_commit();
                 return self.finish(ending, outcome);
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
@@ -126,7 +126,7 @@ impl Session {
         } else {
             format!("{others} other sessions go")
         };
-        self.report.say(&format!(
+        self.report.print(&format!(
             "left {}: {who} on with it, and the last one to leave saves it",
             self.request.drive
         ));

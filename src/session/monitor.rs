@@ -22,9 +22,9 @@ use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, InstanceId, Market};
 use crate::host::scripts::HostEvent;
 use crate::report::Report;
-use crate::ssh::shell::Word;
+use crate::ssh::shell::Message;
 
-use super::ending::{Ending, Taken};
+use super::ending::{Ending, Interruption};
 use crate::access::lease::News;
 use crate::access::{Held, SshHosts};
 
@@ -43,21 +43,21 @@ pub(super) enum Output {
     /// In between what a command prints.
     Report(Report),
     /// In a terminal that belongs to what runs on the host.
-    Terminal(UnboundedSender<Word>),
+    Terminal(UnboundedSender<Message>),
 }
 
 impl Output {
-    fn say(&self, line: &str) {
+    fn print(&self, line: &str) {
         match self {
-            Self::Report(report) => report.say(line),
+            Self::Report(report) => report.print(line),
             // Whoever has no shell any more has been told how it ended.
-            Self::Terminal(words) => drop(words.send(Word::Line(format!("xdrive: {line}")))),
+            Self::Terminal(words) => drop(words.send(Message::Line(format!("xdrive: {line}")))),
         }
     }
 
     fn title(&self, title: String) {
         if let Self::Terminal(words) = self {
-            let _no_shell = words.send(Word::Title(title));
+            let _no_shell = words.send(Message::Title(title));
         }
     }
 }
@@ -87,7 +87,7 @@ pub(super) struct Monitor<'a> {
     /// When it is next tried to be attached again, while the host does not know this session.
     forgotten: Option<Instant>,
     /// Whether that was said.
-    is_told: bool,
+    is_announced: bool,
 }
 
 /// Something under way, and what comes of it.
@@ -102,7 +102,7 @@ impl<'a> Monitor<'a> {
             is_closing: false,
             due,
             forgotten: None,
-            is_told: false,
+            is_announced: false,
         }
     }
 
@@ -125,23 +125,23 @@ impl<'a> Monitor<'a> {
             tokio::select! {
                 biased;
                 Some(news) = news.recv() => {
-                    if let Some(ending) = self.hear(news) {
+                    if let Some(ending) = self.receive(news) {
                         break Some(ending);
                     }
                 }
                 // The other side stops it, also by going away.
-                _ = &mut stop => break self.taken(),
+                _ = &mut stop => break self.interruption(),
                 at = &mut outside, if self.noticed.is_none() => self.notice(at),
                 _ = ticking.tick(), if self.noticed.is_some() => {
                     if self.is_over() {
-                        break self.taken();
+                        break self.interruption();
                     }
                 }
-                taken = finished(&mut taking) => {
+                checkpointed = finished(&mut taking) => {
                     taking = None;
                     self.due = next(self.with.checkpoint);
-                    if let Err(error) = taken {
-                        self.with.output.say(&format!("no checkpoint: {error}"));
+                    if let Err(error) = checkpointed {
+                        self.with.output.print(&format!("no checkpoint: {error}"));
                     }
                 }
                 held = finished(&mut attaching) => {
@@ -159,8 +159,8 @@ impl<'a> Monitor<'a> {
                 // The drive itself is saved once the notice has come.
                 () = until(self.due), if taking.is_none() && self.noticed.is_none() => {
                     taking = Some(Box::pin(async move {
-                        let taken = drive.lock().await.checkpoint().await;
-                        taken.map(drop).map_err(|error| error.to_string())
+                        let checkpointed = drive.lock().await.checkpoint().await;
+                        checkpointed.map(drop).map_err(|error| error.to_string())
                     }));
                 }
             }
@@ -169,7 +169,7 @@ impl<'a> Monitor<'a> {
         if let Some(taking) = taking
             && let Err(error) = taking.await
         {
-            self.with.output.say(&format!("no checkpoint: {error}"));
+            self.with.output.print(&format!("no checkpoint: {error}"));
         }
         if let Some(attaching) = attaching {
             let _over = attaching.await;
@@ -181,10 +181,10 @@ impl<'a> Monitor<'a> {
     fn attached(&mut self, held: Result<Held, HostError>) -> Option<Ending> {
         let id = &self.with.instance.id;
         match held {
-            Ok(Held::Still) if !self.is_told => {}
+            Ok(Held::Still) if !self.is_announced => {}
             Ok(Held::Still | Held::Again) => {
-                self.is_told = false;
-                self.with.output.say(&format!(
+                self.is_announced = false;
+                self.with.output.print(&format!(
                     "{id} had forgotten this session, which is attached to it again"
                 ));
             }
@@ -194,8 +194,8 @@ impl<'a> Monitor<'a> {
             Err(HostError::Closing(reason)) => return Some(Ending::Closed(reason)),
             Err(error) => {
                 self.forgotten = Some(Instant::now() + AGAIN);
-                if !std::mem::replace(&mut self.is_told, true) {
-                    self.with.output.say(&format!(
+                if !std::mem::replace(&mut self.is_announced, true) {
+                    self.with.output.print(&format!(
                         "{id} has forgotten this session, which is not attached to it any more: \
                          {error}\nunless that works again, the host saves the drive for the next \
                          connect and switches itself off when its lease ends"
@@ -215,7 +215,7 @@ impl<'a> Monitor<'a> {
         self.noticed = Some((at, now));
         let left = at.duration_since(now).as_secs().max(0);
         let id = &self.with.instance.id;
-        self.with.output.say(&format!(
+        self.with.output.print(&format!(
             "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
         ));
     }
@@ -237,31 +237,31 @@ impl<'a> Monitor<'a> {
         left < 0 || is_idle
     }
 
-    fn taken(&self) -> Option<Ending> {
+    fn interruption(&self) -> Option<Ending> {
         self.noticed
-            .map(|(at, _)| Ending::Taken(Taken::Noticed { at, code: None }))
+            .map(|(at, _)| Ending::Interruption(Interruption::Noticed { at, code: None }))
     }
 
     /// Says what is new; an ending if it is one.
-    fn hear(&mut self, news: News) -> Option<Ending> {
+    fn receive(&mut self, news: News) -> Option<Ending> {
         match news {
             News::Host(HostEvent::Notice { at, .. }) => self.notice(at),
             News::Host(HostEvent::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
-            News::Host(HostEvent::Unmounted) => return self.taken(),
+            News::Host(HostEvent::Unmounted) => return self.interruption(),
             News::Host(HostEvent::Rebalance { .. }) => {
                 // One checkpoint at most, and only where checkpoints are wanted.
                 self.due = self.with.checkpoint.map(|_| Instant::now());
-                self.with.output.say(
+                self.with.output.print(
                     "AWS says that this instance is at an elevated risk of interruption; the \
                      drive is saved if it comes to that",
                 );
             }
-            News::NotRenewed { error, until } => self.with.output.say(&format!(
+            News::NotRenewed { error, until } => self.with.output.print(&format!(
                 "the lease cannot be renewed: {error}\nunless that works again, the host saves \
                  the drive for the next connect and switches itself off at {until:.0}"
             )),
-            News::Renewed => self.with.output.say("the lease is renewed again"),
+            News::Renewed => self.with.output.print("the lease is renewed again"),
             // With its connection, mostly: then there is nothing to attach over until it is back.
             News::Lost => self.forgotten = Some(Instant::now()),
             News::Host(HostEvent::Clients(_)) => {}

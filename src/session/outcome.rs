@@ -23,11 +23,11 @@ use super::{Session, room};
 impl Session {
     /// A commit that failed loses nothing, but the next session may want to know why a container
     /// could not be made again.
-    pub(super) fn tell_of_the_commit(&mut self) {
+    pub(super) fn report_commit(&mut self) {
         if let Some(closed) = self.reconciler.hosts().closed()
             && closed.committed == Committed::Failed
         {
-            self.report.say(
+            self.report.print(
                 "the container could not be committed as an image; its files are on the drive all \
                  the same",
             );
@@ -53,7 +53,7 @@ impl Session {
             ))
         })?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
-        self.report.say(&format!(
+        self.report.print(&format!(
             "{drive} is left running on {} until {until:.0}{price}; then it is closed and the \
              instance switches itself off\n  {command} connect {drive}  comes back to it\n  \
              {command} stop {drive}  saves it",
@@ -72,18 +72,18 @@ impl Session {
             (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(signal)) => {
                 self.finish(Ending::Asked(signal), outcome)
             }
-            (outcome, _) => self.told(outcome).map(|()| 0),
+            (outcome, _) => self.report_outcome(outcome).map(|()| 0),
         }
     }
 
     /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
     pub(super) fn finish(&mut self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
-        let saved = self.told(outcome);
+        let saved = self.report_outcome(outcome);
         let code = match Self::code(ending) {
             Ok(code) => code,
             Err(failure) => {
                 if let Err(unsaved) = saved {
-                    self.report.say(&unsaved.to_string());
+                    self.report.print(&unsaved.to_string());
                 }
                 return Err(failure);
             }
@@ -99,7 +99,7 @@ impl Session {
             }
             Err(unsaved) if code == 0 => Err(unsaved),
             Err(unsaved) => {
-                self.report.say(&unsaved.to_string());
+                self.report.print(&unsaved.to_string());
                 Ok(code)
             }
         }
@@ -111,7 +111,7 @@ impl Session {
             Ending::Exit(code) => code,
             Ending::Asked(signal) => code_of(signal),
             // Who lost the instance has been told already.
-            Ending::Detached | Ending::Taken(_) => 0,
+            Ending::Detached | Ending::Interruption(_) => 0,
             Ending::Closed(reason) => {
                 return Err(Failure::new(
                     Exit::Disconnected,
@@ -141,25 +141,25 @@ impl Session {
     }
 
     /// What came of the save, said or as a failure.
-    pub(super) fn told(&mut self, outcome: Outcome) -> Result<(), Failure> {
+    pub(super) fn report_outcome(&mut self, outcome: Outcome) -> Result<(), Failure> {
         let drive = &self.request.drive.clone();
         match outcome {
             Outcome::Saved {
                 snapshot: Some((snapshot, generation)),
                 ..
             } => {
-                self.report.say(&format!(
+                self.report.print(&format!(
                     "{drive} is saved: {snapshot}, generation {generation}"
                 ));
                 let closed = self.reconciler.hosts().closed();
                 let room = closed.and_then(|closed| closed.room);
                 self.warn_of(room, room::When::Saved);
-                self.tell_of_the_snapshots();
+                self.report_snapshots();
                 Ok(())
             }
             // What a killed run had begun is gone; a drive never came of it.
             Outcome::Saved { snapshot: None, .. } if self.acted.get() => {
-                self.report.say(&format!(
+                self.report.print(&format!(
                     "nothing of {drive} is left: it never held anything"
                 ));
                 Ok(())
@@ -179,7 +179,7 @@ impl Session {
                     )
                 };
                 self.report
-                    .say(&format!("undone: {drive} is as it was{words}"));
+                    .print(&format!("undone: {drive} is as it was{words}"));
                 Ok(())
             }
             Outcome::StoppedWaiting(left) => Err(Failure::new(
@@ -224,9 +224,9 @@ impl Session {
     fn failed(&mut self, failure: RunFailure) -> Failure {
         let RunFailure { error, also, left } = failure;
         if let Some(also) = also
-            && let Err(also) = self.told(*also)
+            && let Err(also) = self.report_outcome(*also)
         {
-            self.report.say(&also.to_string());
+            self.report.print(&also.to_string());
         }
         let connect = format!("{} connect {}", self.cloud.command, self.request.drive);
         let failure = match error {
@@ -254,7 +254,7 @@ impl Session {
 pub(super) fn of_run(error: RunError) -> Failure {
     let exit = match error {
         RunError::Ec2(error) => return error.into(),
-        RunError::Host(HostError::NoWay { why, hint }) => {
+        RunError::Host(HostError::NoRoute { why, hint }) => {
             return Failure::new(Exit::Unavailable, anyhow!(why)).hint(hint);
         }
         RunError::NoCapacity(_) | RunError::Busy(_) => Exit::TryAgain,

@@ -10,7 +10,7 @@ use super::Session;
 use super::preflight::{Found, Parts};
 use super::prompt::unless_ended;
 use crate::cloud::Cloud;
-use crate::drive::Limits;
+use crate::drive::Timing;
 use crate::drive::tags::Identity;
 use crate::ec2::{self, Kind};
 use crate::failure::{Exit, Failure};
@@ -21,11 +21,11 @@ pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity,
     let mut failures = 0;
     loop {
         let failure = match cloud.identity().await {
-            Err(failure) if goes_on(&failure, &mut failures, &cloud.limits) => failure,
+            Err(failure) if goes_on(&failure, &mut failures, &cloud.timing) => failure,
             answer => return answer,
         };
-        tell(report, &failure);
-        tokio::time::sleep(cloud.limits.pause(failures)).await;
+        report_retry(report, &failure);
+        tokio::time::sleep(cloud.timing.pause(failures)).await;
     }
 }
 
@@ -40,11 +40,11 @@ impl Session {
         loop {
             let checked = listed.and_then(|parts| self.check(parts));
             let failure = match checked {
-                Err(failure) if goes_on(&failure, &mut failures, &self.cloud.limits) => failure,
+                Err(failure) if goes_on(&failure, &mut failures, &self.cloud.timing) => failure,
                 answer => return answer,
             };
-            tell(&self.report, &failure);
-            let pause = tokio::time::sleep(self.cloud.limits.pause(failures));
+            report_retry(&self.report, &failure);
+            let pause = tokio::time::sleep(self.cloud.timing.pause(failures));
             if unless_ended(&mut self.signals, &self.report, pause)
                 .await
                 .is_err()
@@ -58,16 +58,16 @@ impl Session {
 }
 
 /// Whether it was one refusal too many among those that pass, and not the last that is borne.
-fn goes_on(failure: &Failure, failures: &mut u32, limits: &Limits) -> bool {
+fn goes_on(failure: &Failure, failures: &mut u32, timing: &Timing) -> bool {
     *failures += 1;
     let error = failure.error.downcast_ref::<ec2::Error>();
     let passes = error.is_some_and(|error| error.kind == Kind::Throttled);
-    passes && *failures < limits.failures
+    passes && *failures < timing.failures
 }
 
-fn tell(report: &Report, failure: &Failure) {
+fn report_retry(report: &Report, failure: &Failure) {
     let error = &failure.error;
-    report.say(&format!(
+    report.print(&format!(
         "could not look at the drive, trying again: {error}"
     ));
 }

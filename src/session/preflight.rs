@@ -125,7 +125,7 @@ impl Session {
         match Ownership::of(owner, &self.owner) {
             Ownership::Own => Ok(()),
             Ownership::OfRole if !is_used => {
-                self.report.say(&format!(
+                self.report.print(&format!(
                     "{drive} is {owner}'s, which does not tell who of you: taken for yours"
                 ));
                 Ok(())

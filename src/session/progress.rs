@@ -50,7 +50,7 @@ impl ProgressPrinter {
                 } = step
                 {
                     self.report
-                        .say("the drive was not closed by its last host: saving what was synced");
+                        .print("the drive was not closed by its last host: saving what was synced");
                 }
                 let running = self.report.step(step.to_string());
                 self.steps.insert(step, running);
@@ -74,10 +74,10 @@ impl ProgressPrinter {
                 // What ends the run is told at its end.
                 if again {
                     self.report
-                        .say(&format!("could not {step}, looking again: {error}"));
+                        .print(&format!("could not {step}, looking again: {error}"));
                 }
             }
-            Event::LookFailed(error) => self.report.say(&format!(
+            Event::LookFailed(error) => self.report.print(&format!(
                 "could not look at the drive, trying again: {error}"
             )),
             Event::Waiting(what) => {
@@ -103,28 +103,28 @@ impl ProgressPrinter {
                         let _ = write!(words, "\n  {command}  asks for more");
                     }
                 }
-                self.report.say(&words);
+                self.report.print(&words);
             }
-            Event::NotEligible { instance_type } => self.report.say(&format!(
+            Event::NotEligible { instance_type } => self.report.print(&format!(
                 "this account is on AWS's Free plan, which launches only types that the free tier \
                  has: {instance_type} is none of them"
             )),
-            Event::RootAsItIs { image } => self.report.say(&root_as_it_is(&image)),
-            Event::LeftOut(left_out) => self.report.say(&left_out.to_string()),
-            Event::NewDrive { size, cents } => self.report.say(&format!(
+            Event::RootAsItIs { image } => self.report.print(&root_as_it_is(&image)),
+            Event::LeftOut(left_out) => self.report.print(&left_out.to_string()),
+            Event::NewDrive { size, cents } => self.report.print(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
                 dollars(cents)
             )),
             Event::EndedByItself { instance, reason } => {
                 let why = reason.as_deref().unwrap_or("EC2 does not say why");
                 self.report
-                    .say(&format!("{instance} ended by itself: {why}"));
+                    .print(&format!("{instance} ended by itself: {why}"));
             }
             Event::Silent {
                 instance,
                 since,
                 why,
-            } => self.report.say(&format!(
+            } => self.report.print(&format!(
                 "{instance} has been running for {} s and cannot be logged in to: {why}\n  if it \
                  stays so, something on the way may keep port 22 shut: a network ACL, a firewall, \
                  a VPN",
@@ -135,35 +135,35 @@ impl ProgressPrinter {
                 checks,
                 limit,
             } => self.check(&instance, checks, limit),
-            Event::Unchecked { instance, why } => self.report.say(&format!(
+            Event::Unchecked { instance, why } => self.report.print(&format!(
                 "could not read EC2's status checks of {instance}, going by time alone: {why}"
             )),
             Event::Console { instance, text } => {
                 let end = console::end(&text);
-                self.report.say(&if end.is_empty() {
+                self.report.print(&if end.is_empty() {
                     format!("{instance} wrote nothing to its console")
                 } else {
                     format!("the end of {instance}'s console:\n{end}")
                 });
             }
-            Event::Unverified { snapshot, why } => self.report.say(&format!(
+            Event::Unverified { snapshot, why } => self.report.print(&format!(
                 "could not look into {snapshot}, going on without: {why}"
             )),
             // Not worth a line in the middle of somebody's screen.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {
-                self.report.say(&format!("took checkpoint {snapshot}"));
+                self.report.print(&format!("took checkpoint {snapshot}"));
             }
             Event::CheckpointSkipped(why) => {
-                self.report.say(&format!("no checkpoint: {why}"));
+                self.report.print(&format!("no checkpoint: {why}"));
             }
-            Event::CannotStop => self
-                .report
-                .say("cannot stop here: the drive is not saved yet, and stopping could lose data"),
+            Event::CannotStop => self.report.print(
+                "cannot stop here: the drive is not saved yet, and stopping could lose data",
+            ),
             Event::Ending => self
                 .report
-                .say("interrupted: ending what was begun; the drive is kept"),
+                .print("interrupted: ending what was begun; the drive is kept"),
         }
     }
 }
@@ -180,7 +180,7 @@ impl ProgressPrinter {
         }
         let words = checked(checks, limit);
         self.report
-            .say(&format!("EC2's status checks of {instance}: {words}"));
+            .print(&format!("EC2's status checks of {instance}: {words}"));
     }
 
     /// Says what is about to be launched; what that costs besides, once for each type and market.
@@ -189,7 +189,7 @@ impl ProgressPrinter {
         let is_known = self.announced.as_ref().map(|known| what(known)) == Some(what(&offer));
         let (kind, pool) = (&offer.kind, &offer.pool);
         let place = pool.zone.as_ref().map(|zone| format!(" in {zone}"));
-        self.report.say(&format!(
+        self.report.print(&format!(
             "launching {}, {}, {}{}, {}",
             kind.name,
             kind.arch,
@@ -199,9 +199,9 @@ impl ProgressPrinter {
         ));
         if !is_known {
             self.report
-                .say(&format!("  {}", beside_words(size, self.speed.get())));
+                .print(&format!("  {}", beside_words(size, self.speed.get())));
             if let Some(surplus) = surplus_words(kind) {
-                self.report.say(&format!("  {surplus}"));
+                self.report.print(&format!("  {surplus}"));
             }
         }
         self.announced = Some(offer);

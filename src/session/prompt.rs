@@ -68,7 +68,7 @@ impl Session {
                 Some("n" | "no") => return false,
                 Some(_) => {}
                 None => {
-                    self.report.say("");
+                    self.report.print("");
                     return false;
                 }
             }

@@ -17,8 +17,8 @@ const LOGIN: &str = "xdrive logs in to no registry: `docker pull` and `docker sa
 pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Result<Image, Failure> {
     let short = short(reference);
     let step = report.step(format!("pull {short}"));
-    let mut hear = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
-    let pulled = host.pull(reference, &mut hear).await;
+    let mut receive = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
+    let pulled = host.pull(reference, &mut receive).await;
     match pulled.map_err(|error| failure(error, reference))? {
         Some(pulled) => step.done(&format!(
             "pulled {reference}: {}, {}",

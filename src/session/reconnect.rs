@@ -1,10 +1,10 @@
 //! The way back to a host whose connection was lost, while its shell goes on there.
 //!
-//! It is tried for [`Limits::grace`], visibly, and the terminal goes on to read escapes. It ends
+//! It is tried for [`Timing::grace`], visibly, and the terminal goes on to read escapes. It ends
 //! sooner where there is nothing to come back to: EC2 says that the instance is gone, or the host
 //! has begun to close. What then becomes of the drive is the save's business, not this file's.
 //!
-//! [`Limits::grace`]: crate::drive::Limits::grace
+//! [`Timing::grace`]: crate::drive::Timing::grace
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::container::Inside;
-use super::ending::{Ending, Taken};
+use super::ending::{Ending, Interruption};
 use super::shell::ended;
 
 use super::monitor::Shared;
@@ -124,14 +124,14 @@ impl Reconnector<'_> {
         Ok(match tried {
             Tried::Back(ssh, host) => Ok((ssh, host)),
             Tried::Gone(gone) => Err(self.over(&format!("{why}; {gone}"))),
-            Tried::Ended(gone) => Err(Ending::Taken(Taken::Gone(lost(
+            Tried::Ended(gone) => Err(Ending::Interruption(Interruption::Gone(connection_lost(
                 &format!("{why}; {gone}"),
                 &self.command,
             )))),
             Tried::NotNow(last) => {
                 let minutes = self.grace.as_secs().div_ceil(60);
                 shell.close();
-                self.report.say(&format!(
+                self.report.print(&format!(
                     "no way back to {} for {minutes} min: giving up; the host closes the drive \
                      itself when its lease ends, and switches itself off",
                     self.host.id
@@ -180,7 +180,7 @@ impl Reconnector<'_> {
     }
 
     fn over(&self, why: &str) -> Ending {
-        Ending::Failed(lost(why, &self.command))
+        Ending::Failed(connection_lost(why, &self.command))
     }
 }
 
@@ -200,7 +200,7 @@ pub(super) fn rule(lease: Duration, grace: Duration) -> String {
 }
 
 /// A connection that is lost for good, in words.
-pub(super) fn lost(why: &str, command: &str) -> Failure {
+pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     Failure::new(
         Exit::Disconnected,
         anyhow!("the connection was lost: {why}"),

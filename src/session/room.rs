@@ -27,7 +27,7 @@ impl Session {
         if let Some(words) =
             room.and_then(|room| words(self.request.drive.as_str(), room, &connect, when))
         {
-            self.report.say(&words);
+            self.report.print(&words);
         }
     }
 }

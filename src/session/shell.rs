@@ -7,10 +7,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::container::Inside;
 use super::ending::Ending;
-use super::reconnect::{Reconnector, lost};
+use super::reconnect::{Reconnector, connection_lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
 use crate::signals::{Signal, Signals};
-use crate::ssh::shell::{Answers, Word};
+use crate::ssh::shell::{Answers, Message};
 use crate::ssh::{Exit as ShellExit, Line, Shell};
 
 /// The interactive shell: keys go there, so that only what comes from outside arrives here. A lost
@@ -21,7 +21,7 @@ pub(super) async fn in_a_shell(
     reconnector: &mut Reconnector<'_>,
     answers: Answers,
     signals: &mut Signals,
-    words: &mut UnboundedReceiver<Word>,
+    words: &mut UnboundedReceiver<Message>,
 ) -> anyhow::Result<Ending> {
     let command = inside.container.shell(&term());
     let name = {
@@ -42,7 +42,7 @@ pub(super) async fn in_a_shell(
                 exit => return Ok(ended(exit)),
             },
             Some(word) = words.recv() => {
-                shell.say(word);
+                shell.print(word);
                 continue;
             }
             signal = signals.next() => match signal {
@@ -91,7 +91,7 @@ pub(super) async fn in_a_command(
         tokio::select! {
             exit = shell.ended() => return Ok(match exit {
                 // Its streams are cut, and nobody could put them together again.
-                ShellExit::Lost(why) => Ending::Failed(lost(&why, hint)),
+                ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, hint)),
                 exit => ended(exit),
             }),
             signal = signals.next() => match signal {

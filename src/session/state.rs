@@ -74,7 +74,7 @@ impl Session {
             lease: options.keep.unwrap_or(LEASE),
             settings: Settings::new(
                 options.image.as_deref(),
-                options.wish.as_ref(),
+                options.requirements.as_ref(),
                 options.size,
             )
             .with_speed(options.speed)
@@ -105,7 +105,7 @@ impl Session {
             cloud.ec2.clone(),
             SshHosts::new(key, ingress, terms),
             cloud.clock.clone(),
-            cloud.limits.clone(),
+            cloud.timing.clone(),
             wanted,
             move |event| {
                 if let Event::Finished { .. } = event {

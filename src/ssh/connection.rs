@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
-use super::line::{Gate, Gated};
+use super::dedicated::{Gate, Gated};
 use super::peer::{End, Peer, config, handshake_error};
 use super::proxy::{Process, Proxy};
 
@@ -243,23 +243,23 @@ impl Ssh {
         command: &str,
         stdin: impl AsyncRead + Unpin + Send,
     ) -> Result<Output, SshError> {
-        self.told("a command", command, stdin).await
+        self.run_named("a command", command, stdin).await
     }
 
     /// As [`Ssh::feed`], and tells of it under `name`, for whoever sets
     /// `XDRIVE_LOG=xdrive::host=trace`: when it is sent, each fact it says, its end. The command
     /// itself is never told: it holds the user's environment.
-    pub(crate) async fn told(
+    pub(crate) async fn run_named(
         &self,
         name: &'static str,
         command: &str,
         stdin: impl AsyncRead + Unpin + Send,
     ) -> Result<Output, SshError> {
-        self.heard(name, command, stdin, &mut |_| {}).await
+        self.run_with_facts(name, command, stdin, &mut |_| {}).await
     }
 
-    /// As [`Ssh::told`], and calls `hear` with each fact as it is said.
-    pub(crate) async fn heard(
+    /// As [`Ssh::run_named`], and calls `hear` with each fact as it is said.
+    pub(crate) async fn run_with_facts(
         &self,
         name: &'static str,
         command: &str,
@@ -273,9 +273,9 @@ impl Ssh {
         output
     }
 
-    /// As [`Ssh::told`], with what `input` makes if the command asks for it by the fact `question`,
+    /// As [`Ssh::run_named`], with what `input` makes if the command asks for it by the fact `question`,
     /// and without any standard input if it does not.
-    pub(crate) async fn told_if_asked(
+    pub(crate) async fn run_if_asked(
         &self,
         name: &'static str,
         command: &str,
@@ -290,7 +290,7 @@ impl Ssh {
                 let _ = answer.send(Cursor::new(input()));
             }
         };
-        self.heard(name, command, stdin, &mut hear).await
+        self.run_with_facts(name, command, stdin, &mut hear).await
     }
 
     async fn follow(
@@ -335,7 +335,7 @@ impl Ssh {
                 message = messages.wait() => match message {
                     Some(ChannelMsg::Data { data }) => {
                         output.stdout.extend_from_slice(&data);
-                        unread = tell_facts(name, &output.stdout, unread, hear);
+                        unread = pass_facts(name, &output.stdout, unread, hear);
                     }
                     Some(ChannelMsg::ExtendedData { data, .. }) => {
                         output.stderr.extend_from_slice(&data);
@@ -355,7 +355,7 @@ impl Ssh {
         }
         match status {
             Some(status) => Ok(Output { status, ..output }),
-            None => Err(self.lost().await),
+            None => Err(self.why_ended().await),
         }
     }
 
@@ -377,7 +377,7 @@ impl Ssh {
     }
 
     /// Why a session ended without saying how: the connection's end, or the host's own decision.
-    pub(crate) async fn lost(&self) -> SshError {
+    pub(crate) async fn why_ended(&self) -> SshError {
         // The channel's end is seen just before the connection's.
         let reason = tokio::time::timeout(Duration::from_secs(1), self.ended())
             .await
@@ -398,7 +398,7 @@ impl Ssh {
         if session.sender.ask(command, terminal).await {
             Ok(session)
         } else {
-            Err(self.lost().await)
+            Err(self.why_ended().await)
         }
     }
 
@@ -436,7 +436,7 @@ impl Ssh {
                 self.address(),
                 format!("{what} ({reason:?})"),
             )),
-            Err(_) => Err(self.lost().await),
+            Err(_) => Err(self.why_ended().await),
         }
     }
 }
@@ -470,7 +470,7 @@ impl AsyncRead for LateInput {
 }
 
 /// Tells of the facts in the whole lines of `said` from `unread` on; how much was read.
-fn tell_facts(
+fn pass_facts(
     script: &str,
     said: &[u8],
     unread: usize,

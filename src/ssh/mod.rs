@@ -7,10 +7,10 @@
 
 pub(crate) mod channel;
 pub mod connection;
+pub mod dedicated;
 pub mod escape;
 pub mod forward;
 pub mod key;
-pub mod line;
 mod modes;
 mod peer;
 mod proxy;
@@ -19,8 +19,8 @@ pub mod streams;
 pub mod terminal;
 
 pub use connection::{Output, REACH, Ssh, SshError, Target};
+pub use dedicated::Line;
 pub use key::{HostKey, UserKey};
-pub use line::Line;
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
 pub use shell::{Exit, Shell};
 pub use terminal::Terminal;

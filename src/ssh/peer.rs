@@ -105,7 +105,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
     };
     client::Config {
         // Server-side re-keying only. At 64 GiB (OpenSSH with AES-GCM) the server is always first.
-        // A literal, because `Limits::new` asserts on more than 1 GiB.
+        // A literal, because `Timing::new` asserts on more than 1 GiB.
         limits: russh::Limits {
             rekey_write_limit: 1 << 36,
             rekey_read_limit: 1 << 36,

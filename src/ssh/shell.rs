@@ -24,13 +24,13 @@ use tokio::task::JoinHandle;
 
 use super::channel::Session;
 use super::connection::{Ssh, SshError};
+use super::dedicated::{Gate, Line};
 use super::escape::Question;
-use super::line::{Gate, Line};
 use super::streams::Stop;
 use super::terminal::{Attached, Terminal};
 use crate::terminal::{self, Raw};
 
-pub use pump::Word;
+pub use pump::Message;
 use pump::{Local, Request};
 pub(crate) use start::Begun;
 
@@ -163,7 +163,7 @@ impl Shell {
                 exit = local.carry(session, &mut asked, &requests) => exit,
                 reason = beside.ended() => Exit::Lost(reason),
             };
-            if local.face.is_some() && matches!(exit, Exit::Lost(_)) {
+            if local.terminal.is_some() && matches!(exit, Exit::Lost(_)) {
                 local.begin_line();
                 return (exit, Some(local));
             }
@@ -209,9 +209,9 @@ impl Shell {
 
     /// Says something to the person at the terminal, without spoiling the screen: a title at once,
     /// a line as soon as no full-screen program has the screen.
-    pub fn say(&mut self, word: Word) {
+    pub fn print(&mut self, word: Message) {
         match &mut self.local {
-            Some(local) => local.say(word),
+            Some(local) => local.print(word),
             None => self.request(Request::Say(word)),
         }
     }
@@ -225,7 +225,7 @@ impl Shell {
         else {
             return Ok(Attached::Gone);
         };
-        let seen = local.face.as_ref().map_or(0, |face| face.seen);
+        let seen = local.terminal.as_ref().map_or(0, |terminal| terminal.seen);
         let line = Line::behind(ssh, Arc::clone(gate)).await?;
         let (session, attached, rest) = start::attached(&line.ssh, &terminal.attach(seen)).await?;
         let Some(mut local) = self.local.take_if(|_| attached != Attached::Gone) else {

@@ -19,7 +19,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::{Notify, mpsc};
 
 use super::channel::CHUNK;
-use super::line::Gate;
+use super::dedicated::Gate;
 
 /// A queue this long holds the gate: enough to keep a pipe busy, little to wait for after Ctrl-C.
 const FULL: usize = 256 << 10;

@@ -22,7 +22,7 @@ use xdrive::ec2::{
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
-use xdrive::host::scripts::{ContainerOrder, HoldOrder, Host, Image, MountOrder, Mounted, Role};
+use xdrive::host::scripts::{ContainerOrder, Host, Image, LockOrder, MountOrder, Mounted, Role};
 use xdrive::local::plane::{Plane, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
@@ -124,7 +124,7 @@ impl Parts {
             steps.end("boot");
             let (host, _) = Host::contact(ssh.clone()).await?;
             let client = format!("{drive} now me");
-            let order = HoldOrder {
+            let order = LockOrder {
                 client: &client,
                 role: Role::Lead,
                 lease: Duration::from_mins(15),

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
-use xdrive::drive::memory::{Memory, Sweep};
 use xdrive::drive::observed::Observed;
-use xdrive::drive::proof::{Failed, MayDelete, MayPrune, MayTerminate, Quiet, Reread, Spent};
+use xdrive::drive::overlay::{Overlay, Sweep};
+use xdrive::drive::proof::{
+    DeletionGrounds, Failed, MayDelete, MayPrune, MayTerminate, Reread, TerminationGrounds,
+};
 use xdrive::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Contact, DriveName, Generation, Limits, SessionId};
+use xdrive::drive::{Contact, DriveName, Generation, SessionId, Timing};
 use xdrive::ec2::{
     Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotId, SnapshotState, Volume,
     VolumeId, VolumeState, Zone,
@@ -34,7 +36,7 @@ pub(crate) fn may_terminate(id: &InstanceId) -> MayTerminate {
         tags: tags::claim(&who()),
     };
     let (seen, at) = seen(vec![instance.clone()], Vec::new(), Vec::new());
-    let quiet = Quiet::prove(&seen, &seen.instances[0]).expect("it has no volume");
+    let quiet = TerminationGrounds::prove(&seen, &seen.instances[0]).expect("it has no volume");
     quiet
         .confirm(at, &instance, None)
         .expect("nothing has changed")
@@ -44,7 +46,7 @@ pub(crate) fn may_terminate(id: &InstanceId) -> MayTerminate {
 pub(crate) fn may_delete(id: &VolumeId) -> MayDelete {
     let volume = volume(id);
     let (seen, at) = seen(Vec::new(), vec![volume.clone()], Vec::new());
-    let spent = Spent::prove(&seen, &seen.volumes[0]).expect("it was never attached");
+    let spent = DeletionGrounds::prove(&seen, &seen.volumes[0]).expect("it was never attached");
     spent
         .confirm(at, &volume, None)
         .expect("nothing has changed")
@@ -109,7 +111,7 @@ fn seen(
         snapshots,
         unlisted: BTreeSet::new(),
     };
-    let seen = Memory::new(who()).observe(sweep, &Limits::aws());
+    let seen = Overlay::new(who()).observe(sweep, &Timing::aws());
     (seen, Reread { asked: now, now })
 }
 

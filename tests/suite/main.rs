@@ -5,22 +5,22 @@
     reason = "a test that fails says where; helpers of tests are not seen as tests"
 )]
 
-mod between;
 mod boto;
 mod evidence;
-mod folder;
+mod fault_connector;
+mod fault_proxy;
 mod harness;
 mod host;
 mod house;
-mod line;
+mod local_api;
+mod local_instances;
 mod loops;
 mod model;
 mod moto;
-mod paper;
-mod plane;
 mod registry;
 mod sdk;
 mod serve;
 mod serving;
 mod session;
+mod simulation;
 mod ssh;

@@ -12,7 +12,7 @@ use xdrive::cli::{Cli, Command};
 use xdrive::clock::Clock;
 use xdrive::cloud::{Cloud, Which};
 use xdrive::config::Paths;
-use xdrive::drive::Limits;
+use xdrive::drive::Timing;
 use xdrive::ec2::{Account, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::Delays;
@@ -78,10 +78,10 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         .map_err(anyhow::Error::from)?;
     runtime.block_on(async {
         let cloud = if std::env::var_os("AWS_ENDPOINT_URL").is_some() {
-            let limits = Limits::local(Delays::new(xdrive::local::Preset::Fast).settle());
+            let timing = Timing::local(Delays::new(xdrive::local::Preset::Fast).settle());
             let clock = Clock::system();
             let ec2 = Ec2::of_account(&Account::default(), clock.clone()).await;
-            Cloud::of(ec2.map_err(anyhow::Error::from)?, limits, &clock, &paths)
+            Cloud::of(ec2.map_err(anyhow::Error::from)?, timing, &clock, &paths)
         } else {
             Cloud::open(&Which::Local, &paths).await?
         };

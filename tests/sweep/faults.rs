@@ -1,6 +1,6 @@
 //! Every call to EC2 fails once, in every way: nothing is lost, nothing forked, nothing left unsaid.
 //!
-//! On paper, in tokio's paused time (see `tests/suite/paper`): the real reconciler and the real SDK
+//! On paper, in tokio's paused time (see `tests/suite/simulation`): the real reconciler and the real SDK
 //! against the EC2 in a folder. A *case* is one way to fail of one call in a session, from one past
 //! of the drive, with lists that are fresh or ten seconds old. The session may end as it likes, but
 //! what is billed afterwards it has named; and then one more session must save the drive with every
@@ -14,8 +14,8 @@ use xdrive::drive::Outcome;
 
 use crate::jobs::side_by_side;
 use crate::pace::Pace;
-use crate::paper::wire::{Calls, Fault, WAYS};
-use crate::paper::{Ask, FRESH, Staleness, Told, Trouble, World};
+use crate::simulation::wire::{Calls, Fault, WAYS};
+use crate::simulation::{Ask, FRESH, Staleness, Told, Trouble, World};
 
 /// As old as lists ever were seen to be, nearly; reads by id lag less.
 const OLD: Staleness = Staleness {

@@ -46,16 +46,16 @@ mod site;
 #[expect(dead_code, reason = "the test suite uses the rest of it")]
 #[path = "../suite/evidence.rs"]
 mod evidence;
+#[expect(dead_code, reason = "the test suite uses the rest of it")]
+#[path = "../suite/fault_connector.rs"]
+mod fault_connector;
 #[path = "../suite/harness/image.rs"]
 mod image;
 #[path = "../suite/harness/leaks.rs"]
 mod leaks;
 #[expect(dead_code, reason = "the test suite uses the rest of it")]
-#[path = "../suite/line.rs"]
-mod line;
-#[expect(dead_code, reason = "the test suite uses the rest of it")]
-#[path = "../suite/paper/mod.rs"]
-mod paper;
+#[path = "../suite/simulation/mod.rs"]
+mod simulation;
 
 use std::process::ExitCode;
 use std::thread;

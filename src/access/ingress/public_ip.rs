@@ -34,10 +34,10 @@ impl Plan {
         let address = match at {
             _ if is_far => {
                 let address = self.ask().await?;
-                reaches(address, at).map_err(|why| self.untold(&why))?
+                reaches(address, at).map_err(|why| self.no_address(&why))?
             }
             None => return Ok(Vec::new()),
-            Some(at) => source(at).ok_or_else(|| HostError::NoWay {
+            Some(at) => source(at).ok_or_else(|| HostError::NoRoute {
                 why: format!("this computer has no way to {at}"),
                 hint: "is the VPN up? --proxy-command connects by another way".to_owned(),
             })?,
@@ -55,16 +55,16 @@ impl Plan {
         };
         answer
             .and_then(|answer| address(&answer))
-            .map_err(|why| self.untold(&why))
+            .map_err(|why| self.no_address(&why))
     }
 
     fn service(&self) -> &str {
         self.reach.address_service.as_deref().unwrap_or(SERVICE)
     }
 
-    fn untold(&self, why: &str) -> HostError {
+    fn no_address(&self, why: &str) -> HostError {
         let service = self.service();
-        HostError::NoWay {
+        HostError::NoRoute {
             why: format!("{service} does not tell this computer's address: {why}"),
             hint:
                 "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in the \

@@ -4,7 +4,7 @@
 //! laptop adds what it wants and lacks, and renews the date of what it comes by. It takes away only
 //! rules of its own that it does not want now, and those only a day after their date: until then
 //! another of its sessions may stand behind them, by a VPN or with another `--cidr`. `gc` takes
-//! away whosever rules are older than what uses the group ([`is_of_nobody`]). Only where the group
+//! away whosever rules are older than what uses the group ([`is_unused_since`]). Only where the group
 //! has no room they go at once. Connections that are up outlive their rule (EC2 user guide,
 //! *Security group connection tracking*), and whoever connects again looks first: so a session that
 //! wants a rule that went has it again.
@@ -224,7 +224,7 @@ fn date(description: &str) -> Option<Timestamp> {
 /// lets in nobody who is there, however long a session has lasted; the rest of the day is for
 /// clocks that differ. Who comes at this moment by such a rule, or could not renew its date, keeps
 /// the connection that is up and makes the rule again at the next one.
-pub(crate) fn is_of_nobody(description: &str, since: Timestamp) -> bool {
+pub(crate) fn is_unused_since(description: &str, since: Timestamp) -> bool {
     let date = date(description).filter(|_| laptop(description).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)
 }
@@ -249,16 +249,16 @@ mod tests {
     fn a_rule_is_of_nobody_whose_date_is_a_day_before_what_uses_its_group() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
         let rule = describe("SHA256:AbC", at("2026-11-20T11:00:00Z"));
-        assert!(is_of_nobody(&rule, at("2026-11-21T12:00:00Z")));
-        assert!(!is_of_nobody(&rule, at("2026-11-21T10:00:00Z")));
-        assert!(!is_of_nobody(&rule, at("2026-11-19T12:00:00Z")));
+        assert!(is_unused_since(&rule, at("2026-11-21T12:00:00Z")));
+        assert!(!is_unused_since(&rule, at("2026-11-21T10:00:00Z")));
+        assert!(!is_unused_since(&rule, at("2026-11-19T12:00:00Z")));
         // Not to be dated, or not xdrive's.
         let launched = at("2027-01-01T00:00:00Z");
         for other in [
             "xdrive SHA256:AbC",
             "office SHA256:AbC 2026-11-20T11:00:00Z",
         ] {
-            assert!(!is_of_nobody(other, launched), "{other}");
+            assert!(!is_unused_since(other, launched), "{other}");
         }
     }
 

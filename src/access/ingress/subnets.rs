@@ -31,7 +31,7 @@ pub(crate) async fn look(
     };
     let vpc = vpc
         .map_err(HostError::Ec2)?
-        .ok_or_else(|| HostError::NoWay {
+        .ok_or_else(|| HostError::NoRoute {
             why: format!("there is no default VPC in {}", ec2.region()),
             hint: "--subnet names a subnet to launch in; `aws ec2 create-default-vpc` makes a \
                    default VPC again"

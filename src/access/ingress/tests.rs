@@ -136,14 +136,14 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
         "{rule:?}"
     );
 
-    let said = town.report.said();
+    let said = town.report.printed();
     let line = format!("  {} lets 203.0.113.7/32 in\n", group.id);
     assert!(said.ends_with(&line), "{said}");
 
     let mut again = town.ingress(ADA, "laptop", &["203.0.113.7"]);
     assert_eq!(again.for_launch().await.unwrap(), groups);
     assert_eq!(town.group(ADA).await.unwrap(), group);
-    assert_eq!(town.report.said(), said, "nothing was done");
+    assert_eq!(town.report.printed(), said, "nothing was done");
     // Another owner's is another group.
     let other = town
         .ingress(BOB, "laptop", &["203.0.113.7"])
@@ -242,7 +242,7 @@ async fn a_group_of_that_name_that_is_not_this_owners_is_not_used() {
         .ingress(ADA, "one", &["203.0.113.7"])
         .for_launch()
         .await;
-    let Err(HostError::NoWay { why, hint }) = error else {
+    let Err(HostError::NoRoute { why, hint }) = error else {
         panic!("{error:?}");
     };
     assert!(why.contains("is not this owner's"), "{why}");
@@ -262,7 +262,7 @@ async fn without_a_default_vpc_a_subnet_is_asked_for() {
     let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
     ingress.look_ahead();
     let error = ingress.for_launch().await;
-    let Err(HostError::NoWay { why, hint }) = error else {
+    let Err(HostError::NoRoute { why, hint }) = error else {
         panic!("{error:?}");
     };
     assert_eq!(why, "there is no default VPC in us-east-1");
@@ -425,7 +425,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
         // An old rule that may not be taken away is told, and no reason not to launch.
         let stayed = town
             .report
-            .said()
+            .printed()
             .contains(" still lets 203.0.113.7/32 in: ");
         assert_eq!(
             (denied, stayed),
@@ -455,7 +455,7 @@ async fn an_address_service_is_believed_when_it_answers_with_an_address() {
     plan.reach.address_service = Some(url.clone());
     assert_eq!(plan.ask().await.unwrap(), IpAddr::from([203, 0, 113, 7]));
     let error = plan.ask().await;
-    let Err(HostError::NoWay { why, hint }) = error else {
+    let Err(HostError::NoRoute { why, hint }) = error else {
         panic!("{error:?}");
     };
     assert!(

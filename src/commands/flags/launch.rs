@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::config::Options;
 use crate::config::launch::{self, ArchChoice, Fallback};
-use crate::drive::pools::{Need, NoWish, Wish};
+use crate::drive::pools::{InvalidRequirements, Requirements, Resources};
 use crate::ec2::{Market, Price};
 
 /// What to launch.
@@ -77,16 +77,16 @@ pub struct Launch {
 
 impl Launch {
     /// As options, with nothing else in them.
-    pub fn options(self) -> Result<Options, NoWish> {
-        let need = Need {
+    pub fn options(self) -> Result<Options, InvalidRequirements> {
+        let resources = Resources {
             cpus: self.cpus.unwrap_or(0),
             memory: self.memory.unwrap_or(0),
             gpus: self.gpu.unwrap_or(0),
         };
-        let wish = match (self.types.as_slice(), need == Need::default()) {
+        let requirements = match (self.types.as_slice(), resources == Resources::default()) {
             ([], true) => None,
-            ([], false) => Some(Wish::Need(need)),
-            (types, _) => Some(Wish::types(types)?),
+            ([], false) => Some(Requirements::AtLeast(resources)),
+            (types, _) => Some(Requirements::types(types)?),
         };
         let market = match (self.spot, self.on_demand) {
             (_, true) => Some(Market::OnDemand),
@@ -94,7 +94,7 @@ impl Launch {
             (false, false) => None,
         };
         Ok(Options {
-            wish,
+            requirements,
             arch: self.arch,
             is_free: self.free,
             market,

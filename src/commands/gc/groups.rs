@@ -27,7 +27,7 @@ pub(super) struct GroupAccount {
 
 /// Clears away `owner`'s groups that no instance uses, and rules of laptops that are gone from the
 /// others; with `rehearse` it is only said. Those that stay as they are are not spoken of.
-pub(super) async fn tidy(
+pub(super) async fn cleanup(
     ec2: &Ec2,
     owner: &str,
     rehearse: bool,
@@ -36,7 +36,7 @@ pub(super) async fn tidy(
     for group in ec2.groups_of(owner).await? {
         let since = ec2.group_used_since(&group.id).await?;
         let is_gone = |rule: &&Rule| {
-            since.is_some_and(|since| ingress::is_of_nobody(&rule.description, since))
+            since.is_some_and(|since| ingress::is_unused_since(&rule.description, since))
         };
         let gone: Vec<&Rule> = group.rules.iter().filter(is_gone).collect();
         if since.is_none() || !gone.is_empty() {
@@ -229,7 +229,7 @@ mod tests {
 
         let all = names(&ec2, ADA).await;
         assert_eq!(all, ["busy 2", "idle 2", "mixed 2"]);
-        let foreseen = tidy(&ec2, ADA, true).await.unwrap();
+        let foreseen = cleanup(&ec2, ADA, true).await.unwrap();
         assert_eq!(names(&ec2, ADA).await, all);
         let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
         assert!(
@@ -239,7 +239,7 @@ mod tests {
         assert!(text.contains(&format!("would delete {idle}\n")), "{text}");
         assert!(!text.contains("busy"), "{text}");
 
-        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let done = cleanup(&ec2, ADA, false).await.unwrap();
         assert_eq!(names(&ec2, ADA).await, ["busy 2", "mixed 1"]);
         let text: String = done.iter().map(|it| it.text("")).collect();
         assert!(text.contains(&format!("  deleted {idle}\n")), "{text}");
@@ -271,18 +271,18 @@ mod tests {
             ..order(&busy)
         };
         ec2.launch(&later).await.unwrap();
-        let foreseen = tidy(&ec2, ADA, true).await.unwrap();
+        let foreseen = cleanup(&ec2, ADA, true).await.unwrap();
         assert_eq!(names(&ec2, ADA).await, ["busy 5"]);
         let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
         assert_eq!(text.matches("\n  would let ").count(), 2, "{text}");
-        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let done = cleanup(&ec2, ADA, false).await.unwrap();
         let text: String = done.iter().map(|it| it.text("")).collect();
         assert!(
             text.contains(": in use\n  let 198.51.100.1/32 in no longer"),
             "{text}"
         );
         assert_eq!(names(&ec2, ADA).await, ["busy 3"]);
-        assert!(tidy(&ec2, ADA, false).await.unwrap().is_empty());
+        assert!(cleanup(&ec2, ADA, false).await.unwrap().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -292,7 +292,7 @@ mod tests {
         let words = "resource sg-1 has a dependent object";
         let held = Fault::new("DeleteSecurityGroup", 400, "DependencyViolation", words);
         local.plant(held).unwrap();
-        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let done = cleanup(&ec2, ADA, false).await.unwrap();
         assert!(done[0].failure.is_none());
         assert!(done[0].result.contains("left alone: "), "{:?}", done[0]);
         assert!(done[0].result.contains(words), "{:?}", done[0]);
@@ -310,7 +310,7 @@ mod tests {
         ec2.launch(&order(&own)).await.unwrap();
         let shown = ec2.group_used_since(&own).await.unwrap();
         assert_eq!(shown, None, "it is shown");
-        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let done = cleanup(&ec2, ADA, false).await.unwrap();
         assert!(done[0].result.contains("DependencyViolation"), "{done:?}");
         assert!(done[0].failure.is_none());
         sleep(Duration::from_secs(6)).await;
@@ -323,7 +323,7 @@ mod tests {
         group(&ec2, ADA, "idle", &[("203.0.113.7/32", OWN)]).await;
         let denied = Fault::new("DeleteSecurityGroup", 403, "UnauthorizedOperation", "no");
         local.plant(denied).unwrap();
-        let done = tidy(&ec2, ADA, false).await.unwrap();
+        let done = cleanup(&ec2, ADA, false).await.unwrap();
         let failure = done[0].failure.as_ref().unwrap();
         assert_eq!(failure.kind, Kind::Denied);
         assert_eq!(names(&ec2, ADA).await, ["idle 1"]);

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 
 use super::Run;
-use super::line::Line;
+use super::finding::Finding;
 use crate::cloud::Place;
 use crate::commands::doctor;
 use crate::failure::{Exit, Failure};
@@ -16,7 +16,7 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
         Ok(owner) => owner,
         Err(error) => {
             // Nothing else is worth a call.
-            add(run, Line::of_failure("account", &error.into()));
+            add(run, Finding::of_failure("account", &error.into()));
             return None;
         }
     };
@@ -25,28 +25,28 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
         None => owner.clone(),
     };
     let network = match ec2.default_vpc().await {
-        Ok(Some(vpc)) => Line::ok("network", format!("default {vpc}")),
+        Ok(Some(vpc)) => Finding::ok("network", format!("default {vpc}")),
         Ok(None) if run.order.options.subnet.is_some() => {
-            Line::not_asked("network", "--subnet names another than the default VPC's")
+            Finding::not_asked("network", "--subnet names another than the default VPC's")
         }
-        Ok(None) => Line::failed(
+        Ok(None) => Finding::failed(
             "network",
             "there is no default VPC",
             Some("--subnet names a subnet of another one, or `aws ec2 create-default-vpc`"),
         ),
-        Err(error) => Line::of_failure("network", &error.into()),
+        Err(error) => Finding::of_failure("network", &error.into()),
     };
     let denied = doctor::denied(run.cloud, &owner).await;
     let rights = if denied.is_empty() {
-        Line::ok("rights", "no dry run of a call was refused")
+        Finding::ok("rights", "no dry run of a call was refused")
     } else {
         let hint = format!(
             "{} policy prints the policy that allows it",
             run.cloud.command
         );
-        Line::failed("rights", denied.join("; "), Some(&hint))
+        Finding::failed("rights", denied.join("; "), Some(&hint))
     };
-    add(run, Line::ok("account", source));
+    add(run, Finding::ok("account", source));
     add(run, network);
     add(run, rights);
     let simulated = simulation(run, &owner).await;
@@ -55,24 +55,24 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
 }
 
 /// What IAM itself says of every call.
-async fn simulation(run: &Run<'_>, owner: &str) -> Line {
+async fn simulation(run: &Run<'_>, owner: &str) -> Finding {
     const NAME: &str = "IAM simulation";
     let ec2 = &run.cloud.ec2;
     match run.cloud.place {
         Place::Folder | Place::Paper => {
-            return Line::not_asked(NAME, "the local EC2 has no IAM");
+            return Finding::not_asked(NAME, "the local EC2 has no IAM");
         }
         Place::Endpoint if !ec2.has_iam() => {
             let why = "what answers at an endpoint of its own need not have IAM: \
                        AWS_ENDPOINT_URL_IAM says where it is";
-            return Line::not_asked(NAME, why);
+            return Finding::not_asked(NAME, why);
         }
         Place::Endpoint | Place::Aws => {}
     }
     let command = &run.cloud.command;
     match ec2.simulate(owner).await {
         Ok((count, forbidden)) if forbidden.is_empty() => {
-            Line::ok(NAME, format!("all of {count} rights are there"))
+            Finding::ok(NAME, format!("all of {count} rights are there"))
         }
         Ok((_, forbidden)) => {
             let words = forbidden
@@ -80,20 +80,20 @@ async fn simulation(run: &Run<'_>, owner: &str) -> Line {
                 .map(|it| format!("{} on {} ({})", it.action, it.on, it.decision));
             let error = anyhow!("missing: {}", words.collect::<Vec<_>>().join(", "));
             let hint = format!("{command} policy prints the policy that allows it");
-            Line::of_failure(NAME, &Failure::new(Exit::Denied, error).hint(hint))
+            Finding::of_failure(NAME, &Failure::new(Exit::Denied, error).hint(hint))
         }
-        Err(error) if error.is_denied() => Line::not_asked(
+        Err(error) if error.is_denied() => Finding::not_asked(
             NAME,
             format!("{error}; {command} policy --selftest prints the policy that allows it"),
         ),
         // IAM says nothing of the rights then, and no more do the others' lines depend on it.
-        Err(error) => Line::not_asked(NAME, error.to_string()),
+        Err(error) => Finding::not_asked(NAME, error.to_string()),
     }
 }
 
 /// That nobody reads any more keeps nothing from being asked, and from being cleared away.
-pub(super) fn add(run: &mut Run<'_>, line: Line) {
+pub(super) fn add(run: &mut Run<'_>, line: Finding) {
     if let Err(failure) = run.add(line) {
-        run.report.say(&failure.to_string());
+        run.report.print(&failure.to_string());
     }
 }

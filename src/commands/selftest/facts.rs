@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::Line;
+use super::finding::Finding;
 use crate::cloud::Place;
 
 /// What is run on the host.
@@ -27,7 +27,7 @@ impl Facts {
     }
 
     /// Each thing that a host of the default kind is asked.
-    pub(super) fn judge(&self, place: Place) -> Vec<Line> {
+    pub(super) fn judge(&self, place: Place) -> Vec<Finding> {
         vec![
             self.machine("machine image"),
             self.sshd(),
@@ -40,16 +40,16 @@ impl Facts {
     }
 
     /// What it runs, and that xdrive's user data made a host of it: without that nobody is in.
-    pub(super) fn machine(&self, name: &'static str) -> Line {
+    pub(super) fn machine(&self, name: &'static str) -> Finding {
         let (system, kernel, arch) = (self.get("system"), self.get("kernel"), self.get("arch"));
-        Line::ok(name, format!("{system}, kernel {kernel}, {arch}"))
+        Finding::ok(name, format!("{system}, kernel {kernel}, {arch}"))
     }
 
-    fn sshd(&self) -> Line {
+    fn sshd(&self) -> Finding {
         const NAME: &str = "sshd";
         let refuses = self.get("sshd_refuses");
         if !refuses.is_empty() {
-            return Line::failed(NAME, format!("sshd -T says: {refuses}"), None);
+            return Finding::failed(NAME, format!("sshd -T says: {refuses}"), None);
         }
         let wanted: [(&str, &[&str]); 5] = [
             ("hostkey", &["/etc/ssh/xdrive_host_ed25519"]),
@@ -67,77 +67,77 @@ impl Facts {
             if !values.contains(&first) {
                 let hint =
                     "something on the image goes before /etc/ssh/sshd_config.d/00-xdrive.conf";
-                return Line::failed(NAME, format!("{name} is {is:?}"), Some(hint));
+                return Finding::failed(NAME, format!("{name} is {is:?}"), Some(hint));
             }
         }
-        Line::ok(NAME, "xdrive's settings are in force")
+        Finding::ok(NAME, "xdrive's settings are in force")
     }
 
-    fn docker(&self) -> Line {
+    fn docker(&self) -> Finding {
         let (root, on) = (self.get("docker_root"), self.get("docker_root_on"));
         let version = self.get("docker_version");
         let words = format!("{root} on {on}, Docker {version}");
         if on == "/v1" && root.starts_with("/v1/") {
-            Line::ok("docker data-root", words)
+            Finding::ok("docker data-root", words)
         } else {
             let hint = "images and containers would not be on the drive";
-            Line::failed("docker data-root", words, Some(hint))
+            Finding::failed("docker data-root", words, Some(hint))
         }
     }
 
-    fn drive(&self) -> Line {
+    fn drive(&self) -> Finding {
         match self.get("drive") {
-            mounted if mounted.starts_with("ext4 ") => Line::ok("drive", mounted),
-            other => Line::failed("drive", format!("/v1 is {other:?}"), None),
+            mounted if mounted.starts_with("ext4 ") => Finding::ok("drive", mounted),
+            other => Finding::failed("drive", format!("/v1 is {other:?}"), None),
         }
     }
 
-    fn unwritten(&self, place: Place) -> Line {
+    fn unwritten(&self, place: Place) -> Finding {
         const NAME: &str = "unwritten data";
         if place == Place::Folder {
-            return Line::not_asked(NAME, "its kernel is this computer's, whose limits stay");
+            return Finding::not_asked(NAME, "its kernel is this computer's, whose limits stay");
         }
         match self.get("dirty_bytes").parse::<u64>() {
-            Ok(0) | Err(_) => Line::failed(
+            Ok(0) | Err(_) => Finding::failed(
                 NAME,
                 "vm.dirty_bytes is not set",
                 Some("a notice may leave less time than writing takes"),
             ),
-            Ok(bytes) => Line::ok(NAME, format!("at most {bytes} bytes")),
+            Ok(bytes) => Finding::ok(NAME, format!("at most {bytes} bytes")),
         }
     }
 
-    fn metadata(&self) -> Line {
+    fn metadata(&self) -> Finding {
         match self.get("metadata_v1") {
-            "401" => Line::ok("metadata", "no answer without a token (IMDSv2)"),
-            "" => Line::not_asked("metadata", "the host has nothing to ask with (curl)"),
+            "401" => Finding::ok("metadata", "no answer without a token (IMDSv2)"),
+            "" => Finding::not_asked("metadata", "the host has nothing to ask with (curl)"),
             other => {
                 let why = format!("a request without a token was answered with {other}");
-                Line::failed("metadata", why, None)
+                Finding::failed("metadata", why, None)
             }
         }
     }
 
-    fn ipv6(&self) -> Line {
+    fn ipv6(&self) -> Finding {
         match (self.get("ipv6"), self.get("ipv6_route")) {
-            ("", _) => Line::not_asked("IPv6", "the subnet gives its instances no such address"),
+            ("", _) => Finding::not_asked("IPv6", "the subnet gives its instances no such address"),
             (address, "") => {
                 let hint = "the subnet's route table has none to ::/0";
-                Line::failed("IPv6", format!("{address} has no route"), Some(hint))
+                Finding::failed("IPv6", format!("{address} has no route"), Some(hint))
             }
-            (address, _) => Line::ok("IPv6", address),
+            (address, _) => Finding::ok("IPv6", address),
         }
     }
 
     /// That the host and the container have the GPUs.
-    pub(super) fn gpus(&self) -> Line {
+    pub(super) fn gpus(&self) -> Finding {
         let (host, container) = (self.get("gpus"), self.get("container_gpus"));
         if host.is_empty() {
-            Line::failed("GPU", "nvidia-smi finds none on the host", None)
+            Finding::failed("GPU", "nvidia-smi finds none on the host", None)
         } else if container.is_empty() {
-            Line::failed("GPU", format!("the container has none of {host}"), None)
+            Finding::failed("GPU", format!("the container has none of {host}"), None)
         } else {
-            Line::ok("GPU", container)
+            Finding::ok("GPU", container)
         }
     }
 }
@@ -154,9 +154,9 @@ mod tests {
         docker_root_on=/v1\ndrive=ext4 rw,noatime\ndirty_bytes=400000000\nmetadata_v1=401\n\
         ipv6=2001:db8::7/128\nipv6_route=default via fe80::1 dev ens5 \nend=yes\n";
 
-    fn failed(text: &str) -> Vec<Line> {
+    fn failed(text: &str) -> Vec<Finding> {
         let lines = Facts::read(text).unwrap().judge(Place::Aws);
-        let is_good = |line: &Line| {
+        let is_good = |line: &Finding| {
             let text = serde_json::to_value(line).unwrap();
             text["result"] == "ok"
         };

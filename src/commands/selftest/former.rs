@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Run;
 use super::account::add;
-use super::line::Line;
+use super::finding::Finding;
 use crate::drive::{DriveName, tags};
 use crate::ec2::Ownership;
 use crate::session;
@@ -13,7 +13,7 @@ use crate::session;
 pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
     let (instances, volumes, snapshots) = match run.cloud.ec2.everything().await {
         Ok(all) => all,
-        Err(error) => return add(run, Line::of_failure("earlier runs", &error.into())),
+        Err(error) => return add(run, Finding::of_failure("earlier runs", &error.into())),
     };
     let now = run.cloud.clock.now();
     let kept: BTreeSet<&String> = instances
@@ -37,13 +37,13 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
         let reach = run.order.options.reach.clone();
         let left = session::discard(drive, run.cloud, run.key.clone(), reach).await;
         let line = match left {
-            Ok(left) if left.is_empty() => Line::ok("earlier runs", format!("{name} is gone")),
+            Ok(left) if left.is_empty() => Finding::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {
                 let why = format!("of {name} there is still {}", left.join(", "));
                 run.left.extend(left);
-                Line::failed("earlier runs", why, None)
+                Finding::failed("earlier runs", why, None)
             }
-            Err(failure) => Line::of_failure("earlier runs", &failure),
+            Err(failure) => Finding::of_failure("earlier runs", &failure),
         };
         add(run, line);
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::Run;
 use super::account::add;
 use super::facts::{Facts, SCRIPT};
+use super::finding::Finding;
 use super::interruption;
 use super::interruption::Came;
-use super::line::Line;
 use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
 use crate::drive::DriveName;
-use crate::drive::pools::{self, ArchBy, Need, Refused, Terms, Wish};
+use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
 use crate::session;
@@ -83,19 +83,19 @@ impl What {
 
     /// What its host has to have: as little as its image runs in, so that an account on AWS's Free
     /// plan has something that meets it.
-    fn need(self) -> Need {
+    fn resources(self) -> Resources {
         match self {
-            Self::Gpu => Need {
+            Self::Gpu => Resources {
                 gpus: 1,
-                ..Need::default()
+                ..Resources::default()
             },
             // The free tier's only types of it have 2 GiB at most.
-            Self::Arm64 => Need {
+            Self::Arm64 => Resources {
                 cpus: 2,
                 memory: 2,
                 gpus: 0,
             },
-            _ => Need::DEFAULT,
+            _ => Resources::DEFAULT,
         }
     }
 
@@ -155,10 +155,10 @@ fn not_asked(run: &mut Run<'_>, what: What, why: &str) {
     match what {
         What::Usual => {
             for name in USUAL {
-                add(run, Line::not_asked(name, why));
+                add(run, Finding::not_asked(name, why));
             }
         }
-        _ => add(run, Line::not_asked(what.name(), why)),
+        _ => add(run, Finding::not_asked(what.name(), why)),
     }
 }
 
@@ -226,11 +226,11 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         Ok(left) if left.is_empty() => {}
         Ok(left) => {
             let why = left.join(", ");
-            add(run, Line::failed("cleared away", why, Some(&command)));
+            add(run, Finding::failed("cleared away", why, Some(&command)));
             run.left.extend(left);
         }
         Err(failure) => {
-            let line = Line::of_failure("cleared away", &failure.hint(command));
+            let line = Finding::of_failure("cleared away", &failure.hint(command));
             add(run, line);
             run.left.push(format!("whatever there is of {drive}"));
         }
@@ -243,9 +243,11 @@ async fn prepare(
     run: &Run<'_>,
     what: What,
 ) -> Result<Result<(DriveName, Request, f64), String>, Failure> {
-    let need = what.need();
+    let resources = what.resources();
     let Some(lowest) = lowest(run, what).await? else {
-        return Ok(Err(format!("no spot price is known of types with {need}")));
+        return Ok(Err(format!(
+            "no spot price is known of types with {resources}"
+        )));
     };
     let bid = lowest.dollars() * BID;
     if let Some(why) = run.budget.refuses(bid) {
@@ -253,7 +255,7 @@ async fn prepare(
     }
     let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
     let mut options = Options {
-        wish: Some(Wish::Need(need)),
+        requirements: Some(Requirements::AtLeast(resources)),
         arch: Some(what.arch()),
         market: Some(Market::Spot),
         fallback: Some(Fallback::None),
@@ -304,7 +306,7 @@ async fn prepare(
 async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
     let look = async |is_free| {
         let terms = Terms {
-            wish: Wish::Need(what.need()),
+            requirements: Requirements::AtLeast(what.resources()),
             markets: vec![Market::Spot],
             max_price: None,
             image: run.order.options.ami.clone(),
@@ -350,38 +352,38 @@ fn judge(
     }
 }
 
-fn saved(name: &'static str, ended: &Result<u8, Failure>) -> Line {
+fn saved(name: &'static str, ended: &Result<u8, Failure>) -> Finding {
     match ended {
-        Ok(0) => Line::ok(
+        Ok(0) => Finding::ok(
             name,
             "closed, snapshot completed and looked into, all else gone",
         ),
-        Ok(code) => Line::failed(name, format!("the session ended with {code}"), None),
-        Err(failure) => Line::of_failure(name, failure),
+        Ok(code) => Finding::failed(name, format!("the session ended with {code}"), None),
+        Err(failure) => Finding::of_failure(name, failure),
     }
 }
 
 /// Every drive's volume is encrypted from the first one on: where it could be made, attached and
 /// saved, the key could be used.
-fn encryption(place: Place, ended: &Result<u8, Failure>) -> Line {
+fn encryption(place: Place, ended: &Result<u8, Failure>) -> Finding {
     const NAME: &str = "encryption";
     match (place, ended) {
-        (Place::Folder | Place::Paper, _) => Line::not_asked(NAME, "the local EC2 has no KMS"),
-        (_, Ok(0)) => Line::ok(NAME, "the default key encrypted a volume and its snapshot"),
+        (Place::Folder | Place::Paper, _) => Finding::not_asked(NAME, "the local EC2 has no KMS"),
+        (_, Ok(0)) => Finding::ok(NAME, "the default key encrypted a volume and its snapshot"),
         (_, ended) => saved(NAME, ended),
     }
 }
 
 /// The first line tells why; the others that nobody could ask.
 fn fail(run: &mut Run<'_>, what: What, failure: &Failure, cost: Option<f64>) {
-    let mut line = Line::of_failure(what.name(), failure);
+    let mut line = Finding::of_failure(what.name(), failure);
     if let Some(cost) = cost {
         line = line.cost(cost);
     }
     add(run, line);
     if what == What::Usual {
         for name in &USUAL[1..] {
-            add(run, Line::not_asked(name, "no host was ready"));
+            add(run, Finding::not_asked(name, "no host was ready"));
         }
     }
 }

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use tokio::sync::watch;
 
 use super::Run;
-use super::line::Line;
+use super::finding::Finding;
 use crate::cloud::folder;
 use crate::drive::DriveName;
 use crate::ec2::{Injection, Instance, InstanceId, InstanceState, NoExperiment, State};
@@ -46,24 +46,24 @@ pub(super) enum Came {
 
 /// Why it is not asked here, if it is not, before a host is had for it: everything is done but the
 /// start, of a template that names no instance there is.
-pub(super) async fn refused(run: &mut Run<'_>, owner: &str, drive: &DriveName) -> Option<Line> {
+pub(super) async fn refused(run: &mut Run<'_>, owner: &str, drive: &DriveName) -> Option<Finding> {
     let role = run.order.fis_role.clone()?;
     let region = run.cloud.ec2.region().to_owned();
     if !run.cloud.ec2.has_interruptions() {
         let why =
             format!("Fault Injection Service has no interruptions of spot instances in {region}");
-        return Some(Line::not_asked(NAME, why));
+        return Some(Finding::not_asked(NAME, why));
     }
     match inject(run, owner, drive, &role, None).await {
         Ok(_) => None,
         Err(error) if error.is_silence() => {
             let at = run.cloud.ec2.fis_endpoint();
             let why = format!("no Fault Injection Service answers at {at}: {error}");
-            Some(Line::not_asked(NAME, why))
+            Some(Finding::not_asked(NAME, why))
         }
         Err(error) => Some(match came_of(run, &error) {
-            Came::NotAsked(why) => Line::not_asked(NAME, why),
-            Came::Failed(failure) => Line::of_failure(NAME, &failure),
+            Came::NotAsked(why) => Finding::not_asked(NAME, why),
+            Came::Failed(failure) => Finding::of_failure(NAME, &failure),
             Came::Told(_) | Came::Nothing => return None,
         }),
     }
@@ -104,7 +104,7 @@ async fn take(
         Err(failure) => return Came::Failed(failure),
     };
     let Some(role) = run.order.fis_role.clone() else {
-        return taken_by_the_folder(run, &instance);
+        return interrupted_by_the_folder(run, &instance);
     };
     let experiment = match inject(run, owner, drive, &role, Some(&instance)).await {
         Ok(experiment) => experiment,
@@ -144,7 +144,7 @@ async fn running(run: &Run<'_>, drive: &DriveName) -> Result<InstanceId, Failure
     Ok(found.id)
 }
 
-fn taken_by_the_folder(run: &Run<'_>, instance: &InstanceId) -> Came {
+fn interrupted_by_the_folder(run: &Run<'_>, instance: &InstanceId) -> Came {
     match folder::interrupt(run.paths, instance, NOTICE) {
         Ok(_) => Came::Told(String::new()),
         Err(failure) => Came::Failed(failure),
@@ -166,7 +166,7 @@ async fn inject(
     if let Some((template, why)) = left {
         let hint = "`aws fis delete-experiment-template --id ID`; it costs nothing";
         let why = format!("{template} is left: {why}");
-        super::account::add(run, Line::failed("cleared away", why, Some(hint)));
+        super::account::add(run, Finding::failed("cleared away", why, Some(hint)));
     }
     Ok(experiment?.unwrap_or_default())
 }
@@ -183,23 +183,23 @@ fn came_of(run: &Run<'_>, error: &NoExperiment) -> Came {
 }
 
 /// What the end of the session says of it.
-pub(super) fn line(ended: &Result<u8, Failure>, came: &Came) -> Line {
+pub(super) fn line(ended: &Result<u8, Failure>, came: &Came) -> Finding {
     // Taken away and saved: see the README's exit codes.
     let is_saved = match ended {
         Ok(code) => *code == Exit::TryAgain.code(),
         Err(failure) => failure.exit == Exit::TryAgain,
     };
     match (came, ended) {
-        (Came::Told(by), _) if is_saved => Line::ok(
+        (Came::Told(by), _) if is_saved => Finding::ok(
             NAME,
             format!("{by}a notice, and the drive was saved in time"),
         ),
-        (_, Err(failure)) | (Came::Failed(failure), Ok(_)) => Line::of_failure(NAME, failure),
-        (Came::NotAsked(why), Ok(_)) => Line::not_asked(NAME, why.clone()),
+        (_, Err(failure)) | (Came::Failed(failure), Ok(_)) => Finding::of_failure(NAME, failure),
+        (Came::NotAsked(why), Ok(_)) => Finding::not_asked(NAME, why.clone()),
         (Came::Told(by), Ok(code)) => {
             let why = format!("{by}no notice came, and the session ended with {code}");
-            Line::failed(NAME, why, None)
+            Finding::failed(NAME, why, None)
         }
-        (Came::Nothing, Ok(code)) => Line::failed(NAME, format!("ended with {code}"), None),
+        (Came::Nothing, Ok(code)) => Finding::failed(NAME, format!("ended with {code}"), None),
     }
 }

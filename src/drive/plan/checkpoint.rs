@@ -7,7 +7,7 @@ use crate::ec2::{SnapshotId, SnapshotState};
 
 use super::super::hosts::{Client, Mounted};
 use super::super::observed::{Observed, SeenVolume};
-use super::super::proof::{Failed, Superseded};
+use super::super::proof::{Failed, PruningGrounds};
 use super::super::tags::SnapshotKind;
 use super::step::{Step, View};
 
@@ -41,7 +41,7 @@ pub(in super::super) fn checkpoint(view: &View) -> Result<Step, Skipped> {
         .filter(|attempt| attempt.volume == volume.id)
         .map(|attempt| attempt.at)
         .max();
-    if last.is_some_and(|last| view.now.since(last) < view.limits.snapshot_gap) {
+    if last.is_some_and(|last| view.now.since(last) < view.timing.snapshot_gap) {
         return Err(Skipped::TooSoon);
     }
     Ok(Step::Snapshot {
@@ -68,7 +68,7 @@ fn mounted(seen: &Observed) -> Option<&SeenVolume> {
 
 /// What can go while the drive is in use, or saved: superseded checkpoints, and failed ones. What
 /// could not be deleted once in this run is spared.
-pub(in super::super) fn thin(seen: &Observed) -> Vec<Step> {
+pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
     let checkpoints = seen
         .snapshots
         .iter()
@@ -76,7 +76,7 @@ pub(in super::super) fn thin(seen: &Observed) -> Vec<Step> {
         .filter(|snapshot| snapshot.state != SnapshotState::Pending);
     checkpoints
         .filter_map(|snapshot| {
-            let superseded = Superseded::prove(seen, snapshot).map(Step::Thin);
+            let superseded = PruningGrounds::prove(seen, snapshot).map(Step::Thin);
             superseded.or_else(|| {
                 let is_checkpoint = snapshot.kind == SnapshotKind::Checkpoint;
                 let failed = is_checkpoint.then(|| Failed::prove(seen, snapshot))?;
@@ -92,7 +92,7 @@ pub(in super::super) fn outdated(seen: &Observed, keep: usize) -> Vec<Step> {
     seen.snapshots
         .iter()
         .filter(|snapshot| !seen.me.spared.contains(&snapshot.id))
-        .filter_map(|snapshot| Superseded::prove_outdated(seen, snapshot, keep))
+        .filter_map(|snapshot| PruningGrounds::prove_outdated(seen, snapshot, keep))
         .map(Step::Thin)
         .collect()
 }

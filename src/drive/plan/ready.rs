@@ -6,11 +6,12 @@ use crate::ec2::Zone;
 use super::super::hosts::{Client, MountOrder, Mounted};
 use super::super::name::Generation;
 use super::super::observed::{Refusal, SeenInstance, SeenVolume};
-use super::super::proof::{Quiet, Spent};
+use super::super::proof::{DeletionGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Why};
-use super::line::{self, Newest};
+use super::lineage;
+use super::lineage::Newest;
 use super::step::{Done, Next, Source, Step, View, Waiting};
-use super::{from, odd, verify};
+use super::{choose, recovery, verify};
 
 /// Plans towards a mounted drive.
 pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
@@ -27,13 +28,13 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     if let Some(Approach::Not(next @ Next::Busy(_))) = approach {
         return next;
     }
-    if let Some(next) = from.and_then(|head| from::choose(view, head)) {
+    if let Some(next) = from.and_then(|head| choose::choose(view, head)) {
         return next;
     }
     if !seen.unreadable.is_empty() {
         return view.stuck(Why::Unreadable(seen.unreadable.clone()));
     }
-    let newest = line::newest(seen);
+    let newest = lineage::newest(seen);
     if let Newest::Forked(heads) = newest {
         return view.stuck(Why::Forked(heads));
     }
@@ -95,7 +96,7 @@ fn losers<'a>(
             instance.is_live() && host.is_none_or(|host| host.id != instance.id)
         })
         .filter(|instance| seen.is_mine(instance))
-        .filter_map(|instance| Quiet::prove(seen, instance))
+        .filter_map(|instance| TerminationGrounds::prove(seen, instance))
         .map(Step::Terminate);
     let lost = host.is_some_and(|host| !seen.is_mine(host));
     let volumes = seen
@@ -103,7 +104,7 @@ fn losers<'a>(
         .iter()
         .filter(move |volume| lost && volume.session == seen.me.session)
         .filter(|volume| volume.is_unused())
-        .filter_map(|volume| Spent::prove(seen, volume))
+        .filter_map(|volume| DeletionGrounds::prove(seen, volume))
         .map(Step::DeleteVolume);
     instances.chain(volumes)
 }
@@ -126,7 +127,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
         } else {
             Waiting::OtherStarting(host.id.clone())
         };
-        return match odd::silent(view, host, waiting) {
+        return match recovery::silent(view, host, waiting) {
             Next::Wait(..) if is_mine => Approach::Booting,
             next => Approach::Not(next),
         };
@@ -137,7 +138,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
         Client::Other { .. } if answer.closing => closing(),
         Client::Other { .. } => Next::Busy(host.id.clone()),
         // A host that has begun to close is never mounted on again.
-        Client::Nobody | Client::Me if is_closed => match Quiet::prove(seen, host) {
+        Client::Nobody | Client::Me if is_closed => match TerminationGrounds::prove(seen, host) {
             Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
             None => closing(),
         },
@@ -156,7 +157,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
             } else {
                 // Whoever launched it may be about to log in.
                 let starting = Waiting::OtherStarting(host.id.clone());
-                view.patience(starting, host.since, view.limits.patience)
+                view.patience(starting, host.since, view.timing.patience)
                     .unwrap_or_else(claim)
             }
         }
@@ -175,10 +176,10 @@ fn launch(view: &View, newest: &Newest) -> Next {
         }
         other => return impossible(view, other),
     };
-    if view.seen.me.launches >= view.limits.launches {
+    if view.seen.me.launches >= view.timing.launches {
         return view.stuck(Why::NoHost(view.seen.me.launches));
     }
-    let mut steps: Vec<Step> = odd::stopped(view.seen).collect();
+    let mut steps: Vec<Step> = recovery::stopped(view.seen).collect();
     steps.push(Step::Launch { zone });
     Next::Do(steps)
 }
@@ -189,7 +190,7 @@ fn impossible(view: &View, newest: &Newest) -> Next {
         Newest::Pending(snapshot) => view.wait(Waiting::Copy(snapshot.id.clone())),
         Newest::Failed(snapshot) => view.stuck(Why::NewestFailed {
             failed: snapshot.id.clone(),
-            older: line::older(view.seen, snapshot),
+            older: lineage::older(view.seen, snapshot),
         }),
         Newest::Forked(heads) => view.stuck(Why::Forked(heads.clone())),
         Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) => view.settle(),
@@ -201,7 +202,7 @@ fn volume_problem(view: &View, volume: &SeenVolume) -> Option<Next> {
     if volume.state == crate::ec2::VolumeState::Error {
         return Some(view.stuck(Why::VolumeError(volume.id.clone())));
     }
-    odd::release(view, volume)
+    recovery::release(view, volume)
 }
 
 /// A never-attached volume made from exactly the newest state; the earliest, if there are several.
@@ -254,7 +255,7 @@ impl Place<'_> {
         }
         if let Some(held) = held {
             let is_new_drive =
-                matches!(newest, Newest::Nothing) && line::is_stillborn(view.seen, held);
+                matches!(newest, Newest::Nothing) && lineage::is_stillborn(view.seen, held);
             return if is_new_drive {
                 self.mount(held)
             } else {
@@ -273,7 +274,7 @@ impl Place<'_> {
             // A new drive is made only when certainly nothing of this name exists.
             None if from == Source::Empty && !view.is_settled() => view.settle(),
             None => match view.seen.me.failed.last() {
-                Some(last) if view.seen.me.failed.len() >= view.limits.volumes => {
+                Some(last) if view.seen.me.failed.len() >= view.timing.volumes => {
                     view.stuck(Why::NoVolume(last.clone()))
                 }
                 _ => Next::Do(vec![Step::CreateVolume {
@@ -288,7 +289,7 @@ impl Place<'_> {
     fn attach(&self, volume: &SeenVolume) -> Next {
         let view = self.view;
         if volume.zone != self.host.zone {
-            return match Quiet::prove(view.seen, self.host) {
+            return match TerminationGrounds::prove(view.seen, self.host) {
                 Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
                 None => view.wait(Waiting::Host(self.host.id.clone())),
             };
@@ -327,7 +328,7 @@ impl Place<'_> {
     /// as attaching its host may have the device already, and waits for it.
     fn mount(&self, volume: &SeenVolume) -> Next {
         let view = self.view;
-        match odd::release(view, volume) {
+        match recovery::release(view, volume) {
             Some(Next::Wait(Waiting::Attaching(_), _)) if self.is_held => {}
             Some(next) => return next,
             None => {}
@@ -340,7 +341,7 @@ impl Place<'_> {
         }
         match &answer.mounted {
             Mounted::Volume(mounted) if *mounted == volume.id => {
-                if line::is_stillborn(view.seen, volume) {
+                if lineage::is_stillborn(view.seen, volume) {
                     return Next::Do(vec![Step::MarkFormatted {
                         volume: volume.id.clone(),
                         generation: volume.generation,
@@ -371,7 +372,7 @@ impl Place<'_> {
                         size: Some(volume.size),
                         throughput: volume.throughput,
                         generation: volume.generation,
-                        format: line::is_stillborn(view.seen, volume),
+                        format: lineage::is_stillborn(view.seen, volume),
                         uuid: volume.uuid,
                     },
                 }]),
@@ -382,7 +383,7 @@ impl Place<'_> {
     /// A mount that was refused. Half a format of a new drive is thrown away and made anew.
     fn refused(&self, volume: &SeenVolume, why: &Refusal) -> Next {
         let problem = match why {
-            Refusal::Garbled if line::is_stillborn(self.view.seen, volume) => {
+            Refusal::Garbled if lineage::is_stillborn(self.view.seen, volume) => {
                 return self.detach(volume);
             }
             Refusal::Garbled => "it holds no file system",
@@ -394,7 +395,7 @@ impl Place<'_> {
 
     /// A volume on my host that is not the one to be mounted there.
     fn put_away(&self, volume: &SeenVolume) -> Next {
-        if let Some(next) = odd::release(self.view, volume) {
+        if let Some(next) = recovery::release(self.view, volume) {
             return next;
         }
         let mounted = self.host.view().map(|answer| &answer.mounted);
@@ -441,11 +442,11 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
         .iter()
         .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
         .filter(|volume| may_discard(view, volume))
-        .filter_map(|volume| match Spent::prove(seen, volume) {
+        .filter_map(|volume| match DeletionGrounds::prove(seen, volume) {
             Some(spent) => Some(Step::DeleteVolume(spent)),
             None => look(view, volume),
         })
-        .chain(odd::stopped(seen))
+        .chain(recovery::stopped(seen))
         .collect();
     match next {
         _ if steps.is_empty() => next,

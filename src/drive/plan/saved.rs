@@ -5,13 +5,14 @@ use crate::ec2::{InstanceState, SnapshotState, VolumeState};
 
 use super::super::hosts::Client;
 use super::super::observed::{Attempt, SeenInstance, SeenSnapshot, SeenVolume};
-use super::super::proof::{Failed, Quiet, Spent, saves};
+use super::super::proof::{DeletionGrounds, Failed, TerminationGrounds, saves};
 use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
-use super::line::{self, Newest};
+use super::lineage;
+use super::lineage::Newest;
 use super::ready::may_discard;
 use super::step::{Done, Next, Step, View, Waiting};
-use super::{checkpoint, odd, verify};
+use super::{checkpoint, recovery, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
 pub(super) fn ended(view: &View) -> Next {
@@ -33,13 +34,13 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
     if !seen.unreadable.is_empty() {
         return Ending::stuck_after_mine(view, Why::Unreadable(seen.unreadable.clone()));
     }
-    match line::newest(seen) {
+    match lineage::newest(seen) {
         Newest::Forked(heads) => Ending::stuck_after_mine(view, Why::Forked(heads)),
         Newest::Failed(snapshot) => Ending::stuck_after_mine(
             view,
             Why::NewestFailed {
                 failed: snapshot.id.clone(),
-                older: line::older(seen, snapshot),
+                older: lineage::older(seen, snapshot),
             },
         ),
         Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) | Newest::Pending(_) => {
@@ -126,7 +127,7 @@ impl<'a> Ending<'a> {
             }
         }
         if let Scope::Whole { .. } = self.scope {
-            self.steps.extend(odd::stopped(seen));
+            self.steps.extend(recovery::stopped(seen));
         }
         if self.scope != Scope::Mine && !self.parks {
             self.pending();
@@ -156,14 +157,14 @@ impl<'a> Ending<'a> {
             return self.view.settle();
         }
         // Last, and never in the way of the save.
-        let superseded = checkpoint::thin(self.view.seen);
+        let superseded = checkpoint::prune(self.view.seen);
         if self.scope != Scope::Mine && !self.parks && !superseded.is_empty() {
             return Next::Do(superseded);
         }
         Next::Done(if self.parks {
-            Done::Parked(line::last_begun(self.view.seen))
+            Done::Parked(lineage::last_begun(self.view.seen))
         } else {
-            Done::Saved(line::last_saved(self.view.seen))
+            Done::Saved(lineage::last_saved(self.view.seen))
         })
     }
 
@@ -194,12 +195,12 @@ impl<'a> Ending<'a> {
     /// What becomes of a volume.
     fn volume(&mut self, volume: &SeenVolume) {
         let seen = self.view.seen;
-        if !line::is_used(seen, volume) && volume.holder().is_none() {
+        if !lineage::is_used(seen, volume) && volume.holder().is_none() {
             // Never attached, or never handed to anybody: this is the way back.
             if !may_discard(self.view, volume) {
                 return self.wait_for_look();
             }
-            return match Spent::prove(seen, volume) {
+            return match DeletionGrounds::prove(seen, volume) {
                 Some(spent) => self.steps.push(Step::DeleteVolume(spent)),
                 None => self.take(self.view.wait(Waiting::Volume(volume.id.clone()))),
             };
@@ -209,16 +210,16 @@ impl<'a> Ending<'a> {
             && host.is_live()
             && !seen.is_closed(host)
         {
-            return match odd::release(self.view, volume) {
+            return match recovery::release(self.view, volume) {
                 Some(next) => self.take(next),
                 None => self.close(host, volume),
             };
         }
         let is_closed = holder.is_some_and(|host| seen.is_closed(host));
         let is_whole = holder.is_some_and(|host| seen.is_whole(host, volume));
-        if line::is_stillborn(seen, volume) {
+        if lineage::is_stillborn(seen, volume) {
             // It is deleted once its instance has let go of it.
-            if let Some(next) = odd::release(self.view, volume) {
+            if let Some(next) = recovery::release(self.view, volume) {
                 self.take(next);
             }
             return;
@@ -226,7 +227,7 @@ impl<'a> Ending<'a> {
         if is_closed || volume.is_free() {
             return self.snapshot(volume, is_closed, is_whole);
         }
-        if let Some(next) = odd::release(self.view, volume) {
+        if let Some(next) = recovery::release(self.view, volume) {
             self.take(next);
         }
     }
@@ -246,7 +247,7 @@ impl<'a> Ending<'a> {
         }]);
         let forced = self.scope == Scope::Whole { even_if_used: true };
         let next = match host.view() {
-            None => odd::silent(self.view, host, Waiting::Host(host.id.clone())),
+            None => recovery::silent(self.view, host, Waiting::Host(host.id.clone())),
             Some(answer) => match answer.client {
                 Client::Other { .. } if answer.closing => {
                     self.view.wait(Waiting::Closing(host.id.clone()))
@@ -269,10 +270,10 @@ impl<'a> Ending<'a> {
     /// says that it is closed, and that the volume is whole.
     fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool, is_whole: bool) {
         let seen = self.view.seen;
-        if self.parks && line::is_being_saved(seen, volume) {
+        if self.parks && lineage::is_being_saved(seen, volume) {
             return;
         }
-        if let Some(spent) = Spent::prove(seen, volume) {
+        if let Some(spent) = DeletionGrounds::prove(seen, volume) {
             // Failed attempts go first: without the volume nothing would prove them useless.
             let failed = seen.snapshots_of(&volume.id);
             let useless = failed.filter_map(|snapshot| Failed::prove(seen, snapshot));
@@ -290,7 +291,7 @@ impl<'a> Ending<'a> {
             if let Some(next) = verify::verify(self.view, volume) {
                 self.take(next);
             }
-            if let Some(next) = odd::release(self.view, volume) {
+            if let Some(next) = recovery::release(self.view, volume) {
                 self.take(next);
             }
             if !snapshot.is_everywhere {
@@ -325,7 +326,7 @@ impl<'a> Ending<'a> {
         let was_unmounted = is_whole || seen.me.unmounted == known;
         let was_never_mounted =
             seen.me.raised == known || (seen.me.attached == known && seen.me.closed == known);
-        let was_clean = || was_never_mounted && line::was_clean(seen, volume);
+        let was_clean = || was_never_mounted && lineage::was_clean(seen, volume);
         let kind = if is_known && (was_unmounted || was_clean()) {
             SnapshotKind::Clean
         } else {
@@ -365,7 +366,7 @@ impl<'a> Ending<'a> {
     /// Snapshots the volume, unless an earlier attempt may still turn up or failed just now.
     fn attempt(&mut self, volume: &SeenVolume, failed: &[&SeenSnapshot], kind: SnapshotKind) {
         let seen = self.view.seen;
-        let limits = self.view.limits;
+        let timing = self.view.timing;
         let attempts: Vec<_> = seen
             .me
             .attempts
@@ -391,13 +392,13 @@ impl<'a> Ending<'a> {
         };
         let in_vain = attempts.iter().filter(|attempt| !came_to_one(&attempt.op));
         let tried = u32::try_from(in_vain.count().max(failed.len())).unwrap_or(u32::MAX);
-        if tried >= limits.snapshot_tries {
+        if tried >= timing.snapshot_tries {
             self.stuck = Some(Why::SnapshotsFail(volume.id.clone()));
             return;
         }
         let since = last.or_else(|| failed.iter().map(|snapshot| snapshot.since).max());
         let gap = Waiting::SnapshotGap(volume.id.clone());
-        let wait = since.and_then(|since| self.view.patience(gap, since, limits.snapshot_gap));
+        let wait = since.and_then(|since| self.view.patience(gap, since, timing.snapshot_gap));
         if let Some(wait) = wait {
             return self.take(wait);
         }
@@ -417,7 +418,7 @@ impl<'a> Ending<'a> {
         let seen = self.view.seen;
         if instance.state == InstanceState::Stopping {
             let stopping = Waiting::Termination(instance.id.clone());
-            let limit = self.view.limits.shutting_down;
+            let limit = self.view.timing.shutting_down;
             let next = self.view.patience(stopping, instance.since, limit);
             self.take(next.unwrap_or_else(|| self.view.stuck(Why::NeverEnds(instance.id.clone()))));
             return;
@@ -429,20 +430,20 @@ impl<'a> Ending<'a> {
             // Once the snapshot is asked for the bill stops, whatever becomes of it: the volume
             // survives. Until then `volume` goes on with it.
             let taken = seen.held_by(&instance.id).all(|volume| {
-                line::is_stillborn(seen, volume)
+                lineage::is_stillborn(seen, volume)
                     || seen
                         .snapshots_of(&volume.id)
                         .any(|snapshot| saves(snapshot, volume))
             });
             if taken && seen.is_closed(instance) {
                 self.steps
-                    .extend(Quiet::prove(seen, instance).map(Step::Terminate));
+                    .extend(TerminationGrounds::prove(seen, instance).map(Step::Terminate));
             }
             return;
         }
         if seen.is_mine(instance) {
             self.steps
-                .extend(Quiet::prove(seen, instance).map(Step::Terminate));
+                .extend(TerminationGrounds::prove(seen, instance).map(Step::Terminate));
             return;
         }
         let next = self.foreign(instance);
@@ -454,7 +455,7 @@ impl<'a> Ending<'a> {
         let view = self.view;
         let starting = || Waiting::OtherStarting(instance.id.clone());
         let Some(answer) = instance.view() else {
-            return odd::silent(view, instance, starting());
+            return recovery::silent(view, instance, starting());
         };
         match answer.client {
             Client::Other { .. } if answer.closing => {
@@ -462,7 +463,7 @@ impl<'a> Ending<'a> {
             }
             Client::Other { .. } => Next::Busy(instance.id.clone()),
             Client::Nobody | Client::Me => view
-                .patience(starting(), instance.since, view.limits.patience)
+                .patience(starting(), instance.since, view.timing.patience)
                 .unwrap_or_else(|| Next::Do(vec![Step::Claim(instance.id.clone())])),
         }
     }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::super::hosts::MountOrder;
-use super::super::limits::Limits;
 use super::super::name::Generation;
 use super::super::observed::Observed;
-use super::super::proof::{Failed, Quiet, Spent, Superseded};
+use super::super::proof::{DeletionGrounds, Failed, PruningGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
+use crate::drive::timing::Timing;
 use crate::ec2::{InstanceId, SnapshotId, VolumeId, Zone};
 use uuid::Uuid;
 
@@ -146,13 +146,13 @@ pub enum Step {
     /// Show what the host wrote to its console.
     ShowConsole(InstanceId),
     /// Terminate an instance.
-    Terminate(Quiet),
+    Terminate(TerminationGrounds),
     /// Delete a volume.
-    DeleteVolume(Spent),
+    DeleteVolume(DeletionGrounds),
     /// Delete a snapshot that failed.
     DeleteSnapshot(Failed),
     /// Delete a snapshot that later ones supersede.
-    Thin(Superseded),
+    Thin(PruningGrounds),
     /// Keep a line that was not chosen: under the name of a fork, one for each `line`.
     Fork {
         /// The line's end to be renamed.
@@ -228,13 +228,13 @@ pub enum Done {
 pub(super) struct View<'a> {
     pub(super) seen: &'a Observed,
     pub(super) now: BootTime,
-    pub(super) limits: &'a Limits,
+    pub(super) timing: &'a Timing,
 }
 
 impl View<'_> {
     /// Whether everything that was so at `moment` is in the lists of this sweep.
     pub(super) fn shows(&self, moment: BootTime) -> bool {
-        self.seen.began >= moment + self.limits.settle
+        self.seen.began >= moment + self.timing.settle
     }
 
     /// Whether this process has looked long enough: everything older than its first look, and
@@ -267,7 +267,7 @@ impl View<'_> {
     }
 
     pub(super) fn settle(&self) -> Next {
-        Next::Wait(Waiting::Settle, self.limits.settle)
+        Next::Wait(Waiting::Settle, self.timing.settle)
     }
 
     /// Stuck, once the lists are settled: a stale list must not frighten anybody.
@@ -282,7 +282,7 @@ impl View<'_> {
     }
 
     pub(super) fn wait(&self, what: Waiting) -> Next {
-        Next::Wait(what, self.limits.poll)
+        Next::Wait(what, self.timing.poll)
     }
 }
 

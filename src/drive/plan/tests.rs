@@ -3,9 +3,9 @@
 mod checkpoint;
 mod fixtures;
 mod lease;
-mod odd;
 mod parked;
 mod promises;
 mod ready;
+mod recovery;
 mod saved;
 mod verify;

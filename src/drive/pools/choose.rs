@@ -1,6 +1,6 @@
 //! The choice itself: from types and prices to offers in order, and what is left out with its reason.
 
-use super::{Chosen, LeftOut, Need, Offer, Pool, Refused, Terms, Wish, image_of};
+use super::{Chosen, LeftOut, Offer, Pool, Refused, Requirements, Resources, Terms, image_of};
 use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
 
 /// Puts the pools of `terms` in order, from the `types` there are and their spot `prices` (none if
@@ -37,26 +37,29 @@ impl Choice<'_> {
     /// The types that the wish means and the drive can be used on; named ones in order of liking.
     fn wanted(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
         let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
-        let names = match &self.terms.wish {
-            Wish::Types(names) => names,
-            Wish::Need(need) if self.terms.is_free => {
+        let names = match &self.terms.requirements {
+            Requirements::Types(names) => names,
+            Requirements::AtLeast(resources) if self.terms.is_free => {
                 let free = types.iter().filter(|kind| kind.free_tier && fits(kind));
-                let met = free.clone().filter(|kind| need.is_within(kind));
+                let met = free.clone().filter(|kind| resources.is_within(kind));
                 let met: Vec<InstanceType> = met.cloned().collect();
                 return if met.is_empty() {
                     let mut there: Vec<String> = free.map(|kind| kind.name.clone()).collect();
                     there.sort();
-                    Err(Refused::NoneFree { need: *need, there })
+                    Err(Refused::NoneFree {
+                        resources: *resources,
+                        there,
+                    })
                 } else {
                     Ok(met)
                 };
             }
-            Wish::Need(need) => {
-                let met = types.iter().filter(|kind| need.is_met_by(kind));
+            Requirements::AtLeast(resources) => {
+                let met = types.iter().filter(|kind| resources.is_met_by(kind));
                 let met: Vec<InstanceType> = met.filter(|kind| fits(kind)).cloned().collect();
                 return if met.is_empty() {
                     Err(Refused::NothingMeets {
-                        need: *need,
+                        resources: *resources,
                         arch: self.terms.arch,
                         by: self.terms.arch_by,
                     })
@@ -100,7 +103,7 @@ impl Choice<'_> {
             let mut places = self.places(kind, market);
             if places.is_empty() || !kind.is_sold(market) {
                 // Of a need's many types nobody has asked for this one.
-                if let Wish::Types(_) = self.terms.wish {
+                if let Requirements::Types(_) = self.terms.requirements {
                     self.left_out.push(LeftOut::NotSold {
                         instance_type: kind.name.clone(),
                         market,
@@ -109,10 +112,12 @@ impl Choice<'_> {
                 continue;
             }
             offers.extend(places.drain(..).map(|(zone, price)| {
-                let liking = match self.terms.wish {
-                    Wish::Types(_) => liking,
-                    Wish::Need(need) if self.terms.is_free => liking_in_the_free_tier(need, kind),
-                    Wish::Need(_) => 0,
+                let liking = match self.terms.requirements {
+                    Requirements::Types(_) => liking,
+                    Requirements::AtLeast(resources) if self.terms.is_free => {
+                        liking_in_the_free_tier(resources, kind)
+                    }
+                    Requirements::AtLeast(_) => 0,
                 };
                 (liking, price, kind, zone)
             }));
@@ -182,7 +187,7 @@ impl Choice<'_> {
                     max,
                 },
                 None => Refused::NotSold {
-                    wish: self.terms.wish.clone(),
+                    requirements: self.terms.requirements.clone(),
                     market: self.terms.markets.first().copied().unwrap_or(Market::Spot),
                 },
             });
@@ -204,10 +209,10 @@ impl Choice<'_> {
 
 /// How late a type of the free tier comes: first what a notebook has enough of, then the largest; of
 /// those that meet a need the burstable ones last.
-fn liking_in_the_free_tier(need: Need, kind: &InstanceType) -> usize {
-    if need != Need::default() {
+fn liking_in_the_free_tier(resources: Resources, kind: &InstanceType) -> usize {
+    if resources != Resources::default() {
         usize::from(kind.burstable)
-    } else if Need::DEFAULT.is_within(kind) {
+    } else if Resources::DEFAULT.is_within(kind) {
         0
     } else {
         usize::try_from(u32::MAX - kind.memory).unwrap_or(usize::MAX)

@@ -5,7 +5,7 @@
 
 use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market};
 
-use super::{Chosen, LeftOut, Refused, Terms, Wish, choose};
+use super::{Chosen, LeftOut, Refused, Requirements, Terms, choose};
 
 /// How many of the types that meet a need are priced: as many as one call answers in one page. They
 /// are the smallest, so among them are the cheapest.
@@ -16,15 +16,15 @@ const NO_TYPE: &str = "InvalidInstanceType";
 
 /// Asks EC2, and chooses.
 pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
-    let (types, prices) = match &terms.wish {
-        Wish::Types(names) => {
+    let (types, prices) = match &terms.requirements {
+        Requirements::Types(names) => {
             let (types, prices) = tokio::join!(ec2.instance_types(names), ec2.spot_prices(names));
             match types {
                 Ok(types) => (types, prices),
                 Err(error) => return Err(unknown(ec2, names, error).await),
             }
         }
-        Wish::Need(_) => {
+        Requirements::AtLeast(_) => {
             let types = candidates(ec2, terms).await?;
             let names: Vec<String> = types.iter().map(|kind| kind.name.clone()).collect();
             let prices = match names.as_slice() {
@@ -48,7 +48,7 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
 
 /// The smallest types that meet the need.
 async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refused> {
-    let Wish::Need(need) = &terms.wish else {
+    let Requirements::AtLeast(resources) = &terms.requirements else {
         return Ok(Vec::new());
     };
     let market = terms.markets.first().copied().unwrap_or(Market::Spot);
@@ -58,7 +58,7 @@ async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refus
     };
     let mut types = ec2.instance_types_for(market, archs, terms.is_free).await?;
     if !terms.is_free {
-        types.retain(|kind| need.is_met_by(kind));
+        types.retain(|kind| resources.is_met_by(kind));
     }
     types.sort_by(|one, other| {
         let key = |kind: &InstanceType| (kind.weight(), kind.name.clone());

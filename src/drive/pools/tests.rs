@@ -49,9 +49,9 @@ fn prices() -> Vec<SpotPrice> {
     .to_vec()
 }
 
-fn terms(wish: &str) -> Terms {
+fn terms(requirements: &str) -> Terms {
     Terms {
-        wish: wish.parse().unwrap(),
+        requirements: requirements.parse().unwrap(),
         markets: vec![Market::Spot],
         max_price: None,
         image: None,
@@ -76,18 +76,18 @@ fn order(chosen: &Chosen) -> Vec<String> {
 
 #[test]
 fn pools_come_in_the_order_of_liking_and_price() {
-    let spot = |wish: &str| terms(wish);
-    let either = |wish: &str| Terms {
+    let spot = |requirements: &str| terms(requirements);
+    let either = |requirements: &str| Terms {
         markets: vec![Market::Spot, Market::OnDemand],
-        ..terms(wish)
+        ..terms(requirements)
     };
-    let on = |arch, wish: &str| Terms {
+    let on = |arch, requirements: &str| Terms {
         arch: Some(arch),
-        ..terms(wish)
+        ..terms(requirements)
     };
-    let most = |price: &str, wish: &str| Terms {
+    let most = |price: &str, requirements: &str| Terms {
         max_price: Some(price.parse().unwrap()),
-        ..either(wish)
+        ..either(requirements)
     };
     let table: [(&str, Terms, &[&str]); 9] = [
         (
@@ -168,9 +168,9 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
             .unwrap_err()
             .to_string()
     };
-    let on = |arch, wish: &str| Terms {
+    let on = |arch, requirements: &str| Terms {
         arch: Some(arch),
-        ..terms(wish)
+        ..terms(requirements)
     };
     for (terms, reason) in [
         (
@@ -272,21 +272,21 @@ fn of_the_free_tier_comes_what_is_enough_then_the_largest_and_of_a_need_what_mee
         free("m7i-flex.large", 2, 8),
         free("c7i-flex.large", 2, 4),
     ]);
-    let of = |wish: Wish| {
+    let of = |requirements: Requirements| {
         let terms = Terms {
-            wish,
+            requirements,
             markets: vec![Market::OnDemand],
             is_free: true,
             ..terms("cpus=1")
         };
         choose(&terms, &all, None).map(|chosen| order(&chosen))
     };
-    let anything = of(Wish::Need(Need::default())).unwrap();
+    let anything = of(Requirements::AtLeast(Resources::default())).unwrap();
     let expected = ["c7i-flex.large", "m7i-flex.large", "t3.small", "t3.micro"];
     assert_eq!(anything, expected.map(|name| format!("!{name} -")));
-    let need = of("cpus=2,memory=2".parse().unwrap()).unwrap();
+    let resources = of("cpus=2,memory=2".parse().unwrap()).unwrap();
     let expected = ["c7i-flex.large", "m7i-flex.large", "t3.small"];
-    assert_eq!(need, expected.map(|name| format!("!{name} -")));
+    assert_eq!(resources, expected.map(|name| format!("!{name} -")));
     let refused = of("gpus=1".parse().unwrap()).unwrap_err().to_string();
     assert!(refused.ends_with("none has 1 NVIDIA GPU"), "{refused}");
 }
@@ -389,10 +389,10 @@ fn a_wish_reads_back_as_it_was_written() {
         "cpus=4",
         "cpus=4,memory=16,gpus=1",
     ] {
-        let wish: Wish = text.parse().unwrap();
-        assert_eq!(wish.to_string(), text);
+        let requirements: Requirements = text.parse().unwrap();
+        assert_eq!(requirements.to_string(), text);
     }
-    let several = Wish::types(&["t3.medium, m5.large", "t3.medium"]).unwrap();
+    let several = Requirements::types(&["t3.medium, m5.large", "t3.medium"]).unwrap();
     assert_eq!(several.to_string(), "t3.medium,m5.large");
 }
 
@@ -410,7 +410,7 @@ fn what_is_no_type_and_no_need_is_no_wish() {
         "cpus=x",
         "disks=3",
     ] {
-        assert!(text.parse::<Wish>().is_err(), "{text}");
+        assert!(text.parse::<Requirements>().is_err(), "{text}");
     }
-    assert!(Wish::types(&many).is_err());
+    assert!(Requirements::types(&many).is_err());
 }

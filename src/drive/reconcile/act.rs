@@ -59,16 +59,16 @@ impl<H: Hosts> Reconciler<H> {
             Step::KeepOnTermination { instance, device } => {
                 self.ec2.keep_on_termination(instance, device).await?;
                 let held = seen.held_by(instance).map(|volume| volume.id.clone());
-                self.memory.kept.extend(held);
+                self.overlay.kept.extend(held);
             }
             Step::Close { instance, volume } => {
                 let host = self.host(instance)?;
                 let closed = self.hosts.close(&host).await?;
-                self.memory.me.closes.insert(instance.clone(), closed);
+                self.overlay.me.closes.insert(instance.clone(), closed);
                 if closed != Closed::NotMounted {
-                    self.memory.me.unmounted.clone_from(volume);
+                    self.overlay.me.unmounted.clone_from(volume);
                 }
-                self.memory.me.closed.clone_from(volume);
+                self.overlay.me.closed.clone_from(volume);
             }
             Step::Detach {
                 volume,
@@ -76,7 +76,7 @@ impl<H: Hosts> Reconciler<H> {
                 reject,
             } => {
                 if *reject {
-                    self.memory.me.rejected.push(instance.clone());
+                    self.overlay.me.rejected.push(instance.clone());
                 }
                 self.ec2.detach(volume, instance).await?;
                 self.moved(volume, AttachmentState::Detaching, instance);
@@ -107,7 +107,7 @@ impl<H: Hosts> Reconciler<H> {
     /// Takes the host's lock, then says so in its tags and its volume's.
     async fn claim(&mut self, id: &InstanceId, seen: &Observed) -> Result<(), RunError> {
         let host = self.host(id)?;
-        let who = self.memory.who.clone();
+        let who = self.overlay.who.clone();
         let lease = self.wanted.lease;
         // First the record, then the host: it never lives longer than the record says. Who slept
         // between the two begins anew.
@@ -121,7 +121,7 @@ impl<H: Hosts> Reconciler<H> {
                 "the lease of {id} was recorded too long ago"
             )));
         }
-        self.memory.me.attached = None;
+        self.overlay.me.attached = None;
         self.hosts
             .claim(&host, &who.session, &who.owner, lease)
             .await?;
@@ -133,14 +133,14 @@ impl<H: Hosts> Reconciler<H> {
         }
         let claim = tags::claim(&who);
         self.ec2.tag(id.as_str(), &claim).await?;
-        self.memory.claimed.insert(id.to_string());
+        self.overlay.claimed.insert(id.to_string());
         let mut of_drive = claim;
         of_drive.extend(self.wanted.settings.tags());
         for volume in seen.held_by(id) {
             self.ec2.tag(volume.id.as_str(), &of_drive).await?;
-            self.memory.claimed.insert(volume.id.to_string());
+            self.overlay.claimed.insert(volume.id.to_string());
         }
-        self.memory.me.announced = Some(self.clock.boot());
+        self.overlay.me.announced = Some(self.clock.boot());
         Ok(())
     }
 
@@ -148,12 +148,12 @@ impl<H: Hosts> Reconciler<H> {
     async fn raise(&mut self, id: &VolumeId, to: Generation) -> Result<(), RunError> {
         let there = self.generation(id).await?;
         if there >= to {
-            self.memory.generations.insert(id.clone(), there);
+            self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
                 "{id} is at generation {there} already"
             )));
         }
-        let mut raised = tags::raised(&self.memory.who, to);
+        let mut raised = tags::raised(&self.overlay.who, to);
         // What is chosen for a drive now travels with it, also where its volume was there before.
         raised.extend(self.wanted.settings.tags());
         let host = self.host_in(None);
@@ -162,9 +162,9 @@ impl<H: Hosts> Reconciler<H> {
                 .unwrap_or_default(),
         );
         self.ec2.tag(id.as_str(), &raised).await?;
-        self.memory.generations.insert(id.clone(), to);
-        self.memory.claimed.insert(id.to_string());
-        self.memory.me.raised = Some((id.clone(), to));
+        self.overlay.generations.insert(id.clone(), to);
+        self.overlay.claimed.insert(id.to_string());
+        self.overlay.me.raised = Some((id.clone(), to));
         Ok(())
     }
 
@@ -177,8 +177,8 @@ impl<H: Hosts> Reconciler<H> {
         raised: Generation,
     ) -> Result<(), RunError> {
         // Whatever comes of it, the next attachment needs a raise of its own.
-        self.memory.me.raised = None;
-        let session = self.memory.session().clone();
+        self.overlay.me.raised = None;
+        let session = self.overlay.session().clone();
         let volume = self.volume(id).await?;
         let is_mine = match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive {
@@ -196,7 +196,7 @@ impl<H: Hosts> Reconciler<H> {
         let answer = self.ec2.attach(id, instance, DEVICE).await;
         if answer.as_ref().err().is_none_or(may_have_happened) {
             self.moved(id, AttachmentState::Attaching, instance);
-            self.memory.me.attached = Some((id.clone(), raised));
+            self.overlay.me.attached = Some((id.clone(), raised));
         }
         Ok(answer?)
     }
@@ -211,24 +211,24 @@ impl<H: Hosts> Reconciler<H> {
         })
         .await?;
         // Whatever is heard of it.
-        self.memory.me.attached = None;
+        self.overlay.me.attached = None;
         let refusal = match self.hosts.mount(&host, order).await {
             Ok(uuid) => {
-                self.memory.me.reported = Some((order.volume.clone(), uuid));
+                self.overlay.me.reported = Some((order.volume.clone(), uuid));
                 None
             }
             Err(HostError::Garbled(_)) => Some(Refusal::Garbled),
             Err(HostError::Damaged(problem)) => Some(Refusal::Damaged(problem)),
             Err(error) => return Err(error.into()),
         };
-        self.memory.me.refused = refusal.map(|why| (order.volume.clone(), why));
+        self.overlay.me.refused = refusal.map(|why| (order.volume.clone(), why));
         Ok(())
     }
 
     /// Nobody is handed the drive before this can be read.
     async fn mark_formatted(&mut self, id: &VolumeId, at: Generation) -> Result<(), RunError> {
         let mut marks = tags::formatted(at);
-        let reported = self.memory.me.reported.clone();
+        let reported = self.overlay.me.reported.clone();
         let uuid = reported.and_then(|(volume, uuid)| (volume == *id).then_some(uuid));
         marks.extend(uuid.map(tags::identified).unwrap_or_default());
         self.ec2.tag(id.as_str(), &marks).await?;
@@ -242,8 +242,8 @@ impl<H: Hosts> Reconciler<H> {
             )
         })
         .await?;
-        self.memory.formatted.insert(id.clone());
-        self.memory
+        self.overlay.formatted.insert(id.clone());
+        self.overlay
             .uuids
             .extend(uuid.map(|uuid| (id.clone(), uuid)));
         Ok(())
@@ -251,7 +251,7 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn mark_uuid(&mut self, id: &VolumeId, uuid: Uuid) -> Result<(), RunError> {
         self.ec2.tag(id.as_str(), &tags::identified(uuid)).await?;
-        self.memory.uuids.insert(id.clone(), uuid);
+        self.overlay.uuids.insert(id.clone(), uuid);
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl<H: Hosts> Reconciler<H> {
         kind: SnapshotKind,
     ) -> Option<String> {
         let now = self.clock.boot();
-        let first = match self.memory.me.verdicts.get(id) {
+        let first = match self.overlay.me.verdicts.get(id) {
             Some(Verdict::Open { first, .. }) => *first,
             _ => now,
         };
@@ -273,9 +273,9 @@ impl<H: Hosts> Reconciler<H> {
                 Ok(()) => Verdict::Sound,
                 Err(problem) => Verdict::Unsound(problem),
             },
-            Err(error) if may_not_be_asked(&error) || now.since(first) >= self.limits.verdict => {
+            Err(error) if may_not_be_asked(&error) || now.since(first) >= self.timing.verdict => {
                 let why = error.to_string();
-                self.tell(Event::Unverified {
+                self.emit(Event::Unverified {
                     snapshot: id.clone(),
                     why: why.clone(),
                 });
@@ -284,7 +284,7 @@ impl<H: Hosts> Reconciler<H> {
             Err(_) => Verdict::Open { first, last: now },
         };
         let sound = verdict == Verdict::Sound;
-        self.memory.me.verdicts.insert(id.clone(), verdict);
+        self.overlay.me.verdicts.insert(id.clone(), verdict);
         sound.then(|| id.to_string())
     }
 
@@ -298,7 +298,7 @@ impl<H: Hosts> Reconciler<H> {
     ) -> Result<String, RunError> {
         let there = self.generation(id).await?;
         if there != generation {
-            self.memory.generations.insert(id.clone(), there);
+            self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
                 "{id} is at generation {there} now"
             )));
@@ -316,12 +316,12 @@ impl<H: Hosts> Reconciler<H> {
             generation,
             kind,
             op: random_id()?,
-            uuid: recorded.or(self.memory.uuids.get(id).copied()),
+            uuid: recorded.or(self.overlay.uuids.get(id).copied()),
             number,
         };
         let settings = Settings::read(&volume.tags);
-        let tags = tags::snapshot(&self.drive, &self.memory.who, &own, &settings);
-        self.memory.me.attempts.push(Attempt {
+        let tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
+        self.overlay.me.attempts.push(Attempt {
             volume: id.clone(),
             op: own.op.clone(),
             kind,
@@ -334,14 +334,14 @@ impl<H: Hosts> Reconciler<H> {
                     snapshot.tags = tags;
                 }
                 let at = self.clock.boot();
-                self.memory
+                self.overlay
                     .snapshots
                     .insert(snapshot.id.clone(), (snapshot, at));
                 Ok(made)
             }
             Err(error) => {
                 if !may_have_happened(&error) {
-                    self.memory.me.attempts.pop();
+                    self.overlay.me.attempts.pop();
                 }
                 Err(error.into())
             }
@@ -351,13 +351,13 @@ impl<H: Hosts> Reconciler<H> {
     /// Keeps a line that was not chosen under the first free fork's name, one for each line.
     async fn fork(&mut self, head: &Head, line: Option<&VolumeId>) -> Result<(), RunError> {
         let line = line.cloned();
-        let name = if let Some(name) = self.memory.forks.get(&line) {
+        let name = if let Some(name) = self.overlay.forks.get(&line) {
             name.clone()
         } else {
             let mut number = 1;
             loop {
                 let name = self.drive.fork(number);
-                let is_taken = self.memory.forks.values().any(|taken| *taken == name)
+                let is_taken = self.overlay.forks.values().any(|taken| *taken == name)
                     || !self.ec2.volumes(name.as_str()).await?.is_empty()
                     || !self.ec2.snapshots(name.as_str()).await?.is_empty();
                 if !is_taken {
@@ -366,18 +366,18 @@ impl<H: Hosts> Reconciler<H> {
                 number += 1;
             }
         };
-        self.memory.forks.insert(line, name.clone());
+        self.overlay.forks.insert(line, name.clone());
         self.ec2
             .tag(&head.to_string(), &tags::renamed(&name))
             .await?;
-        self.memory.gone.insert(head.to_string());
+        self.overlay.gone.insert(head.to_string());
         Ok(())
     }
 
     /// Remembers an attachment or detachment that the lists may not show yet.
     fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
         let moved = (how, instance.clone(), self.clock.boot());
-        self.memory.moves.insert(volume.clone(), moved);
+        self.overlay.moves.insert(volume.clone(), moved);
     }
 
     /// The volume, read by id.
@@ -391,7 +391,12 @@ impl<H: Hosts> Reconciler<H> {
     /// The volume's generation, read by id, and not before what this process knows of it.
     async fn generation(&self, id: &VolumeId) -> Result<Generation, RunError> {
         let volume = self.volume(id).await?;
-        let known = self.memory.generations.get(id).copied().unwrap_or_default();
+        let known = self
+            .overlay
+            .generations
+            .get(id)
+            .copied()
+            .unwrap_or_default();
         match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive { generation, .. }) => Ok(generation.max(known)),
             Ok(VolumeTags::Root) => Err(RunError::Changed(format!("{id} is a root disk"))),
@@ -412,12 +417,12 @@ impl<H: Hosts> Reconciler<H> {
             if tags::read_volume(&volume.tags).is_ok_and(|tags| is_written(&tags)) {
                 return Ok(());
             }
-            if self.clock.boot().since(began) > self.limits.settle {
+            if self.clock.boot().since(began) > self.timing.settle {
                 return Err(RunError::Changed(format!(
                     "{id} does not show the tag that was written"
                 )));
             }
-            tokio::time::sleep(pause.min(self.limits.poll)).await;
+            tokio::time::sleep(pause.min(self.timing.poll)).await;
             pause *= 2;
         }
     }

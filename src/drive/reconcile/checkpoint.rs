@@ -6,7 +6,7 @@ use super::super::event::Event;
 use super::super::hosts::{HostError, Hosts};
 use super::super::observed::{DEVICE, Observed};
 use super::super::plan::{self, Goal, Next, Skipped, Step};
-use super::super::proof::Superseded;
+use super::super::proof::PruningGrounds;
 use super::{Reconciler, RunError};
 
 /// How often it is looked whether a drive that is thrown away is at rest, once lists can be believed.
@@ -38,14 +38,14 @@ impl<H: Hosts> Reconciler<H> {
         let began = self.clock.boot();
         let seen = self.sweep().await?;
         // First, while the look is young: a sync may take long.
-        for step in plan::thin(&seen) {
+        for step in plan::prune(&seen) {
             self.act(&step, &seen).await?;
         }
         let now = self.clock.boot();
-        let step = match plan::checkpoint(&seen, now, &self.limits) {
+        let step = match plan::checkpoint(&seen, now, &self.timing) {
             Ok(step) => step,
             Err(why) => {
-                self.tell(Event::CheckpointSkipped(why.clone()));
+                self.emit(Event::CheckpointSkipped(why.clone()));
                 return Ok(Checkpoint::Skipped(why));
             }
         };
@@ -54,7 +54,7 @@ impl<H: Hosts> Reconciler<H> {
         let snapshot: SnapshotId = made
             .parse()
             .map_err(|_| RunError::Changed(format!("{made:?} is no snapshot")))?;
-        self.tell(Event::Checkpoint {
+        self.emit(Event::Checkpoint {
             snapshot: snapshot.clone(),
             took: self.clock.boot().since(began),
         });
@@ -83,12 +83,12 @@ impl<H: Hosts> Reconciler<H> {
     ) -> Result<(Next, Vec<Step>), RunError> {
         loop {
             let seen = Box::pin(self.sweep()).await?;
-            if seen.began.since(seen.first) >= self.limits.settle {
-                let next = plan::plan(goal, &seen, self.clock.boot(), &self.limits);
+            if seen.began.since(seen.first) >= self.timing.settle {
+                let next = plan::plan(goal, &seen, self.clock.boot(), &self.timing);
                 let outdated = keep.map(|keep| plan::outdated(&seen, keep));
                 return Ok((next, outdated.unwrap_or_default()));
             }
-            tokio::time::sleep(self.limits.poll).await;
+            tokio::time::sleep(self.timing.poll).await;
         }
     }
 
@@ -96,13 +96,13 @@ impl<H: Hosts> Reconciler<H> {
     /// as new as the lists are stale may be missing from it.
     pub async fn peek(&mut self, goal: &Goal) -> Result<Next, RunError> {
         let seen = Box::pin(self.sweep()).await?;
-        Ok(plan::plan(goal, &seen, self.clock.boot(), &self.limits))
+        Ok(plan::plan(goal, &seen, self.clock.boot(), &self.timing))
     }
 
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
     /// at least; the answer is which went. To be called after a run that ended in
     /// [`super::Outcome::Saved`].
-    pub async fn thin(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
+    pub async fn prune(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
         let mut gone = Vec::new();
         // One look for each: a drive that was at rest may be in use by now.
         loop {
@@ -113,7 +113,7 @@ impl<H: Hosts> Reconciler<H> {
                 return Ok(gone);
             };
             Box::pin(self.act(step, &seen)).await?;
-            if self.memory.gone.contains(superseded.snapshot().as_str()) {
+            if self.overlay.gone.contains(superseded.snapshot().as_str()) {
                 gone.push(superseded.snapshot().clone());
             }
         }
@@ -129,18 +129,18 @@ impl<H: Hosts> Reconciler<H> {
             let mut snapshots = seen.snapshots.iter();
             let proof = snapshots
                 .find(|snapshot| !seen.me.spared.contains(&snapshot.id))
-                .map(|snapshot| Superseded::prove_scratch(&seen, snapshot));
+                .map(|snapshot| PruningGrounds::prove_scratch(&seen, snapshot));
             if let Some(Some(proof)) = proof {
                 Box::pin(self.act(&Step::Thin(proof), &seen)).await?;
                 continue;
             }
             // Lists show what is over for a while, and what is new only after one.
-            let is_settled = seen.began.since(seen.first) >= self.limits.settle;
+            let is_settled = seen.began.since(seen.first) >= self.timing.settle;
             looks += u32::from(is_settled);
             if is_settled && (proof.is_none() || looks > LOOKS) {
                 return Ok(());
             }
-            tokio::time::sleep(self.limits.poll).await;
+            tokio::time::sleep(self.timing.poll).await;
         }
     }
 }

@@ -7,22 +7,22 @@ use crate::ec2::{self, InstanceId};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
-use super::super::memory::Checked;
 use super::Reconciler;
 use super::act::may_not_be_asked;
+use crate::drive::overlay::Checked;
 
 impl<H: Hosts> Reconciler<H> {
     /// Asks how EC2's checks of a running instance are that has not answered for a while, again now
     /// and then, and tells what is new. Who may not ask is told so, and judges by time alone.
     pub(super) async fn check(&mut self, id: &InstanceId) -> Result<(), ec2::Error> {
         let now = self.clock.boot();
-        let limits = &self.limits;
-        let is_silent = self.memory.silent_since(id).is_some_and(|since| {
+        let timing = &self.timing;
+        let is_silent = self.overlay.silent_since(id).is_some_and(|since| {
             // Before it is judged in any case.
-            now.since(since) >= limits.silent.min(limits.no_ssh)
+            now.since(since) >= timing.silent.min(timing.no_ssh)
         });
-        let known = self.memory.checks.get(id).copied();
-        let is_fresh = known.is_some_and(|known| now.since(known.asked) < limits.checks_gap);
+        let known = self.overlay.checks.get(id).copied();
+        let is_fresh = known.is_some_and(|known| now.since(known.asked) < timing.checks_gap);
         if !is_silent || is_fresh {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl<H: Hosts> Reconciler<H> {
             Ok(checks) => checks,
             Err(error) if may_not_be_asked(&error) => {
                 if known.is_none() {
-                    self.tell(Event::Unchecked {
+                    self.emit(Event::Unchecked {
                         instance: id.clone(),
                         why: error.to_string(),
                     });
@@ -41,10 +41,10 @@ impl<H: Hosts> Reconciler<H> {
         };
         let same = known.filter(|known| known.checks == checks);
         if let (Some(checks), None) = (checks, same) {
-            self.tell(Event::Checks {
+            self.emit(Event::Checks {
                 instance: id.clone(),
                 checks,
-                limit: self.limits.boot,
+                limit: self.timing.boot,
             });
         }
         let asked = self.clock.boot();
@@ -54,7 +54,7 @@ impl<H: Hosts> Reconciler<H> {
             since,
             asked,
         };
-        self.memory.checks.insert(id.clone(), known);
+        self.overlay.checks.insert(id.clone(), known);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
 use super::super::plan::Step;
-use super::super::proof::{Failed, Quiet, Reread, Spent, Superseded};
+use super::super::proof::{DeletionGrounds, Failed, PruningGrounds, Reread, TerminationGrounds};
 use super::{Reconciler, RunError};
 use crate::clock::BootTime;
 use crate::ec2::VolumeState;
@@ -19,9 +19,9 @@ impl<H: Hosts> Reconciler<H> {
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
             Step::Thin(superseded) => {
                 // What nobody needs is no reason to fail: it is left to a later run.
-                if self.thin_out(superseded).await.is_err() {
+                if self.prune_superseded(superseded).await.is_err() {
                     let id = superseded.snapshot().clone();
-                    self.memory.me.spared.insert(id);
+                    self.overlay.me.spared.insert(id);
                 }
                 Ok(())
             }
@@ -29,7 +29,11 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    async fn terminate(&mut self, quiet: &Quiet, seen: &Observed) -> Result<(), RunError> {
+    async fn terminate(
+        &mut self,
+        quiet: &TerminationGrounds,
+        seen: &Observed,
+    ) -> Result<(), RunError> {
         let id = quiet.instance();
         let asked = self.clock.boot();
         let host = if quiet.asks_host(asked) {
@@ -55,11 +59,15 @@ impl<H: Hosts> Reconciler<H> {
         } else if !seen.instance(id).is_some_and(|instance| instance.listed) {
             return Err(changed(id));
         }
-        self.memory.gone.insert(id.to_string());
+        self.overlay.gone.insert(id.to_string());
         Ok(())
     }
 
-    async fn delete_volume(&mut self, spent: &Spent, seen: &Observed) -> Result<(), RunError> {
+    async fn delete_volume(
+        &mut self,
+        spent: &DeletionGrounds,
+        seen: &Observed,
+    ) -> Result<(), RunError> {
         let id = spent.volume();
         let asked = self.clock.boot();
         let ground = async {
@@ -80,11 +88,11 @@ impl<H: Hosts> Reconciler<H> {
             // A new id is not to be seen at once: it is not gone for that.
             return Err(changed(id));
         }
-        self.memory.gone.insert(id.to_string());
+        self.overlay.gone.insert(id.to_string());
         Ok(())
     }
 
-    async fn thin_out(&mut self, superseded: &Superseded) -> Result<(), RunError> {
+    async fn prune_superseded(&mut self, superseded: &PruningGrounds) -> Result<(), RunError> {
         let id = superseded.snapshot();
         let asked = self.clock.boot();
         let by = self.ec2.snapshots_by_id(superseded.by());
@@ -94,7 +102,7 @@ impl<H: Hosts> Reconciler<H> {
             let proof = proof.ok_or_else(|| changed(id))?;
             self.ec2.delete_snapshot(proof).await?;
         }
-        self.memory.gone.insert(id.to_string());
+        self.overlay.gone.insert(id.to_string());
         Ok(())
     }
 
@@ -111,7 +119,7 @@ impl<H: Hosts> Reconciler<H> {
             let proof = proof.ok_or_else(|| changed(id))?;
             self.ec2.delete_snapshot(proof).await?;
         }
-        self.memory.gone.insert(id.to_string());
+        self.overlay.gone.insert(id.to_string());
         Ok(())
     }
 

@@ -31,7 +31,7 @@ impl<H: Hosts> Reconciler<H> {
     )]
     pub(super) async fn launch(&mut self, pinned: Option<&Zone>) -> Result<String, RunError> {
         let mut last = None;
-        if let Some(order) = self.memory.launch.clone() {
+        if let Some(order) = self.overlay.launch.clone() {
             match Box::pin(self.send_launch(order)).await {
                 Err(error) if is_elsewhere(&error) => last = Some(error),
                 answer => return Ok(answer?),
@@ -76,14 +76,14 @@ impl<H: Hosts> Reconciler<H> {
             }
             tried += 1;
             on_demand |= pool.market == Market::OnDemand;
-            self.tell(Event::Launching {
+            self.emit(Event::Launching {
                 offer: Box::new(offer.clone()),
                 size: self.wanted.size,
             });
             match Box::pin(self.launch_from(pool, zone.as_ref(), &subnets)).await {
                 Err(RunError::Ec2(error)) if refused.is_spot_of_the_plan(&offer, &error) => {
                     no_spot = true;
-                    self.tell(Event::NoCapacity {
+                    self.emit(Event::NoCapacity {
                         pool: offer.pool,
                         error: error.to_string(),
                         reached: None,
@@ -93,7 +93,7 @@ impl<H: Hosts> Reconciler<H> {
                 Err(RunError::Ec2(error)) if error.kind == Kind::NotEligible => {
                     if refused.is_first() {
                         let instance_type = pool.instance_type.clone();
-                        self.tell(Event::NotEligible { instance_type });
+                        self.emit(Event::NotEligible { instance_type });
                     }
                     refused.by_plan(&offer, error);
                 }
@@ -109,7 +109,7 @@ impl<H: Hosts> Reconciler<H> {
                         Kind::SpotUnavailable => no_spot = true,
                         _ => {}
                     }
-                    self.tell(Event::NoCapacity {
+                    self.emit(Event::NoCapacity {
                         pool: offer.pool,
                         error: error.to_string(),
                         reached,
@@ -118,7 +118,7 @@ impl<H: Hosts> Reconciler<H> {
                 }
                 answer => {
                     let made = answer?;
-                    self.tell(Event::Launched {
+                    self.emit(Event::Launched {
                         made: made.clone(),
                         offer: Box::new(offer),
                     });
@@ -170,7 +170,7 @@ impl<H: Hosts> Reconciler<H> {
                 return Err(RunError::Host(error));
             }
             let error = error.to_string();
-            self.tell(Event::NoCapacity {
+            self.emit(Event::NoCapacity {
                 pool,
                 error,
                 reached: None,
@@ -203,7 +203,7 @@ impl<H: Hosts> Reconciler<H> {
         self.choose = None;
         self.wanted.offers = chosen.offers;
         for left_out in chosen.left_out {
-            self.tell(Event::LeftOut(left_out));
+            self.emit(Event::LeftOut(left_out));
         }
         Ok(())
     }
@@ -215,13 +215,13 @@ impl<H: Hosts> Reconciler<H> {
         zone: Option<&Zone>,
         subnets: &Subnets,
     ) -> Result<String, RunError> {
-        let prepared = self.hosts.prepare(&self.memory.who.session).await?;
+        let prepared = self.hosts.prepare(&self.overlay.who.session).await?;
         // The first lease begins before the first sign of life is overdue.
         let until = self.clock.now() + prepared.first_sign + self.wanted.lease;
         let zone = zone.cloned().or_else(|| pool.zone.clone());
         let place = subnets.place(zone.as_ref())?;
         let root_device = self.root_device(&pool.image).await?;
-        let (who, placement) = (&self.memory.who, &self.wanted.placement);
+        let (who, placement) = (&self.overlay.who, &self.wanted.placement);
         let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
         tags.extend(tags::image(&pool.image));
         let mut order = LaunchOrder {
@@ -245,7 +245,7 @@ impl<H: Hosts> Reconciler<H> {
             // Nothing came of it. The drive itself is encrypted all the same.
             self.root_devices.insert(pool.image.clone(), None);
             let image = pool.image.clone();
-            self.tell(Event::RootAsItIs { image });
+            self.emit(Event::RootAsItIs { image });
             order.root_device = None;
             order.client_token = random_id()?;
             sent = self.send_launch(order).await;
@@ -281,25 +281,25 @@ impl<H: Hosts> Reconciler<H> {
     async fn send_launch(&mut self, order: LaunchOrder) -> Result<String, Error> {
         match self.ec2.launch(&order).await {
             Ok(mut instance) => {
-                self.memory.launch = None;
-                self.memory.me.launches += 1;
+                self.overlay.launch = None;
+                self.overlay.me.launches += 1;
                 let at = self.clock.boot();
-                self.memory.me.announced = Some(at);
+                self.overlay.me.announced = Some(at);
                 if instance.tags.is_empty() {
                     instance.tags = order.tags;
                 }
                 let made = instance.id.to_string();
-                self.memory
+                self.overlay
                     .instances
                     .insert(instance.id.clone(), (instance, at));
                 Ok(made)
             }
             Err(error) => {
                 if may_have_happened(&error) {
-                    self.memory.me.unsure = Some(self.clock.boot());
-                    self.memory.launch = Some(order);
+                    self.overlay.me.unsure = Some(self.clock.boot());
+                    self.overlay.launch = Some(order);
                 } else {
-                    self.memory.launch = None;
+                    self.overlay.launch = None;
                 }
                 Err(error)
             }
@@ -312,7 +312,7 @@ impl<H: Hosts> Reconciler<H> {
         zone: &Zone,
         from: &Source,
     ) -> Result<String, RunError> {
-        let order = match &self.memory.order {
+        let order = match &self.overlay.order {
             Some((known_zone, known_from, order)) if known_zone == zone && known_from == from => {
                 order.clone()
             }
@@ -320,22 +320,22 @@ impl<H: Hosts> Reconciler<H> {
         };
         match self.ec2.create_volume(&order).await {
             Ok(mut volume) => {
-                self.memory.order = None;
+                self.overlay.order = None;
                 let at = self.clock.boot();
-                self.memory.me.announced = Some(at);
+                self.overlay.me.announced = Some(at);
                 if volume.tags.is_empty() {
                     volume.tags = order.tags;
                 }
                 let made = volume.id.to_string();
-                self.memory.volumes.insert(volume.id.clone(), (volume, at));
+                self.overlay.volumes.insert(volume.id.clone(), (volume, at));
                 Ok(made)
             }
             Err(error) => {
                 if may_have_happened(&error) {
-                    self.memory.me.unsure = Some(self.clock.boot());
-                    self.memory.order = Some((zone.clone(), from.clone(), order));
+                    self.overlay.me.unsure = Some(self.clock.boot());
+                    self.overlay.order = Some((zone.clone(), from.clone(), order));
                 } else {
-                    self.memory.order = None;
+                    self.overlay.order = None;
                 }
                 Err(error.into())
             }
@@ -373,12 +373,12 @@ impl<H: Hosts> Reconciler<H> {
             .map_err(|error| RunError::Invalid(error.to_string()))?;
         let blank = snapshot.is_none();
         if blank {
-            self.tell(Event::NewDrive {
+            self.emit(Event::NewDrive {
                 size,
                 cents: volume_cents(size) + speed.cents(),
             });
         }
-        let mut tags = tags::volume(&self.drive, &self.memory.who, base, blank, uuid, &settings);
+        let mut tags = tags::volume(&self.drive, &self.overlay.who, base, blank, uuid, &settings);
         if let Some(host) = self.host_in(Some(zone)) {
             tags.extend(tags::image(&host.image));
             // What a drive is compiled for is settled by its first launch.

@@ -75,12 +75,12 @@ impl Run {
                 Err(error) => {
                     self.looks_failed += 1;
                     let error = RunError::from(error);
-                    if is_final(&error) || self.looks_failed >= with.limits.failures {
+                    if is_final(&error) || self.looks_failed >= with.timing.failures {
                         // Blind, it can neither go on nor tidy up.
                         return self.fail(error);
                     }
-                    with.tell(Event::LookFailed(error.to_string()));
-                    rest(with.limits.pause(self.looks_failed), interrupts, self.heard).await;
+                    with.emit(Event::LookFailed(error.to_string()));
+                    rest(with.timing.pause(self.looks_failed), interrupts, self.heard).await;
                     continue;
                 }
             };
@@ -88,11 +88,11 @@ impl Run {
             if self.is_getting_ready() {
                 with.notice_ends(&seen).await;
             }
-            let next = plan(&self.goal, &seen, with.clock.boot(), &with.limits);
+            let next = plan(&self.goal, &seen, with.clock.boot(), &with.timing);
             // As it is before the steps; and after them, with what they made.
-            self.left = Left::of(&seen).and_made(&with.memory);
+            self.left = Left::of(&seen).and_made(&with.overlay);
             let outcome = self.follow(next, &seen, with, interrupts).await;
-            self.left = Left::of(&seen).and_made(&with.memory);
+            self.left = Left::of(&seen).and_made(&with.overlay);
             with.left.clone_from(&self.left);
             if let Some(outcome) = outcome {
                 return outcome;
@@ -116,7 +116,7 @@ impl Run {
             }
             if !self.told && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
                 self.told = true;
-                with.tell(Event::CannotStop);
+                with.emit(Event::CannotStop);
             }
         }
         match next {
@@ -126,7 +126,7 @@ impl Run {
                     return self.end(Verdict::Failed(error));
                 }
                 self.waited(Some(what), seen, with);
-                rest(at_most.min(with.limits.poll), interrupts, self.heard).await;
+                rest(at_most.min(with.timing.poll), interrupts, self.heard).await;
                 None
             }
             Next::Do(steps) => {
@@ -163,19 +163,19 @@ impl Run {
                 return None;
             }
             let began = with.clock.boot();
-            with.tell(Event::Started(step.clone()));
+            with.emit(Event::Started(step.clone()));
             let answer = self.carry_out(&step, seen, with, interrupts).await;
             let is_interrupted = getting_ready && !self.is_getting_ready();
             match answer {
                 Ok(made) => {
                     self.steps_failed = 0;
                     let took = with.clock.boot().since(began);
-                    with.tell(Event::Finished { step, made, took });
+                    with.emit(Event::Finished { step, made, took });
                 }
                 Err(error) => {
                     self.steps_failed += 1;
-                    let again = !is_final(&error) && self.steps_failed < with.limits.failures;
-                    with.tell(Event::Failed {
+                    let again = !is_final(&error) && self.steps_failed < with.timing.failures;
+                    with.emit(Event::Failed {
                         step,
                         error: error.to_string(),
                         again: again && !is_interrupted,
@@ -189,7 +189,7 @@ impl Run {
                         return self.end(Verdict::Failed(error));
                     }
                     // What was asked of the cloud has come to its end, one way or the other: look.
-                    rest(with.limits.pause(self.steps_failed), interrupts, self.heard).await;
+                    rest(with.timing.pause(self.steps_failed), interrupts, self.heard).await;
                     return None;
                 }
             }
@@ -236,7 +236,7 @@ impl Run {
     /// first, and nothing is waited for.
     fn may_join<H: Hosts>(&self, with: &Reconciler<H>) -> bool {
         let is_first = self.waiting.is_none() && self.verdict.is_none();
-        is_first && self.goal == Goal::Ready { from: None } && with.memory.has_made_nothing()
+        is_first && self.goal == Goal::Ready { from: None } && with.overlay.has_made_nothing()
     }
 
     fn is_getting_ready(&self) -> bool {
@@ -262,7 +262,7 @@ impl Run {
         }
         if self.is_getting_ready() {
             let event = self.turn_back();
-            with.tell(event);
+            with.emit(event);
         }
         if count > self.heard {
             self.heard = count;
@@ -283,14 +283,14 @@ impl Run {
             return;
         }
         if let Some((known, since)) = self.waiting.take() {
-            with.tell(Event::Waited {
+            with.emit(Event::Waited {
                 came: has_come(&known, seen),
                 what: known,
                 took: now.since(since),
             });
         }
         if let Some(what) = what {
-            with.tell(Event::Waiting(what.clone()));
+            with.emit(Event::Waiting(what.clone()));
             self.waiting = Some((what, now));
         }
     }
@@ -319,7 +319,7 @@ impl Run {
                 // A session that took no snapshot had nothing to save. (One whose answer got lost
                 // was an attempt.)
                 let took_none =
-                    with.memory.snapshots.is_empty() && with.memory.me.attempts.is_empty();
+                    with.overlay.snapshots.is_empty() && with.overlay.me.attempts.is_empty();
                 let unwound = self.goal == Goal::Ended && took_none;
                 let left = Left::of(seen);
                 Some(self.conclude(if unwound {
@@ -420,7 +420,7 @@ fn is_final(error: &RunError) -> bool {
                 | Kind::VcpuQuota
                 | Kind::DryRun
         ),
-        RunError::Host(error) => matches!(error, HostError::NoWay { .. }),
+        RunError::Host(error) => matches!(error, HostError::NoRoute { .. }),
         RunError::Changed(_) => false,
         RunError::NoCapacity(_)
         | RunError::FreePlan(_)

@@ -13,9 +13,9 @@ use crate::ec2::{self, AttachmentState, Instance, InstanceId, InstanceState, Vol
 
 use super::super::hosts::{Client, Contact, HostView, Hosts, Mounted};
 use super::super::kept::Kept;
-use super::super::memory::Sweep;
 use super::super::observed::Observed;
 use super::{Holder, Reconciler};
+use crate::drive::overlay::Sweep;
 
 /// What a look came to.
 pub(super) enum Look {
@@ -58,7 +58,7 @@ impl<H: Hosts> Reconciler<H> {
         let mut unlisted = BTreeSet::new();
 
         let mut listed = self.ec2.instances(drive).await?;
-        for (id, (made, at)) in self.memory.instances.clone() {
+        for (id, (made, at)) in self.overlay.instances.clone() {
             if let Some(instance) = listed.iter_mut().find(|instance| instance.id == id) {
                 self.sharpen_instance(instance).await?;
                 continue;
@@ -67,7 +67,7 @@ impl<H: Hosts> Reconciler<H> {
                 Some(instance) => listed.push(instance),
                 None if self.is_young(at) => listed.push(made),
                 None => {
-                    self.memory.instances.remove(&id);
+                    self.overlay.instances.remove(&id);
                     continue;
                 }
             }
@@ -75,7 +75,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         let mut instances = Vec::new();
         for instance in listed {
-            let ended = self.memory.gone.contains(instance.id.as_str());
+            let ended = self.overlay.gone.contains(instance.id.as_str());
             let has_address = instance.address.is_some() || instance.ipv6.is_some();
             let may_answer = instance.state == InstanceState::Running && has_address && !ended;
             let contact = if may_answer {
@@ -86,7 +86,7 @@ impl<H: Hosts> Reconciler<H> {
             if contact == Contact::Unreachable {
                 self.check(&instance.id).await?;
             } else {
-                self.memory.checks.remove(&instance.id);
+                self.overlay.checks.remove(&instance.id);
             }
             instances.push((instance, contact));
         }
@@ -109,7 +109,7 @@ impl<H: Hosts> Reconciler<H> {
         let stored = self.clock.boot();
         let drive = self.drive.as_str();
         let mut volumes = self.ec2.volumes(drive).await?;
-        for (id, (made, at)) in self.memory.volumes.clone() {
+        for (id, (made, at)) in self.overlay.volumes.clone() {
             if volumes.iter().any(|volume| volume.id == id) {
                 continue;
             }
@@ -118,10 +118,10 @@ impl<H: Hosts> Reconciler<H> {
                 None if self.is_young(at) => volumes.push(made),
                 None => {
                     // EC2 drops a volume that it could not make.
-                    if !self.memory.gone.contains(id.as_str()) {
-                        self.memory.me.failed.insert(id.clone());
+                    if !self.overlay.gone.contains(id.as_str()) {
+                        self.overlay.me.failed.insert(id.clone());
                     }
-                    self.memory.volumes.remove(&id);
+                    self.overlay.volumes.remove(&id);
                     continue;
                 }
             }
@@ -132,7 +132,7 @@ impl<H: Hosts> Reconciler<H> {
         }
 
         let mut snapshots = self.ec2.snapshots(self.drive.as_str()).await?;
-        for (id, (made, at)) in self.memory.snapshots.clone() {
+        for (id, (made, at)) in self.overlay.snapshots.clone() {
             if snapshots.iter().any(|snapshot| snapshot.id == id) {
                 continue;
             }
@@ -140,7 +140,7 @@ impl<H: Hosts> Reconciler<H> {
                 Some(snapshot) => snapshots.push(snapshot),
                 None if self.is_young(at) => snapshots.push(made),
                 None => {
-                    self.memory.snapshots.remove(&id);
+                    self.overlay.snapshots.remove(&id);
                 }
             }
         }
@@ -149,7 +149,7 @@ impl<H: Hosts> Reconciler<H> {
             .iter()
             .map(|(instance, _)| (instance.id.clone(), instance.clone()))
             .collect();
-        let gone = &self.memory.gone;
+        let gone = &self.overlay.gone;
         let stay = snapshots.iter().filter(|it| !gone.contains(it.id.as_str()));
         self.kept = Kept::of(stay);
         let sweep = Sweep {
@@ -161,7 +161,7 @@ impl<H: Hosts> Reconciler<H> {
             snapshots,
             unlisted,
         };
-        Ok(self.memory.observe(sweep, &self.limits))
+        Ok(self.overlay.observe(sweep, &self.timing))
     }
 
     /// An instance that the list has as pending may run by now.
@@ -180,7 +180,7 @@ impl<H: Hosts> Reconciler<H> {
 
     /// A volume that this process attaches may be attached by now.
     async fn sharpen_volume(&self, volume: &mut Volume) -> Result<(), ec2::Error> {
-        let moved = self.memory.moves.get(&volume.id);
+        let moved = self.overlay.moves.get(&volume.id);
         let Some((AttachmentState::Attaching, to, _)) = moved else {
             return Ok(());
         };
@@ -198,7 +198,7 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Whether a thing made then may be missing although it is there.
     fn is_young(&self, made: BootTime) -> bool {
-        self.clock.boot().since(made) <= self.limits.settle
+        self.clock.boot().since(made) <= self.timing.settle
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ec2::{Arch, Speed, Tags};
 
-use super::super::pools::Wish;
+use super::super::pools::Requirements;
 use super::{AMI, ARCH, SCRATCH, Unreadable};
 
 /// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
@@ -46,10 +46,14 @@ impl Settings {
 
     /// From image reference, what to launch and size in GiB, where they are the drive's own.
     #[must_use]
-    pub fn new(image: Option<&str>, wish: Option<&Wish>, size: Option<u32>) -> Self {
+    pub fn new(
+        image: Option<&str>,
+        requirements: Option<&Requirements>,
+        size: Option<u32>,
+    ) -> Self {
         let values = [
             image.map(str::to_owned),
-            wish.map(Wish::to_string),
+            requirements.map(Requirements::to_string),
             size.map(|gib| gib.to_string()),
         ];
         Self(
@@ -99,7 +103,7 @@ impl Settings {
     }
 
     /// What is launched for the drive, if it has its own.
-    pub fn wish(&self) -> Result<Option<Wish>, Unreadable> {
+    pub fn requirements(&self) -> Result<Option<Requirements>, Unreadable> {
         let text = self.0.get(SETTINGS[1]);
         text.map(|text| {
             text.parse().map_err(|error| Unreadable {

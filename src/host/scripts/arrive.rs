@@ -6,7 +6,7 @@
 //!
 //! [`Early`]: crate::host::Early
 
-use super::{Contact, Hold, Host, Mounted, bundle, call, running};
+use super::{ClientLock, Contact, Host, Mounted, bundle, call, running};
 use crate::host::container::Container;
 use crate::host::facts::HostError;
 use crate::ssh::connection::Ssh;
@@ -14,7 +14,7 @@ use crate::ssh::connection::Ssh;
 /// Who comes, and to which drive.
 #[derive(Debug, Clone, Copy)]
 pub struct ArriveOrder<'a> {
-    /// As in [`super::HoldOrder`].
+    /// As in [`super::LockOrder`].
     pub client: &'a str,
     /// The drive's name.
     pub drive: &'a str,
@@ -24,7 +24,7 @@ pub struct ArriveOrder<'a> {
 #[derive(Debug)]
 pub struct Arrived {
     /// Its hold, whose lease is the host's until it is refreshed.
-    pub hold: Hold,
+    pub hold: ClientLock,
     /// The drive; none if it must be asked for.
     pub mounted: Option<Mounted>,
     /// The container, if it runs just as [`Host::container`] would have it with the drive's own
@@ -44,7 +44,7 @@ impl Host {
     ) -> Result<(Self, Contact, Option<Arrived>), HostError> {
         let inputs = [("XDRIVE_OWNER", order.client), ("XDRIVE_NAME", order.drive)];
         let command = bundle::only_there(&call("session arrive", &inputs));
-        let (facts, hold) = Hold::arrive(&ssh, &command).await?;
+        let (facts, hold) = ClientLock::arrive(&ssh, &command).await?;
         if facts.get("wants").is_some() {
             let (host, contact) = Self::contact(ssh).await?;
             return Ok((host, contact, None));

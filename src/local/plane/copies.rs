@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock, ioctl_ficlone, statvfs};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::computer::Computer;
+use super::host_lock::HostLock;
 use super::program::run;
 use super::{PlaneError, RealPlane, loops};
 
@@ -232,7 +232,7 @@ impl Disks {
             self.make_store()?;
         }
         fs::create_dir_all(self.folder()).context("making the folder of disks")?;
-        let _lock = Computer::Loops.lock()?;
+        let _lock = HostLock::Loops.lock()?;
         // discard: what is deleted in it is given back to the file system it is a file of.
         let options = ["-t", "xfs", "-o", "loop,discard,noatime"];
         let arguments = options.iter().map(std::ffi::OsStr::new);
@@ -278,7 +278,7 @@ impl Drop for Disks {
             return;
         }
         if self.store().exists() && self.is_in_place().unwrap_or(false) {
-            let _mounts = Computer::Mounts.lock();
+            let _mounts = HostLock::Mounts.lock();
             match unmount(self.folder(), UnmountFlags::empty()) {
                 Ok(()) => self.wait_for_loop(),
                 Err(Errno::BUSY) => {}

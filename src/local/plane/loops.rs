@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use rustix::fs::{Dev, Mode, OFlags, makedev};
 
 use super::PlaneError;
-use super::computer::Computer;
+use super::host_lock::HostLock;
 use super::program::run;
 
 /// How long a disk that an ended instance had mounted may take to be unmounted by the kernel.
@@ -59,7 +59,7 @@ pub(super) fn of(file: &Path) -> Result<Option<Loop>, PlaneError> {
 pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
     {
         // Two that look for a free device at once would find the same.
-        let _lock = Computer::Loops.lock()?;
+        let _lock = HostLock::Loops.lock()?;
         // Around the host's page cache: the instance has its own, and a copy of the file is then
         // exactly what the instance has written to its disk.
         let arguments = ["--find", "--nooverlap", "--direct-io=on"];
@@ -95,7 +95,7 @@ impl Loop {
     /// Takes its file away from it. [`PlaneError::Busy`] if that did not happen because
     /// something has it open, though nobody had it mounted.
     pub(super) fn detach(&self) -> Result<(), PlaneError> {
-        let lock = Computer::Loops.lock()?;
+        let lock = HostLock::Loops.lock()?;
         if !self.is_there()? {
             return Ok(());
         }

@@ -16,15 +16,15 @@
 
 mod blocks;
 mod cgroup;
-mod computer;
 mod console;
 mod copies;
 mod disk;
 mod folder;
 mod gpu;
 mod guest;
+mod host_lock;
 mod images;
-mod life;
+mod lifecycle;
 mod loops;
 mod machine;
 mod metadata;
@@ -44,7 +44,7 @@ use std::time::Duration;
 
 pub use blocks::BLOCK;
 pub use gpu::{Driver, Gpu};
-pub use paper::Sheet;
+pub use paper::PaperSuperblock;
 use process::Process;
 pub use supervisor::supervise;
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 
 use super::PlaneError;
-use super::computer::Computer;
+use super::host_lock::HostLock;
 use super::program::{feed, run};
 
 const RANGE: &str = "10.99.0.0/16";
@@ -33,9 +33,9 @@ pub(super) struct Network {
 /// Makes the network namespace `name` with an interface `eth0`, reachable from the host under an
 /// address that no other instance has.
 pub(super) fn up(name: &str) -> Result<Network, PlaneError> {
-    let _lock = Computer::Network.lock()?;
+    let _lock = HostLock::Network.lock()?;
     let routes = run("ip", ["-4", "route", "show"])?;
-    let address = free_address(&taken(&routes), name)
+    let address = free_address(&used(&routes), name)
         .ok_or_else(|| anyhow!("every address of {RANGE} is taken"))?;
     let [_, _, third, fourth] = address.octets();
     let mac = format!("{MAC}:0a:63:{third:02x}:{fourth:02x}");
@@ -73,7 +73,7 @@ pub(super) fn up(name: &str) -> Result<Network, PlaneError> {
 
 /// Removes what [`up`] made; nothing there is success.
 pub(super) fn down(name: &str) -> Result<(), PlaneError> {
-    let _lock = Computer::Network.lock()?;
+    let _lock = HostLock::Network.lock()?;
     remove(name)
 }
 
@@ -86,7 +86,7 @@ fn remove(name: &str) -> Result<(), PlaneError> {
         run("ip", ["netns", "delete", name])?;
     }
     let routes = run("ip", ["-4", "route", "show"])?;
-    if taken(&routes).is_empty() && routes.contains(&format!("blackhole {RANGE}")) {
+    if used(&routes).is_empty() && routes.contains(&format!("blackhole {RANGE}")) {
         run(
             "ip",
             ["route", "delete", "blackhole", RANGE, "metric", "4000"],
@@ -101,7 +101,7 @@ fn forbid_forwarding(name: &str) -> Result<(), PlaneError> {
 }
 
 /// The addresses that the host has a route to an instance for.
-fn taken(routes: &str) -> Vec<Ipv4Addr> {
+fn used(routes: &str) -> Vec<Ipv4Addr> {
     let instances = routes.lines().filter(|line| line.contains(" dev xd-"));
     instances
         .filter_map(|line| line.split(' ').next()?.parse().ok())
@@ -110,14 +110,14 @@ fn taken(routes: &str) -> Vec<Ipv4Addr> {
 
 /// A free address. Where the search begins depends on the name: the address of an instance that
 /// just ended is not the next one's, so that nothing that still speaks to it is misled.
-fn free_address(taken: &[Ipv4Addr], name: &str) -> Option<Ipv4Addr> {
+fn free_address(used: &[Ipv4Addr], name: &str) -> Option<Ipv4Addr> {
     let digits = name.strip_prefix("xd-").unwrap_or(name);
     let start = u32::from_str_radix(digits, 16).unwrap_or(0);
     (0..0xff00)
         // 10.99.1.0 to 10.99.255.255: the first 256 are the host's.
         .map(|step| (start.wrapping_add(step)) % 0xff00 + 0x100)
         .map(|low| Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 99, 0, 0)) | low))
-        .find(|address| !matches!(address.octets()[3], 0 | 255) && !taken.contains(address))
+        .find(|address| !matches!(address.octets()[3], 0 | 255) && !used.contains(address))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
             blackhole 10.99.0.0/16 metric 4000 \n\
             10.99.4.7 dev xd-00000001 scope link src 10.99.0.1 \n\
             10.99.9.9 dev eth0 scope link \n";
-        assert_eq!(taken(routes), [Ipv4Addr::new(10, 99, 4, 7)]);
+        assert_eq!(used(routes), [Ipv4Addr::new(10, 99, 4, 7)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::BLOCK;
 /// An ext4's superblock, in its three words that matter (Linux kernel documentation, *ext4 Data
 /// Structures and Algorithms*, *Super Block*).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sheet {
+pub struct PaperSuperblock {
     /// The file system's UUID.
     pub uuid: [u8; 16],
     /// `s_state`: 1 is cleanly unmounted, 2 has errors.
@@ -16,7 +16,7 @@ pub struct Sheet {
     pub recover: bool,
 }
 
-impl Sheet {
+impl PaperSuperblock {
     /// As `mkfs` or an unmount leaves it.
     #[must_use]
     pub fn clean(uuid: [u8; 16]) -> Self {

@@ -13,8 +13,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::computer::Computer;
 use super::folder::Folder;
+use super::host_lock::HostLock;
 use super::program::run;
 use super::{PlaneError, loops};
 
@@ -45,7 +45,7 @@ pub(super) fn prepare(folder: &Folder, tree: &Path) -> Result<(), PlaneError> {
 /// free one at once would find the same. Nothing where it has no disk.
 pub(super) fn lock(folder: &Folder) -> Result<Option<File>, PlaneError> {
     if folder.disk().exists() {
-        Computer::Loops.lock().map(Some)
+        HostLock::Loops.lock().map(Some)
     } else {
         Ok(None)
     }

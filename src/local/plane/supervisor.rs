@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use super::cgroup::Cgroups;
 use super::console::{self, Console};
 use super::folder::Folder;
-use super::life::Life;
+use super::lifecycle::Lifecycle;
 use super::machine::last_words;
 use super::metadata::{self, Metadata};
 use super::process::Process;
@@ -112,7 +112,7 @@ async fn live(
         .open_receiver(folder.control())
         .context("opening the control FIFO")?;
     let console = Console::open(&folder.console())?;
-    let life = Life {
+    let life = Lifecycle {
         dir,
         folder,
         cgroups: &cgroups,

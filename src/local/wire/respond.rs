@@ -14,22 +14,22 @@ use crate::local::{Credentials, Local};
 /// too. Blocks for as long as the call does.
 #[must_use]
 pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<Bytes> {
-    let desk = Desk {
+    let responder = Responder {
         key: local.credentials(),
         region: local.region(),
         now: local.clock().now(),
     };
-    desk.respond(request, |action, params| local.call(action, params))
+    responder.respond(request, |action, params| local.call(action, params))
 }
 
 /// What a request is judged by.
-struct Desk<'a> {
+struct Responder<'a> {
     key: &'a Credentials,
     region: &'a str,
     now: Timestamp,
 }
 
-impl Desk<'_> {
+impl Responder<'_> {
     fn respond(
         &self,
         request: &http::Request<Bytes>,

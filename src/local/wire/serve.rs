@@ -89,8 +89,8 @@ impl Server {
                 () = &mut shutdown => break,
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let desk = Desk { local: local.clone(), port: address.port() };
-                        connections.spawn(desk.converse(stream, ended.clone()));
+                        let connection = Connection { local: local.clone(), port: address.port() };
+                        connections.spawn(connection.converse(stream, ended.clone()));
                     }
                     // Out of file descriptors, as a rule: some are given back in a moment.
                     Err(error) => {
@@ -113,17 +113,17 @@ impl Server {
 
 /// What every connection needs.
 #[derive(Debug, Clone)]
-struct Desk {
+struct Connection {
     local: Local,
     port: u16,
 }
 
-impl Desk {
+impl Connection {
     /// Serves one connection to its end, or to the end of the request in hand once `ended`.
     async fn converse(self, stream: TcpStream, mut ended: watch::Receiver<()>) {
         let service = service_fn(|request| {
-            let desk = self.clone();
-            async move { Ok::<_, Infallible>(desk.answer(request).await) }
+            let connection = self.clone();
+            async move { Ok::<_, Infallible>(connection.answer(request).await) }
         });
         let mut connection = pin!(
             http1::Builder::new()

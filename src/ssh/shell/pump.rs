@@ -16,8 +16,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Answers, Exit};
 use crate::ssh::channel::{Sender, Session, signal_number};
+use crate::ssh::dedicated::Gate;
 use crate::ssh::escape::{Escapes, HELP, Question, Typed};
-use crate::ssh::line::Gate;
 use crate::ssh::streams::{Sink, Source, Stop};
 use crate::terminal::{self, Margin, Screen};
 
@@ -41,12 +41,12 @@ pub(super) enum Request {
     Redraw,
     Signal(Sig),
     /// Words for the person at the terminal.
-    Say(Word),
+    Say(Message),
 }
 
 /// Words of xdrive's own, in between what the host shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum Message {
     /// A line, shown as soon as that does not spoil the screen; with it the bell rings at once.
     Line(String),
     /// The terminal's title, until the end.
@@ -60,11 +60,11 @@ pub(super) struct Local {
     ahead: usize,
     output: Sink,
     errors: Sink,
-    pub(super) face: Option<Face>,
+    pub(super) terminal: Option<TerminalState>,
 }
 
 /// What a terminal has beyond its streams.
-pub(super) struct Face {
+pub(super) struct TerminalState {
     escapes: Escapes,
     screen: Screen,
     margin: Margin,
@@ -96,7 +96,7 @@ impl Local {
             ahead: if answers.is_some() { TYPED } else { PIPED },
             output: Sink::open(own(&io::stdout())?, Arc::clone(gate))?,
             errors: Sink::open(own(&io::stderr())?, Arc::clone(gate))?,
-            face: answers.map(|answers| Face {
+            terminal: answers.map(|answers| TerminalState {
                 escapes: Escapes::default(),
                 screen: Screen::default(),
                 margin: Margin::default(),
@@ -117,22 +117,24 @@ impl Local {
 
     /// Output of the host.
     pub(super) fn show(&mut self, data: Bytes) {
-        if let Some(face) = &mut self.face {
-            face.screen.watch(&data);
-            face.margin.watch(&data);
-            face.seen += data.len() as u64;
+        if let Some(terminal) = &mut self.terminal {
+            terminal.screen.watch(&data);
+            terminal.margin.watch(&data);
+            terminal.seen += data.len() as u64;
         }
         self.output.push(data);
     }
 
     /// Says it as soon as it can be said.
-    pub(super) fn say(&mut self, word: Word) {
-        let Some(face) = &mut self.face else { return };
+    pub(super) fn print(&mut self, word: Message) {
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
         match word {
-            Word::Title(text) => face.title = Some(text),
-            Word::Line(line) => {
-                face.lines.push(line);
-                face.bell = true;
+            Message::Title(text) => terminal.title = Some(text),
+            Message::Line(line) => {
+                terminal.lines.push(line);
+                terminal.bell = true;
             }
         }
     }
@@ -140,30 +142,30 @@ impl Local {
     /// Says what waits to be said, if this is the moment: never in the middle of a sequence, and
     /// lines never on the screen of a full-screen program. True if something stood in the line: a
     /// prompt, say, which is to be drawn again.
-    fn say_what_waits(&mut self) -> bool {
-        let Some(face) = &mut self.face else {
+    fn print_pending(&mut self) -> bool {
+        let Some(terminal) = &mut self.terminal else {
             return false;
         };
-        if !face.margin.is_between() {
+        if !terminal.margin.is_between() {
             return false;
         }
-        let title = face.title.take();
+        let title = terminal.title.take();
         let mut words = title.map_or_else(String::new, |title| terminal::title(&title));
-        if std::mem::take(&mut face.bell) {
+        if std::mem::take(&mut terminal.bell) {
             words.push('\x07');
         }
-        let shows = !face.lines.is_empty() && !terminal::Screen::is_alternate();
-        let is_inside = shows && face.margin.is_inside_line();
+        let shows = !terminal.lines.is_empty() && !terminal::Screen::is_alternate();
+        let is_inside = shows && terminal.margin.is_inside_line();
         if shows {
             if is_inside {
                 words.push_str("\r\n");
             }
-            for line in face.lines.drain(..) {
+            for line in terminal.lines.drain(..) {
                 words.push_str(&line.replace('\n', "\r\n"));
                 words.push_str("\r\n");
             }
             // A line of xdrive's own: nothing stands in the next one.
-            face.margin.watch(b"\n");
+            terminal.margin.watch(b"\n");
         }
         if !words.is_empty() {
             self.output.push(Bytes::from(words));
@@ -172,9 +174,9 @@ impl Local {
     }
 
     /// Words of xdrive's own, with what they do to the terminal.
-    fn tell(&mut self, text: String) {
-        if let Some(face) = &mut self.face {
-            face.screen.watch(text.as_bytes());
+    fn print_watched(&mut self, text: String) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.screen.watch(text.as_bytes());
         }
         self.output.push(Bytes::from(text));
     }
@@ -182,8 +184,10 @@ impl Local {
     /// Shows `lines` without spoiling the terminal's screen: on a screen of their own, or, where a
     /// program uses that already, the first of them in its last row. Replaces what was shown.
     pub(super) fn notice(&mut self, lines: &[String]) {
-        let Some(face) = &mut self.face else { return };
-        if !face.has_own_screen && terminal::Screen::is_alternate() {
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        if !terminal.has_own_screen && terminal::Screen::is_alternate() {
             let terminal::Size { rows, columns, .. } = terminal::size();
             let line: String = lines
                 .iter()
@@ -195,24 +199,24 @@ impl Local {
             )));
             return;
         }
-        let is_first = !std::mem::replace(&mut face.has_own_screen, true);
+        let is_first = !std::mem::replace(&mut terminal.has_own_screen, true);
         let lines = lines.join("\x1b[K\r\n  ");
         let lines = format!("\x1b[H\r\n  {lines}\x1b[K\r\n");
         if is_first {
-            self.tell(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J{lines}\r\n"));
+            self.print_watched(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J{lines}\r\n"));
         } else {
             // Below it may be answers to questions.
-            self.tell(format!("\x1b7{lines}\x1b8"));
+            self.print_watched(format!("\x1b7{lines}\x1b8"));
         }
     }
 
     /// Takes the notice away; true if a program has to draw its screen again for that.
     pub(super) fn end_of_notice(&mut self) -> bool {
-        let Some(face) = &mut self.face else {
+        let Some(terminal) = &mut self.terminal else {
             return false;
         };
-        if std::mem::take(&mut face.has_own_screen) {
-            self.tell("\x1b[?1049l".to_owned());
+        if std::mem::take(&mut terminal.has_own_screen) {
+            self.print_watched("\x1b[?1049l".to_owned());
             return false;
         }
         terminal::Screen::is_alternate()
@@ -220,9 +224,11 @@ impl Local {
 
     /// The output from byte `from` on follows: more than what was shown last if some is lost.
     pub(super) fn follow(&mut self, from: u64) {
-        let Some(face) = &mut self.face else { return };
-        if from != std::mem::replace(&mut face.seen, from) {
-            self.tell("\x1b[0m\x1b[H\x1b[2J".to_owned());
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        if from != std::mem::replace(&mut terminal.seen, from) {
+            self.print_watched("\x1b[0m\x1b[H\x1b[2J".to_owned());
         }
     }
 
@@ -243,14 +249,14 @@ impl Local {
 
     /// From here on the start of a line is typed.
     pub(super) fn begin_line(&mut self) {
-        if let Some(face) = &mut self.face {
-            face.escapes = Escapes::default();
+        if let Some(terminal) = &mut self.terminal {
+            terminal.escapes = Escapes::default();
         }
     }
 
     fn read(&mut self, chunk: Bytes) -> Vec<Typed> {
-        match &mut self.face {
-            Some(face) => face.escapes.read(&chunk),
+        match &mut self.terminal {
+            Some(terminal) => terminal.escapes.read(&chunk),
             None => vec![Typed::Send(chunk)],
         }
     }
@@ -260,17 +266,17 @@ impl Local {
         match typed {
             Typed::Send(_) => {}
             Typed::End => {
-                self.tell("~.\r\n".to_owned());
+                self.print_watched("~.\r\n".to_owned());
                 return Some(Exit::Escaped);
             }
             Typed::Detach => {
-                self.tell("~d\r\n".to_owned());
+                self.print_watched("~d\r\n".to_owned());
                 return Some(Exit::Detached);
             }
-            Typed::Help => self.tell(HELP.to_owned()),
+            Typed::Help => self.print_watched(HELP.to_owned()),
             Typed::Ask(question) => self.answer(question),
             Typed::Suspend => {
-                self.tell("~^Z [suspended]\r\n".to_owned());
+                self.print_watched("~^Z [suspended]\r\n".to_owned());
                 last_output(&self.output).await;
                 // Where nothing can stop us (an orphan), the session goes on.
                 let _not_stopped = terminal::suspend();
@@ -280,10 +286,12 @@ impl Local {
     }
 
     fn answer(&mut self, question: Question) {
-        let Some(face) = &self.face else { return };
-        let words = (face.answers)(question).replace('\n', "\r\n ");
+        let Some(terminal) = &self.terminal else {
+            return;
+        };
+        let words = (terminal.answers)(question).replace('\n', "\r\n ");
         let key = question.key();
-        self.tell(format!("~{key}\r\n {words}\r\n"));
+        self.print_watched(format!("~{key}\r\n {words}\r\n"));
     }
 
     /// Carries everything between the local ends and the host, until one of them ends.
@@ -308,7 +316,7 @@ impl Local {
         tokio::pin!(sending, asking);
         let (mut all_sent, mut none_asks) = (false, false);
         loop {
-            if self.say_what_waits() {
+            if self.print_pending() {
                 let _ended = orders.send(Request::Redraw);
             }
             let room = backlog.bytes.load(Ordering::Relaxed) < self.ahead;
@@ -316,7 +324,7 @@ impl Local {
                 () = &mut sending, if !all_sent => all_sent = true,
                 () = &mut asking, if !none_asks => none_asks = true,
                 Some(request) = asked.recv() => match request {
-                    Request::Say(word) => self.say(word),
+                    Request::Say(word) => self.print(word),
                     request => {
                         let _ended = orders.send(request);
                     }
@@ -325,7 +333,7 @@ impl Local {
                 chunk = self.input.next(), if room && queue.is_some() => {
                     let Some(chunk) = chunk else {
                         // A terminal in raw mode has no end of input but its own.
-                        if self.face.is_some() {
+                        if self.terminal.is_some() {
                             return Exit::Escaped;
                         }
                         // Sent after the last of the input.
@@ -360,7 +368,7 @@ impl Local {
                     }
                 }
                 // A pipe whose reader is gone ends the command, as it would without a host between.
-                () = self.output.failed(), if self.face.is_none() => {
+                () = self.output.failed(), if self.terminal.is_none() => {
                     return Exit::Signal { number: 13 };
                 }
                 message = messages.wait() => match message {
@@ -385,9 +393,9 @@ impl Local {
     /// The end: typing from here on is for whoever reads the terminal next; what is still to be
     /// shown is.
     pub(super) async fn end(mut self) {
-        self.say_what_waits();
+        self.print_pending();
         drop(self.input);
-        if self.face.is_some() {
+        if self.terminal.is_some() {
             last_output(&self.output).await;
         } else {
             self.output.drained().await;

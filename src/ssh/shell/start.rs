@@ -92,7 +92,7 @@ pub(super) async fn attached(
                     Err(words) => return Ok(Err(ShellError::NoTerminal(words))),
                 },
                 Some(ChannelMsg::Close) => return Ok(Err(ShellError::NoTerminal(line.words()))),
-                None => return Err(ssh.lost().await),
+                None => return Err(ssh.why_ended().await),
                 Some(_) => {}
             }
         }
@@ -131,7 +131,7 @@ async fn start(
                 Some(ChannelMsg::Failure) => {
                     return Err(SshError::Refused(ssh.address(), answer.to_owned()));
                 }
-                Some(ChannelMsg::Close) | None => return Err(ssh.lost().await),
+                Some(ChannelMsg::Close) | None => return Err(ssh.why_ended().await),
                 // Window adjustments; no data comes before the answer.
                 Some(_) => {}
             }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{Hold, HoldOrder, Host, HostEvent, Role};
+use xdrive::host::scripts::{ClientLock, Host, HostEvent, LockOrder, Role};
 use xdrive::ssh::Ssh;
 
 use super::machine::{Machine, hold, soon};
 
 /// The number of attached clients, once `hold` is told that it is `count`.
-async fn until_clients(hold: &mut Hold, count: u32) {
+async fn until_clients(hold: &mut ClientLock, count: u32) {
     soon(async {
         while hold.event().await.expect("the hold is gone") != HostEvent::Clients(count) {}
     })
@@ -140,7 +140,7 @@ async fn a_session_that_comes_back_takes_its_own_place() {
     let machine = Machine::boot().await;
     for role in [Role::Lead, Role::Guest] {
         let mut silent = machine.hold("s1 early me", role, 900).await.unwrap();
-        let order = HoldOrder {
+        let order = LockOrder {
             client: "s1 late me",
             role,
             lease: Duration::from_mins(15),

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use tokio::task::JoinSet;
-use xdrive::host::scripts::{Hold, Host, Role};
+use xdrive::host::scripts::{ClientLock, Host, Role};
 use xdrive::ssh::Ssh;
 
 use super::machine::{Machine, hold, soon};
@@ -12,7 +12,7 @@ use super::machine::{Machine, hold, soon};
 const SCRIPTS: &str = "/var/lib/xdrive/scripts/*";
 
 /// A client over a connection of its own.
-async fn client(machine: &Machine, line: &str, role: Role) -> (Host, Hold) {
+async fn client(machine: &Machine, line: &str, role: Role) -> (Host, ClientLock) {
     let host = Host::contact(machine.login().await).await.unwrap().0;
     let held = hold(&host, line, role, 900).await.unwrap();
     (host, held)

@@ -11,7 +11,7 @@ use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{
-    ContainerOrder, Hold, HoldOrder, Host, Image, LoadedImage, MountOrder, Role,
+    ClientLock, ContainerOrder, Host, Image, LoadedImage, LockOrder, MountOrder, Role,
 };
 use xdrive::local::plane::{Gpu, Machine as Order, Plane, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
@@ -212,7 +212,7 @@ impl Machine {
         client: &str,
         role: Role,
         lease: u64,
-    ) -> Result<Hold, HostError> {
+    ) -> Result<ClientLock, HostError> {
         let host = Host::contact(self.login().await).await?.0;
         hold(&host, client, role, lease).await
     }
@@ -318,9 +318,9 @@ pub(super) async fn hold(
     client: &str,
     role: Role,
     lease: u64,
-) -> Result<Hold, HostError> {
+) -> Result<ClientLock, HostError> {
     let lease = Duration::from_secs(lease);
-    host.hold(&HoldOrder {
+    host.hold(&LockOrder {
         client,
         role,
         lease,

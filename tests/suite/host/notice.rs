@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use xdrive::host::boot::Watch;
-use xdrive::host::scripts::{Hold, HostEvent, Image, Role};
+use xdrive::host::scripts::{ClientLock, HostEvent, Image, Role};
 
 use super::machine::{Disk, Machine, soon};
 
@@ -24,7 +24,7 @@ async fn machine_with(disk: &Disk) -> Machine {
 }
 
 /// The next event that is not about clients.
-async fn next(hold: &mut Hold) -> HostEvent {
+async fn next(hold: &mut ClientLock) -> HostEvent {
     soon(async {
         loop {
             match hold.event().await.expect("the hold is gone") {

@@ -5,7 +5,7 @@ use xdrive::drive::stuck::Why;
 use xdrive::drive::{Event, Outcome};
 
 use super::{Past, is_saved, world};
-use crate::paper::{Ask, FRESH, Trouble, World};
+use crate::simulation::{Ask, FRESH, Trouble, World};
 
 async fn checkpoints(world: &World) -> usize {
     let snapshots = world.truth.snapshots("demo").await.unwrap();
@@ -78,7 +78,7 @@ async fn exchange_the_snapshot(world: &World) {
     loop {
         let snapshots = world.truth.snapshots("demo").await.unwrap();
         if let Some(snapshot) = snapshots.first() {
-            let other = xdrive::local::plane::Sheet::clean([9; 16]);
+            let other = xdrive::local::plane::PaperSuperblock::clean([9; 16]);
             return world.local().write(snapshot.id.as_str(), other).unwrap();
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;

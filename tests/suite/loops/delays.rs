@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
-use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
+use xdrive::drive::{Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::Market;
 use xdrive::local::plane::Plane;
 use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 
-use crate::paper::host::{PaperHosts, wanted};
-use crate::paper::{Hidden, drive};
+use crate::simulation::host::{PaperHosts, wanted};
+use crate::simulation::{Hidden, drive};
 
 /// How often is looked: rarely enough for a test that is over soon.
 const POLL: Duration = Duration::from_millis(200);
@@ -40,9 +40,9 @@ async fn session(
         ec2,
         PaperHosts::of(process, hidden, &folder::ec2(truth), Some(local.clone())),
         local.clock().clone(),
-        Limits {
+        Timing {
             poll: POLL,
-            ..Limits::local(local.delays().settle())
+            ..Timing::local(local.delays().settle())
         },
         wanted(Market::Spot),
         |_| {},

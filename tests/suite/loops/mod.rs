@@ -3,16 +3,16 @@
 
 mod checkpoints;
 mod delays;
-mod odd;
 mod pair;
 mod record;
+mod recovery;
 mod slow;
 
 use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
 
-use crate::paper::wire::{Calls, Fault};
-use crate::paper::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+use crate::simulation::wire::{Calls, Fault};
+use crate::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
 
 /// How a drive came to be as it is when a run begins.
 #[derive(Debug, Clone, Copy)]

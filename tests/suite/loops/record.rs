@@ -1,11 +1,11 @@
 //! What a session writes down of what it launched.
 
-use xdrive::drive::pools::{Wish, image_of};
+use xdrive::drive::pools::{Requirements, image_of};
 use xdrive::drive::tags::Settings;
 use xdrive::ec2::Arch;
 
 use super::{Past, is_saved, world};
-use crate::paper::{Ask, FRESH, Trouble, drive};
+use crate::simulation::{Ask, FRESH, Trouble, drive};
 
 #[tokio::test(start_paused = true)]
 async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_architecture_on_the_drive()
@@ -30,8 +30,8 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
 async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_there_before() {
     for past in [Past::New, Past::Saved, Past::Crashed, Past::Alive] {
         let world = world(past, FRESH).await;
-        let wish: Wish = "m5.large,t3.medium".parse().unwrap();
-        *world.settings.borrow_mut() = Settings::new(Some("busybox"), Some(&wish), None);
+        let requirements: Requirements = "m5.large,t3.medium".parse().unwrap();
+        *world.settings.borrow_mut() = Settings::new(Some("busybox"), Some(&requirements), None);
         let told = world.run(Ask::Session(2), Trouble::default()).await;
         assert!(is_saved(&told), "{told:#?}");
         *world.settings.borrow_mut() = Settings::default();
@@ -40,7 +40,7 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
         let snapshots = world.truth.snapshots(drive().as_str()).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         let own = Settings::read(&newest.tags);
-        assert_eq!(own.wish().unwrap(), Some(wish), "{past:?}");
+        assert_eq!(own.requirements().unwrap(), Some(requirements), "{past:?}");
         assert_eq!(own.image(), Some("busybox"), "{past:?}");
     }
 }

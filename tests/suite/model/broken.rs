@@ -2,10 +2,10 @@
 //! harmless. The checker has to find what comes of it.
 
 use xdrive::clock::BootTime;
-use xdrive::drive::memory::Sweep;
 use xdrive::drive::observed::{Observed, SeenVolume};
+use xdrive::drive::overlay::Sweep;
 use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Client, Contact, HostView, Limits, Mounted};
+use xdrive::drive::{Client, Contact, HostView, Mounted, Timing};
 use xdrive::ec2::{Snapshot, SnapshotState};
 
 use super::lease::First;
@@ -53,17 +53,17 @@ const NOTHING_THERE: HostView = HostView {
 
 impl Broken {
     /// The limits that it goes by.
-    pub(super) fn limits(self, limits: Limits) -> Limits {
+    pub(super) fn timing(self, timing: Timing) -> Timing {
         match self {
-            Self::ShortSettle => Limits {
+            Self::ShortSettle => Timing {
                 settle: values::ticks(0),
-                ..limits
+                ..timing
             },
-            Self::NoMargin => Limits {
+            Self::NoMargin => Timing {
                 lease_margin: values::ticks(0),
-                ..limits
+                ..timing
             },
-            _ => limits,
+            _ => timing,
         }
     }
 

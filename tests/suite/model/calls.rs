@@ -188,17 +188,17 @@ impl Client {
             (Step::Launch { .. }, Made::Instance(id, record)) => {
                 self.launch = None;
                 let value = values::instance(id, &record);
-                let memory = self.know();
-                memory.me.launches += 1;
-                memory.me.announced = Some(now);
-                memory.instances.insert(value.id.clone(), (value, now));
+                let overlay = self.know();
+                overlay.me.launches += 1;
+                overlay.me.announced = Some(now);
+                overlay.instances.insert(value.id.clone(), (value, now));
             }
             (Step::CreateVolume { .. }, Made::Volume(id, record)) => {
                 self.order = None;
                 let value = values::volume(id, &record);
-                let memory = self.know();
-                memory.me.announced = Some(now);
-                memory.volumes.insert(value.id.clone(), (value, now));
+                let overlay = self.know();
+                overlay.me.announced = Some(now);
+                overlay.volumes.insert(value.id.clone(), (value, now));
             }
             (Step::Snapshot { .. }, Made::Snapshot(id, record)) => {
                 let value = values::snapshot(id, &record);
@@ -208,10 +208,10 @@ impl Client {
                 return self.claimed(id, &made, world);
             }
             (Step::Raise { volume, to }, _) => {
-                let memory = self.know();
-                memory.generations.insert(volume.clone(), *to);
-                memory.claimed.insert(volume.to_string());
-                memory.me.raised = Some((volume.clone(), *to));
+                let overlay = self.know();
+                overlay.generations.insert(volume.clone(), *to);
+                overlay.claimed.insert(volume.to_string());
+                overlay.me.raised = Some((volume.clone(), *to));
             }
             (Step::MarkFormatted { volume, .. }, _) => {
                 if !reads_back(world, volume, |record| record.formatted) {
@@ -261,7 +261,7 @@ impl Client {
     }
 
     fn judge_content(&mut self, id: &SnapshotId, content: Option<bool>, now: BootTime) {
-        let first = match self.memory.me.verdicts.get(id) {
+        let first = match self.overlay.me.verdicts.get(id) {
             Some(Verdict::Open { first, .. }) => *first,
             _ => now,
         };
@@ -307,10 +307,10 @@ impl Client {
             .held_by(id)
             .map(|volume| volume.id.to_string())
             .collect();
-        let memory = self.know();
-        memory.claimed.insert(id.to_string());
-        memory.claimed.extend(held);
-        memory.me.announced = Some(values::moment(world.now));
+        let overlay = self.know();
+        overlay.claimed.insert(id.to_string());
+        overlay.claimed.extend(held);
+        overlay.me.announced = Some(values::moment(world.now));
         Went::On
     }
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::Mutex;
 
 use stateright::{Model, Property};
-use xdrive::drive::Limits;
+use xdrive::drive::Timing;
 use xdrive::drive::plan::Step;
 
 use super::actions::Action;
@@ -120,7 +120,7 @@ pub(super) struct Checked {
 
 impl Checked {
     pub(super) fn new(setup: Setup) -> Self {
-        let limits = Limits {
+        let timing = Timing {
             settle: values::ticks(u32::from(setup.lag) + 1),
             poll: values::ticks(1),
             patience: values::ticks(2),
@@ -134,15 +134,15 @@ impl Checked {
             boot: values::ticks(3),
             shutting_down: values::ticks(4),
             launches: 3,
-            ..Limits::aws()
+            ..Timing::aws()
         };
-        let limits = match setup.broken {
-            Some(broken) => broken.limits(limits),
-            None => limits,
+        let timing = match setup.broken {
+            Some(broken) => broken.timing(timing),
+            None => timing,
         };
         Self {
             rules: Rules {
-                limits,
+                timing,
                 broken: setup.broken,
             },
             setup,

@@ -64,8 +64,8 @@ impl Client {
         let op = self.token();
         let at = values::moment(world.now);
         let made = world.create_snapshot(volume, generation, kind, op);
-        let memory = self.know();
-        memory.me.attempts.push(Attempt {
+        let overlay = self.know();
+        overlay.me.attempts.push(Attempt {
             volume: values::volume_id(volume),
             op: values::op(op),
             kind,
@@ -73,7 +73,7 @@ impl Client {
         });
         if let Ok((id, record)) = made {
             let value = values::snapshot(id, &record);
-            memory.snapshots.insert(value.id.clone(), (value, at));
+            overlay.snapshots.insert(value.id.clone(), (value, at));
         }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use xdrive::clock::BootTime;
-use xdrive::drive::memory::{Memory, Sweep};
 use xdrive::drive::observed::Observed;
+use xdrive::drive::overlay::{Overlay, Sweep};
 use xdrive::drive::plan::{Done, Goal, Next, Step, plan};
 use xdrive::drive::stuck::{Head, Left};
-use xdrive::drive::{Client as Holder, Contact, HostView, Limits, Mounted};
+use xdrive::drive::{Client as Holder, Contact, HostView, Mounted, Timing};
 use xdrive::ec2::InstanceState;
 
 use super::broken::Broken;
@@ -48,7 +48,7 @@ pub(super) enum End {
 /// The rules that a client goes by.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
-    pub(super) limits: Limits,
+    pub(super) timing: Timing,
     pub(super) broken: Option<Broken>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Client {
     pub(super) goal: Goal,
     /// What the run will have come to once its own things are ended.
     pub(super) verdict: Option<End>,
-    pub(super) memory: Arc<Memory>,
+    pub(super) overlay: Arc<Overlay>,
     /// The token of a launch, and of a volume's order, whose answer was lost.
     pub(super) launch: Option<(Option<u8>, u8)>,
     pub(super) order: Option<(u8, Option<u8>, u8)>,
@@ -128,7 +128,7 @@ impl Client {
             began: 0,
             goal: Goal::Ended,
             verdict: None,
-            memory: Arc::new(Memory::new(values::who(0))),
+            overlay: Arc::new(Overlay::new(values::who(0))),
             launch: None,
             order: None,
             orders: 0,
@@ -160,7 +160,7 @@ impl Client {
     /// The process is gone, and what it knew with it.
     pub(super) fn forget(&mut self) {
         self.verdict = None;
-        self.memory = Arc::new(Memory::new(values::who(self.session)));
+        self.overlay = Arc::new(Overlay::new(values::who(self.session)));
         self.launch = None;
         self.order = None;
         self.orders = 0;
@@ -172,8 +172,8 @@ impl Client {
         self.at = At::Over(end);
     }
 
-    pub(super) fn know(&mut self) -> &mut Memory {
-        Arc::make_mut(&mut self.memory)
+    pub(super) fn know(&mut self) -> &mut Overlay {
+        Arc::make_mut(&mut self.overlay)
     }
 
     pub(super) fn token(&mut self) -> u8 {
@@ -203,21 +203,21 @@ impl Client {
 
     fn instances(&self, world: &World, rules: &Rules) -> Offer<Instance> {
         Offer::of(&world.instances, |id| {
-            let (_, at) = self.memory.instances.get(&values::instance_id(id))?;
+            let (_, at) = self.overlay.instances.get(&values::instance_id(id))?;
             Some(is_young(*at, world, rules))
         })
     }
 
     fn volumes(&self, world: &World, rules: &Rules) -> Offer<Volume> {
         Offer::of(&world.volumes, |id| {
-            let (_, at) = self.memory.volumes.get(&values::volume_id(id))?;
+            let (_, at) = self.overlay.volumes.get(&values::volume_id(id))?;
             Some(is_young(*at, world, rules))
         })
     }
 
     fn snapshots(&self, world: &World, rules: &Rules) -> Offer<Snapshot> {
         Offer::of(&world.snapshots, |id| {
-            let (_, at) = self.memory.snapshots.get(&values::snapshot_id(id))?;
+            let (_, at) = self.overlay.snapshots.get(&values::snapshot_id(id))?;
             Some(is_young(*at, world, rules))
         })
     }
@@ -281,7 +281,7 @@ impl Client {
     pub(super) fn contact(&self, world: &World, seen: &Seen<Instance>) -> Contact {
         let record = seen.record.as_ref();
         let running = record.is_some_and(|record| record.state == InstanceState::Running);
-        let gone = &self.memory.gone;
+        let gone = &self.overlay.gone;
         if !running || gone.contains(values::instance_id(seen.id).as_str()) {
             return Contact::NotAsked;
         }
@@ -317,7 +317,7 @@ impl Client {
         snapshots: &[Seen<Snapshot>],
     ) -> Sweep {
         let mut unlisted = BTreeSet::new();
-        let memory = &self.memory;
+        let overlay = &self.overlay;
         let instances = instances.iter().map(|(seen, contact)| {
             let id = values::instance_id(seen.id);
             if !seen.listed {
@@ -325,7 +325,7 @@ impl Client {
             }
             let value = match &seen.record {
                 Some(record) => values::instance(seen.id, record),
-                None => memory.instances[&id].0.clone(),
+                None => overlay.instances[&id].0.clone(),
             };
             (value, contact.clone())
         });
@@ -337,13 +337,13 @@ impl Client {
             }
             match &seen.record {
                 Some(record) => values::volume(seen.id, record),
-                None => memory.volumes[&id].0.clone(),
+                None => overlay.volumes[&id].0.clone(),
             }
         });
         let volumes = volumes.collect();
         let snapshots = snapshots.iter().map(|seen| match &seen.record {
             Some(record) => values::snapshot(seen.id, record),
-            None => memory.snapshots[&values::snapshot_id(seen.id)].0.clone(),
+            None => overlay.snapshots[&values::snapshot_id(seen.id)].0.clone(),
         });
         Sweep {
             began: values::moment(began),
@@ -359,14 +359,14 @@ impl Client {
     /// What was made and is in no list any more after its time is forgotten.
     fn tidy(&mut self, sweep: &Sweep, world: &World, rules: &Rules) {
         let young = |at| is_young(at, world, rules);
-        let memory = self.know();
-        memory.instances.retain(|id, (_, at)| {
+        let overlay = self.know();
+        overlay.instances.retain(|id, (_, at)| {
             young(*at) || sweep.instances.iter().any(|(seen, _)| seen.id == *id)
         });
-        memory
+        overlay
             .volumes
             .retain(|id, (_, at)| young(*at) || sweep.volumes.iter().any(|seen| seen.id == *id));
-        memory
+        overlay
             .snapshots
             .retain(|id, (_, at)| young(*at) || sweep.snapshots.iter().any(|seen| seen.id == *id));
     }
@@ -376,12 +376,12 @@ impl Client {
         if let Some(broken) = rules.broken {
             broken.distort_look(&mut sweep);
         }
-        let mut seen = self.know().observe(sweep, &rules.limits);
+        let mut seen = self.know().observe(sweep, &rules.timing);
         if let Some(broken) = rules.broken {
             broken.distort(&mut seen);
         }
         let now = world.now;
-        let next = plan(&self.goal, &seen, values::moment(now), &rules.limits);
+        let next = plan(&self.goal, &seen, values::moment(now), &rules.timing);
         self.follow(next, seen, now);
     }
 
@@ -431,5 +431,5 @@ impl Client {
 
 /// Whether a thing made then may be missing although it is there.
 fn is_young(made: BootTime, world: &World, rules: &Rules) -> bool {
-    values::moment(world.now).since(made) <= rules.limits.settle
+    values::moment(world.now).since(made) <= rules.timing.settle
 }

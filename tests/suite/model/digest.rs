@@ -4,8 +4,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xdrive::clock::BootTime;
-use xdrive::drive::memory::Memory;
 use xdrive::drive::observed::{Observed, Verdict};
+use xdrive::drive::overlay::Overlay;
 use xdrive::drive::plan::Step;
 
 use super::check::State;
@@ -81,11 +81,11 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     (&world.aside, world.kept_aside).hash(to);
 }
 
-fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
-    let me = &memory.me;
+fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
+    let me = &overlay.me;
     let moment = |moment: Option<BootTime>| moment.map(|moment| age(moment, now));
     (
-        moment(memory.first),
+        moment(overlay.first),
         moment(me.announced),
         moment(me.unsure),
     )
@@ -111,21 +111,21 @@ fn hash_memory<H: Hasher>(memory: &Memory, now: Tick, to: &mut H) {
         )
             .hash(to);
     }
-    for (id, (_, at)) in &memory.instances {
+    for (id, (_, at)) in &overlay.instances {
         (id, age(*at, now)).hash(to);
     }
-    for (id, (_, at)) in &memory.volumes {
+    for (id, (_, at)) in &overlay.volumes {
         (id, age(*at, now)).hash(to);
     }
-    for (id, (_, at)) in &memory.snapshots {
+    for (id, (_, at)) in &overlay.snapshots {
         (id, age(*at, now)).hash(to);
     }
-    (&memory.gone, &memory.claimed, &memory.generations).hash(to);
-    (&memory.formatted, &memory.kept).hash(to);
-    for (id, (state, instance, at)) in &memory.moves {
+    (&overlay.gone, &overlay.claimed, &overlay.generations).hash(to);
+    (&overlay.formatted, &overlay.kept).hash(to);
+    for (id, (state, instance, at)) in &overlay.moves {
         (id, state, instance, age(*at, now)).hash(to);
     }
-    for (id, (word, since)) in &memory.watched {
+    for (id, (word, since)) in &overlay.watched {
         (id, word, age(*since, now)).hash(to);
     }
 }
@@ -195,7 +195,7 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
         }
         At::Inside { wrote } => wrote.hash(to),
     }
-    hash_memory(&client.memory, now, to);
+    hash_memory(&client.overlay, now, to);
 }
 
 /// A run and the world around it.

@@ -160,7 +160,7 @@ impl Client {
         let is_there = world.instance(keep.instance).is_some();
         if !is_there
             || self
-                .memory
+                .overlay
                 .gone
                 .contains(values::instance_id(keep.instance).as_str())
         {

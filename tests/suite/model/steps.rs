@@ -217,7 +217,7 @@ impl Client {
             return Ok(read);
         };
         let known = |client: &Self, id: &VolumeId| {
-            let known = client.memory.generations.get(id).copied();
+            let known = client.overlay.generations.get(id).copied();
             known.unwrap_or_default()
         };
         match step {

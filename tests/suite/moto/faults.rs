@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use std::os::fd::OwnedFd;
 
 use super::server::{Moto, again, inside, is_inside};
-use crate::between::{Asked, Fate};
-use crate::paper::wire::{Fault, WAYS};
+use crate::fault_proxy::{Asked, Fate};
+use crate::simulation::wire::{Fault, WAYS};
 use pace::Pace;
 use world::{Ended, World};
 
@@ -73,7 +73,7 @@ fn a_drive_lives_through_storms_in_the_folder() {
 }
 
 /// Runs the test called `name` again in a process of its own, whose way to any EC2 leads through a
-/// [`Between`](crate::between::Between).
+/// [`Between`](crate::fault_proxy::Between).
 fn test(name: &str, on_moto: bool, body: impl AsyncFnOnce(&mut World)) {
     if !is_inside() {
         let moto = on_moto.then(Moto::start_bare);

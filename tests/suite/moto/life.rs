@@ -7,15 +7,15 @@ use tokio::sync::watch;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
-use xdrive::drive::{Generation, Goal, Limits, Outcome, Reconciler, SessionId};
+use xdrive::drive::{Generation, Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
 use crate::harness::DEADLINE;
-use crate::paper::host::{PaperHosts, wanted};
-use crate::paper::{Hidden, drive};
+use crate::simulation::host::{PaperHosts, wanted};
+use crate::simulation::{Hidden, drive};
 
 #[test]
 #[ignore = "needs python3 with moto"]
@@ -85,9 +85,9 @@ async fn session(
     hidden: &Arc<Mutex<Hidden>>,
     local: Option<Local>,
 ) -> (SnapshotId, Generation) {
-    let limits = Limits {
+    let timing = Timing {
         poll: Duration::from_millis(100),
-        ..Limits::local(Duration::from_millis(100))
+        ..Timing::local(Duration::from_millis(100))
     };
     let who = Identity {
         session: SessionId(format!("session-{process}")),
@@ -99,7 +99,7 @@ async fn session(
         ec2.clone(),
         PaperHosts::of(process, hidden, ec2, local),
         Clock::system(),
-        limits,
+        timing,
         wanted(Market::Spot),
         |_| {},
     );

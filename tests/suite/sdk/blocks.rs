@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use xdrive::ec2::{BLOCK, Kind, SnapshotId, SnapshotState, VolumeId};
-use xdrive::local::plane::Sheet;
+use xdrive::local::plane::PaperSuperblock;
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, tags, until, volume_order};
-use crate::line::Trouble;
+use crate::fault_connector::Trouble;
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 
@@ -45,12 +45,12 @@ async fn completed(scene: &Scene, volume: &VolumeId) -> SnapshotId {
 async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
     let scene = Scene::new(Preset::Aws);
     let volume = volume(&scene).await;
-    let mounted = Sheet::mounted(UUID);
+    let mounted = PaperSuperblock::mounted(UUID);
     scene.local.write(volume.as_str(), mounted.clone()).unwrap();
     let snapshot = pending(&scene, &volume).await;
     scene
         .local
-        .write(volume.as_str(), Sheet::clean(UUID))
+        .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     tokio::time::sleep(Duration::from_mins(2)).await;
     scene.line.calls();
@@ -71,7 +71,7 @@ async fn what_was_never_written_is_not_there() {
     assert_eq!(scene.ec2.snapshot_block(&empty, 0).await.unwrap(), None);
     scene
         .local
-        .write(empty.as_str(), Sheet::clean(UUID))
+        .write(empty.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     assert_eq!(scene.ec2.snapshot_block(&empty, 1).await.unwrap(), None);
 }
@@ -114,7 +114,7 @@ async fn failures_of_the_service_are_waited_out() {
     let volume = volume(&scene).await;
     scene
         .local
-        .write(volume.as_str(), Sheet::clean(UUID))
+        .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     let id = completed(&scene, &volume).await;
     let throttled = Fault::throttled("ListSnapshotBlocks", 1);
@@ -122,7 +122,7 @@ async fn failures_of_the_service_are_waited_out() {
     let failed = Fault::new("GetSnapshotBlock", 500, "InternalError", "an error");
     scene.local.plant(failed).unwrap();
     let block = scene.ec2.snapshot_block(&id, 0).await.unwrap();
-    assert_eq!(block, Some(Sheet::clean(UUID).block()));
+    assert_eq!(block, Some(PaperSuperblock::clean(UUID).block()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +131,7 @@ async fn a_block_that_was_changed_on_its_way_is_not_believed() {
     let volume = volume(&scene).await;
     scene
         .local
-        .write(volume.as_str(), Sheet::clean(UUID))
+        .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     let id = completed(&scene, &volume).await;
     scene.line.trouble(

@@ -11,7 +11,7 @@ use xdrive::local::{Fault, Preset, Settings};
 
 use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
 use crate::evidence::{may_delete, may_prune, may_terminate};
-use crate::line::Trouble;
+use crate::fault_connector::Trouble;
 
 fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
     let hex = "0123456789abcdef0";

@@ -80,6 +80,9 @@ fn the_prompt_on_a_running_host_is_eight_round_trips_away() {
     pty.type_in("exit 7\r");
     ends(pty, &site, 7, 2);
     has_words(&near, &["near", "afar"]);
-    assert!(taken.iter().all(|taken| *taken >= 3), "nothing went the long way");
+    assert!(
+        taken.iter().all(|taken| *taken >= 3),
+        "nothing went the long way"
+    );
     assert!(taken.last() <= Some(&MOST), "round trips: {taken:?}");
 }

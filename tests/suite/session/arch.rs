@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::dry_run::archive;
 use super::paper::{calls, configured, count, paper, traced, with_snapshot};
-use super::rehearsal::archive;
 use super::site::{Ended, Site};
 
 /// An image that a registry has for both architectures.

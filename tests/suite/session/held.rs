@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::lost::recorded;
+use super::connection_lost::recorded;
 use super::site::{Running, Site};
 use super::terminal::with_a_drive;
 

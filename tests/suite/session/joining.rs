@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use rustix::process::{Signal, kill_process};
 
-use super::lost::{connections, recorded};
+use super::connection_lost::{connections, recorded};
 use super::site::{Ended, Running, Site};
 use super::terminal::with_a_drive;
 

@@ -2,7 +2,7 @@
 //! is nothing to be had.
 
 use xdrive::local::Fault;
-use xdrive::local::plane::Sheet;
+use xdrive::local::plane::PaperSuperblock;
 
 use super::paper::{configured, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
@@ -160,7 +160,7 @@ fn a_waiting_volume_pins_its_zone() {
 fn a_full_zone_is_left_when_told_so_by_way_of_a_snapshot() {
     let site = paper();
     let volume = with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);
-    let sheet = Sheet::mounted([7; 16]);
+    let sheet = PaperSuperblock::mounted([7; 16]);
     site.local().write(volume.as_str(), sheet).unwrap();
     let mut full = Fault::no_capacity("t3.medium", 99);
     let zone = "Placement.AvailabilityZone";

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::lost::{instance, recorded};
+use super::connection_lost::{instance, recorded};
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive};
 use crate::harness::{Pty, eventually_within};

@@ -164,7 +164,7 @@ async fn whoever_may_not_renew_a_date_comes_in_all_the_same() {
     town.local.plant(denied).unwrap();
     open(&mut ingress, &host, AT).await;
     assert_eq!(said(&town).await, first);
-    let told = town.report.said();
+    let told = town.report.printed();
     assert!(told.contains("could not renew the date of sg-"), "{told}");
 }
 

@@ -1,13 +1,13 @@
 //! Checkpoints: when one is taken, what it is worth, and when it goes.
 
 use super::super::View;
-use super::super::checkpoint::{Skipped, checkpoint, outdated, thin};
+use super::super::checkpoint::{Skipped, checkpoint, outdated, prune};
 use super::fixtures::*;
-use crate::drive::Limits;
+use crate::drive::Timing;
 use crate::drive::hosts::{Client, Mounted};
 use crate::drive::observed::{Attempt, Observed, SeenSnapshot, Verdict};
 use crate::drive::plan::Step;
-use crate::drive::proof::{Reread, Superseded};
+use crate::drive::proof::{PruningGrounds, Reread};
 use crate::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
 use crate::ec2::{Snapshot, SnapshotState};
 
@@ -34,7 +34,7 @@ fn taken(seen: &Observed) -> Result<Step, Skipped> {
     checkpoint(&View {
         seen,
         now: at(NOW),
-        limits: &Limits::aws(),
+        timing: &Timing::aws(),
     })
 }
 
@@ -110,12 +110,12 @@ fn the_newest_two_of_a_generation_stay_while_it_lasts() {
     let mut seen = in_use();
     seen.snapshots = vec![point(3, 5), point(1, 5), point(4, 5), point(2, 5)];
     seen.snapshots[2].state = SnapshotState::Pending;
-    assert_eq!(said(&thin(&seen)), ["delete superseded snap-1"]);
+    assert_eq!(said(&prune(&seen)), ["delete superseded snap-1"]);
     seen.snapshots[2].state = SnapshotState::Error;
     let failed = ["delete superseded snap-1", "delete failed snap-4"];
-    assert_eq!(said(&thin(&seen)), failed);
+    assert_eq!(said(&prune(&seen)), failed);
     seen.me.spared.insert(snap(1));
-    assert_eq!(said(&thin(&seen)), failed[1..]);
+    assert_eq!(said(&prune(&seen)), failed[1..]);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn all_go_when_a_final_snapshot_stands_and_none_before() {
         ..nothing()
     };
     seen.me.verdicts.clear();
-    assert_eq!(thin(&seen), []);
+    assert_eq!(prune(&seen), []);
     let wrong = Verdict::Unsound("it holds no ext4".into());
     seen.me.verdicts.insert(snap(3), wrong);
-    assert_eq!(thin(&seen), []);
+    assert_eq!(prune(&seen), []);
     seen.me.verdicts.insert(snap(3), Verdict::Sound);
     let both = ["delete superseded snap-1", "delete superseded snap-2"];
-    assert_eq!(said(&thin(&seen)), both);
+    assert_eq!(said(&prune(&seen)), both);
     // The save itself comes first.
     assert_eq!(words(&saved(&seen)), "delete vol-1");
     // For the next process the volume that is gone says that it was looked into.
@@ -141,9 +141,9 @@ fn all_go_when_a_final_snapshot_stands_and_none_before() {
     assert_eq!(words(&saved(&seen)), both.join("; "));
     // Not where it is of a line of its own.
     seen.snapshots[2].volume = Some(vol(2));
-    assert_eq!(thin(&seen), []);
+    assert_eq!(prune(&seen), []);
     seen.snapshots[2] = snapshot(3, 2, 6);
-    assert_eq!(said(&thin(&seen)), both);
+    assert_eq!(said(&prune(&seen)), both);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
         snapshots: vec![one.clone()],
         ..nothing()
     };
-    let proof = Superseded::prove_scratch(&seen, &one).unwrap();
+    let proof = PruningGrounds::prove_scratch(&seen, &one).unwrap();
     let read = |scratch: bool| {
         let who = Identity {
             session: mine(),
@@ -232,5 +232,5 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
     assert!(proof.confirm(after(1), &pending, &[]).is_none());
     // Nothing goes while there is a volume.
     seen.volumes = vec![volume(1, 1, 1)];
-    assert!(Superseded::prove_scratch(&seen, &one).is_none());
+    assert!(PruningGrounds::prove_scratch(&seen, &one).is_none());
 }

@@ -11,7 +11,6 @@ use proptest::prelude::*;
 use super::super::{Goal, Next, plan};
 use crate::clock::{BootTime, Clock};
 use crate::drive::hosts::{Client, Contact, HostView, Mounted};
-use crate::drive::limits::Limits;
 use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
     DEVICE, Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
@@ -19,6 +18,7 @@ use crate::drive::observed::{
 };
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
+use crate::drive::timing::Timing;
 use crate::ec2::{
     AttachmentState, Check, InstanceId, InstanceState, SnapshotId, SnapshotState, StatusChecks,
     VolumeId, VolumeState, Zone,
@@ -207,7 +207,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
 }
 
 pub(super) fn next(goal: &Goal, seen: &Observed) -> Next {
-    plan(goal, seen, at(NOW), &Limits::aws())
+    plan(goal, seen, at(NOW), &Timing::aws())
 }
 
 pub(super) fn ready(seen: &Observed) -> Next {

@@ -80,7 +80,7 @@ fn the_drive_is_not_closed_under_those_who_joined() {
 fn a_host_that_does_not_let_this_laptop_in_is_in_use_until_its_lease_is_long_past() {
     let barred = |off_by| Observed {
         instances: vec![SeenInstance {
-            contact: Contact::Barred,
+            contact: Contact::KeyRefused,
             since: at(0),
             lease: Some(SeenLease {
                 until: jiff::Timestamp::UNIX_EPOCH,

@@ -87,12 +87,12 @@ fn table(action: &str, params: &Params) -> Result<Xml, ApiError> {
 /// Status, headers and body, with the request id replaced by `ID`.
 fn answer(request: &Request) -> (u16, http::HeaderMap, String) {
     let key = key();
-    let desk = Desk {
+    let responder = Responder {
         key: &key,
         region: "us-east-1",
         now: now(),
     };
-    let (parts, body) = desk.respond(request, table).into_parts();
+    let (parts, body) = responder.respond(request, table).into_parts();
     let id = parts.headers["x-amzn-requestid"].to_str().unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap().replace(id, "ID");
     (parts.status.as_u16(), parts.headers, body)

@@ -13,17 +13,17 @@ use tokio::task::JoinHandle;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::{Identity, VolumeTags, read_volume};
-use xdrive::drive::{Goal, Limits, Outcome, Reconciler, SessionId};
+use xdrive::drive::{Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::wire::Server;
 use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::{CASES, Past};
-use crate::between::{Asked, Between};
+use crate::fault_proxy::{Asked, Between};
 use crate::harness::DEADLINE;
-use crate::paper::host::{PaperHosts, wanted};
-use crate::paper::{Hidden, drive};
+use crate::simulation::host::{PaperHosts, wanted};
+use crate::simulation::{Hidden, drive};
 
 /// The key that spoilt calls are signed with, and the one of whoever looks from outside, at moto.
 const SPOILT: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -96,7 +96,7 @@ impl World {
     /// Comes to a drive of this past: for a new one EC2 is empty; for a saved one the drive is as
     /// the last case left it.
     pub(super) async fn come_to(&mut self, past: Past) {
-        self.line.decide(|_| crate::between::Fate::Passed);
+        self.line.decide(|_| crate::fault_proxy::Fate::Passed);
         match past {
             Past::New => self.begin().await,
             Past::Saved if self.now.is_some() && self.cases < CASES => {}
@@ -147,11 +147,11 @@ impl World {
             Some(_) => Duration::from_millis(OLD.0 + 50),
             None => Duration::from_millis(50),
         };
-        let limits = Limits {
+        let timing = Timing {
             poll: Duration::from_millis(20),
             // moto has no blocks to look at.
             verdict: settle + Duration::from_millis(200),
-            ..Limits::local(settle)
+            ..Timing::local(settle)
         };
         let sheets = cloud.folder.as_ref().map(|folder| folder.local.clone());
         let hosts = PaperHosts::of(process, &self.hidden, &cloud.truth, sheets);
@@ -165,7 +165,7 @@ impl World {
             cloud.ec2.clone(),
             hosts,
             Clock::system(),
-            limits,
+            timing,
             wanted(Market::Spot),
             |_| {},
         );

@@ -7,8 +7,8 @@ use xdrive::ec2::{VolumeId, VolumeState};
 use xdrive::local::Local;
 
 use super::{Account, is_xdrive};
-use crate::between::Fate;
 use crate::evidence::may_delete;
+use crate::fault_proxy::Fate;
 use crate::session::site::Ended;
 
 /// The first thing of this kind in an answer.

@@ -23,7 +23,7 @@ use xdrive::cli::{self, Cli};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
 use xdrive::config::{Paths, Reach};
-use xdrive::drive::Limits;
+use xdrive::drive::Timing;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::plane::RealPlane;
@@ -32,7 +32,7 @@ use xdrive::session;
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
-use crate::between::{Asked, Between};
+use crate::fault_proxy::{Asked, Between};
 use crate::harness::{DEADLINE, cache, eventually_within, left, small_image};
 use crate::serving::Serving;
 
@@ -289,13 +289,13 @@ pub(super) fn is_xdrive() -> bool {
 /// xdrive on the account of the environment, in a hurry.
 fn session(cli: Cli) -> Result<u8, Failure> {
     let paths = Paths::find(None)?;
-    let limits = Limits {
+    let timing = Timing {
         no_ssh: Duration::from_secs(4),
         checked: Duration::from_secs(1),
         launches: 2,
         silent: Duration::from_secs(1),
         astray: Duration::from_secs(2),
-        ..Limits::local(Duration::from_millis(100))
+        ..Timing::local(Duration::from_millis(100))
     };
     let key = UserKey::open_or_create(&paths.key);
     let key = key.map_err(|error| Failure::new(Exit::Config, error))?;
@@ -304,7 +304,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
     runtime.block_on(async {
         let clock = Clock::system();
         let ec2 = Ec2::of_account(&Named::default(), clock.clone()).await;
-        let cloud = Cloud::of(ec2.unwrap(), limits, &clock, &paths);
+        let cloud = Cloud::of(ec2.unwrap(), timing, &clock, &paths);
         match cli.command {
             cli::Command::Connect(typed) => {
                 let request = xdrive::commands::connect::request(*typed, &paths)?;

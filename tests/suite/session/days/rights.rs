@@ -8,7 +8,7 @@ use russh::keys::ssh_key::LineEnding;
 use xdrive::ssh::HostKey;
 
 use super::{Account, is_xdrive};
-use crate::between::{Asked, Fate};
+use crate::fault_proxy::{Asked, Fate};
 use crate::session::site::Ended;
 
 const DENIED: Fate = Fate::Refused(

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Account, is_xdrive};
-use crate::between::Fate;
+use crate::fault_proxy::Fate;
 
 const THROTTLED: Fate = Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.");
 

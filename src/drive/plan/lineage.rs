@@ -6,11 +6,11 @@
 
 use crate::ec2::{SnapshotId, SnapshotState, VolumeId, VolumeState};
 
-use super::super::name::Generation;
-use super::super::observed::{Observed, SeenSnapshot, SeenVolume};
-use super::super::proof::saves;
-use super::super::stuck::Head;
-use super::super::tags::SnapshotKind;
+use crate::drive::name::Generation;
+use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume};
+use crate::drive::proof::saves;
+use crate::drive::stuck::Head;
+use crate::drive::tags::SnapshotKind;
 
 /// The volume id that AWS gives to a copied snapshot (EBS user guide, *Copy an EBS snapshot*).
 const COPIED: &str = "vol-ffffffff";

@@ -4,17 +4,18 @@ use std::cmp::Reverse;
 
 use crate::ec2::{Snapshot, SnapshotId, SnapshotState, VolumeId};
 
-use super::super::name::Generation;
-use super::super::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
-use super::super::tags::{self, SnapshotKind};
 use super::{MayPrune, Reread};
+use crate::drive::name::Generation;
+use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
+use crate::drive::tags;
+use crate::drive::tags::SnapshotKind;
 
 /// How many completed checkpoints of a generation are kept while it lasts.
 const CHECKPOINTS: usize = 2;
 
 /// A snapshot may be deleted: it is superseded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Superseded {
+pub struct PruningGrounds {
     snapshot: Facts,
     because: Because,
     by: Vec<SnapshotId>,
@@ -44,7 +45,7 @@ struct Facts {
     number: u32,
 }
 
-impl Superseded {
+impl PruningGrounds {
     /// Proves that a checkpoint, or a snapshot that failed, may be deleted, if it may.
     #[must_use]
     pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {

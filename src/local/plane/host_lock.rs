@@ -13,7 +13,7 @@ const LOCKS: &str = "/run/lock";
 
 /// A lock of the whole computer, over all state directories.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Computer {
+pub(super) enum HostLock {
     /// Addresses, routes, interfaces.
     Network,
     /// Which loop devices are free.
@@ -23,7 +23,7 @@ pub(super) enum Computer {
     Mounts,
 }
 
-impl Computer {
+impl HostLock {
     /// Takes it alone, until what is returned is dropped.
     pub(super) fn lock(self) -> Result<File, PlaneError> {
         self.take(FlockOperation::LockExclusive)

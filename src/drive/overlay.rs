@@ -19,13 +19,14 @@ use crate::ec2::{
 };
 
 use super::hosts::Contact;
-use super::limits::Limits;
 use super::name::{DriveName, Generation, SessionId};
 use super::observed::{
     Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
 use super::plan::Source;
-use super::tags::{self, Identity, VolumeTags};
+use super::tags;
+use super::tags::{Identity, VolumeTags};
+use super::timing::Timing;
 use uuid::Uuid;
 
 /// How an instance is watched that does not answer, or cannot be asked.
@@ -63,7 +64,7 @@ pub struct Checked {
 
 /// What this process made, was answered, and knows.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct Overlay {
     /// This session.
     pub who: Identity,
     /// What `plan` is told of its own doing.
@@ -102,7 +103,7 @@ pub struct Memory {
     pub watched: BTreeMap<String, (String, BootTime)>,
 }
 
-impl Memory {
+impl Overlay {
     /// Whether there is nothing that this process made, took or asked for.
     #[must_use]
     pub fn has_made_nothing(&self) -> bool {
@@ -164,7 +165,7 @@ impl Memory {
     }
 
     /// Reads a sweep and lays what is known over it.
-    pub fn observe(&mut self, sweep: Sweep, limits: &Limits) -> Observed {
+    pub fn observe(&mut self, sweep: Sweep, timing: &Timing) -> Observed {
         let Sweep {
             began,
             wall,
@@ -177,7 +178,7 @@ impl Memory {
         let first = *self.first.get_or_insert(began);
         // What was moved longer ago than any list is old shows by itself.
         self.moves
-            .retain(|_, (_, _, at)| began < *at + limits.settle);
+            .retain(|_, (_, _, at)| began < *at + timing.settle);
         let mut seen = Observed {
             me: self.me.clone(),
             first,
@@ -189,7 +190,7 @@ impl Memory {
         };
         for snapshot in snapshots {
             if !self.gone.contains(snapshot.id.as_str()) {
-                match self.snapshot(&snapshot, stored, limits) {
+                match self.snapshot(&snapshot, stored, timing) {
                     Ok(read) => seen.snapshots.push(read),
                     Err(problem) => seen.unreadable.push((snapshot.id.to_string(), problem)),
                 }
@@ -207,7 +208,7 @@ impl Memory {
             let listed = !unlisted.contains(instance.id.as_str());
             let lease = tags::until(&instance.tags).map(|until| SeenLease {
                 until,
-                off_by: began.on_this_clock(wall, until) + limits.lease_margin,
+                off_by: began.on_this_clock(wall, until) + timing.lease_margin,
             });
             let read = self.instance(instance, contact, listed, began);
             let read = SeenInstance { lease, ..read };
@@ -233,7 +234,7 @@ impl Memory {
         // Not asked and not answering are one state: silence is counted from its beginning.
         let word = match &contact {
             Contact::NotAsked | Contact::Unreachable => SILENT.to_owned(),
-            Contact::Barred => "barred".to_owned(),
+            Contact::KeyRefused => "barred".to_owned(),
             Contact::Reached(view) => format!("{view:?}"),
         };
         let since = self.since(instance.id.as_str(), format!("{state:?} {word}"), now);
@@ -377,7 +378,7 @@ impl Memory {
         &mut self,
         snapshot: &Snapshot,
         now: BootTime,
-        limits: &Limits,
+        timing: &Timing,
     ) -> Result<SeenSnapshot, String> {
         let read = tags::read_snapshot(&snapshot.tags).map_err(|problem| problem.to_string())?;
         let made = self.snapshots.get(&snapshot.id).map(|(_, at)| *at);
@@ -395,7 +396,7 @@ impl Memory {
             uuid: read.uuid,
             number: read.number,
             since: self.since(snapshot.id.as_str(), word, now),
-            is_everywhere: now >= known + limits.settle,
+            is_everywhere: now >= known + timing.settle,
         })
     }
 

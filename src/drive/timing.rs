@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// How long and how often. See [`Limits::aws`] for what each is on AWS, and why.
+/// How long and how often. See [`Timing::aws`] for what each is on AWS, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Limits {
+pub struct Timing {
     /// No list is staler than this: what was true this long ago is in every list read now. One's
     /// own create calls are older than this before a generation is raised.
     pub settle: Duration,
@@ -52,13 +52,13 @@ pub struct Limits {
     pub volumes: usize,
     /// How many failures in a row, with nothing succeeding between them, end a run.
     pub failures: u32,
-    /// The first pause after a failure; it doubles up to [`Limits::longest_pause`].
+    /// The first pause after a failure; it doubles up to [`Timing::longest_pause`].
     pub first_pause: Duration,
     /// The longest pause after a failure.
     pub longest_pause: Duration,
 }
 
-impl Limits {
+impl Timing {
     /// On AWS.
     #[must_use]
     pub const fn aws() -> Self {

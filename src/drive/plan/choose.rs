@@ -2,12 +2,12 @@
 
 use crate::ec2::{SnapshotState, VolumeId, VolumeState};
 
-use super::super::hosts::Client;
-use super::super::name::Generation;
-use super::super::observed::{SeenSnapshot, SeenVolume};
-use super::super::stuck::{Head, Why};
-use super::line;
+use super::lineage;
 use super::step::{Next, Step, View, Waiting};
+use crate::drive::hosts::Client;
+use crate::drive::name::Generation;
+use crate::drive::observed::{SeenSnapshot, SeenVolume};
+use crate::drive::stuck::{Head, Why};
 
 /// What has to be done before `head` is the newest state; `None` if it is, or if somebody else is
 /// using the drive, who goes first.
@@ -65,7 +65,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
                                    (xdrive stop)";
                     view.stuck(Why::From(head.clone(), problem))
                 }
-                _ => super::odd::release(view, volume)?,
+                _ => super::recovery::release(view, volume)?,
             });
         }
         forks.push((
@@ -115,10 +115,10 @@ impl Choice<'_> {
     fn conflicts_with_volume(&self, view: &View, volume: &SeenVolume) -> bool {
         let chosen = matches!(self.head, Head::Volume(id) if *id == volume.id);
         let mine = volume.session == view.seen.me.session;
-        if chosen || mine || !line::is_used(view.seen, volume) {
+        if chosen || mine || !lineage::is_used(view.seen, volume) {
             return false;
         }
-        !line::is_saved(view.seen, volume) || volume.generation > self.generation
+        !lineage::is_saved(view.seen, volume) || volume.generation > self.generation
     }
 }
 

@@ -13,8 +13,8 @@ use crate::evidence::may_terminate;
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn moto_has_doors() {
-    against_moto("moto::doors::moto_has_doors", async |ec2| {
+fn moto_has_ingress_rules() {
+    against_moto("moto::ingress::moto_has_ingress_rules", async |ec2| {
         opens_and_shuts(&ec2, true).await;
     });
 }

@@ -14,7 +14,7 @@ use xdrive::ec2::{
     Arch, AttachmentState, Ec2, Instance, InstanceState, InstanceType, Market, SnapshotId, VolumeId,
 };
 use xdrive::local::Local;
-use xdrive::local::plane::Sheet;
+use xdrive::local::plane::PaperSuperblock;
 
 use super::{Content, Hidden, World, drive};
 
@@ -52,7 +52,7 @@ impl PaperHosts {
         }
     }
 
-    fn put(&self, volume: &str, sheet: Sheet) {
+    fn put(&self, volume: &str, sheet: PaperSuperblock) {
         if let Some(sheets) = &self.sheets {
             sheets.write(volume, sheet).unwrap();
         }
@@ -250,7 +250,7 @@ impl Hosts for PaperHosts {
         }
         let state = hidden.hosts.entry(host.id.to_string()).or_default();
         state.mounted = Some(order.volume.to_string());
-        self.put(order.volume.as_str(), Sheet::mounted(uuid));
+        self.put(order.volume.as_str(), PaperSuperblock::mounted(uuid));
         Ok(Uuid::from_bytes(uuid))
     }
 
@@ -267,7 +267,7 @@ impl Hosts for PaperHosts {
         state.closed_by.get_or_insert(self.process);
         if let Some(volume) = state.mounted.take() {
             let uuid = hidden.contents.get(&volume).unwrap().uuid;
-            self.put(&volume, Sheet::clean(uuid));
+            self.put(&volume, PaperSuperblock::clean(uuid));
             state.unmounted = Some(volume);
         }
         Ok(match state.unmounted {

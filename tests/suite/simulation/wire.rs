@@ -315,7 +315,7 @@ fn refusal(status: u16, code: &str) -> HttpResponse {
 fn params(request: &HttpRequest) -> BTreeMap<String, String> {
     let body = request.body().bytes().unwrap_or_default();
     let mut params: BTreeMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
-    params.insert("Action".into(), crate::line::action(request));
+    params.insert("Action".into(), crate::fault_connector::action(request));
     params
 }
 

@@ -21,7 +21,7 @@ use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::reconcile::Checkpoint;
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
-use xdrive::drive::{DriveName, Event, Goal, Limits, Outcome, Reconciler, SessionId, Wanted};
+use xdrive::drive::{DriveName, Event, Goal, Outcome, Reconciler, SessionId, Timing, Wanted};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::local::plane::Plane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
@@ -66,7 +66,7 @@ pub(crate) struct Hidden {
 pub(crate) struct World {
     pub(crate) hidden: Arc<Mutex<Hidden>>,
     pub(crate) clock: Clock,
-    limits: Limits,
+    timing: Timing,
     local: Local,
     /// The same folder without any staleness: what is really there.
     pub(crate) truth: Ec2,
@@ -160,14 +160,14 @@ impl World {
         let truth = folder::ec2(&open(FRESH));
         // As close to the lists' staleness as can be: an announcement is just not to be missed.
         let settle = Duration::from_millis(stale.lists + 20);
-        let limits = Limits {
+        let timing = Timing {
             poll: Duration::from_millis(60 + stale.lists / 2),
-            ..Limits::local(settle)
+            ..Timing::local(settle)
         };
         Self {
             hidden: Arc::new(Mutex::new(hidden)),
             clock,
-            limits,
+            timing,
             local,
             truth,
             stale,
@@ -184,13 +184,13 @@ impl World {
 
     /// Waits for hosts from now on for some seconds only: what is waited for costs looks.
     pub(crate) fn hurry(&mut self) {
-        self.limits = Limits {
+        self.timing = Timing {
             no_ssh: Duration::from_secs(3),
             boot: Duration::from_secs(9),
             checked: Duration::from_secs(1),
             checks_gap: Duration::from_millis(500),
             silent: Duration::from_secs(1),
-            ..self.limits.clone()
+            ..self.timing.clone()
         };
     }
 
@@ -241,7 +241,7 @@ impl World {
             ec2,
             PaperHosts::new(self, process),
             self.clock.clone(),
-            self.limits.clone(),
+            self.timing.clone(),
             Wanted {
                 settings: self.settings.borrow().clone(),
                 ..wanted(Market::OnDemand)

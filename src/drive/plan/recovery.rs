@@ -2,11 +2,11 @@
 
 use crate::ec2::{AttachmentState, InstanceState};
 
-use super::super::hosts::{Contact, Mounted};
-use super::super::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
-use super::super::proof::Quiet;
-use super::super::stuck::Why;
 use super::step::{Next, Step, View, Waiting};
+use crate::drive::hosts::{Contact, Mounted};
+use crate::drive::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
+use crate::drive::proof::TerminationGrounds;
+use crate::drive::stuck::Why;
 
 /// Volumes that would be deleted with their instance: that is changed before anything else.
 pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
@@ -63,18 +63,18 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         }
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching) => {
             let attaching = Waiting::Attaching(volume.id.clone());
-            let patience = view.patience(attaching, volume.since, view.limits.attaching);
+            let patience = view.patience(attaching, volume.since, view.timing.attaching);
             Some(patience.unwrap_or_else(|| detach(true)))
         }
         (_, attached) => {
             // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
             // its time to do so unasked.
-            let overdue = view.now.since(since) >= view.limits.attaching;
+            let overdue = view.now.since(since) >= view.timing.attaching;
             let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
             if overdue && is_closed && attached == AttachmentState::Attached {
                 return Some(detach(false));
             }
-            let patience = view.patience(waiting, since, view.limits.shutting_down);
+            let patience = view.patience(waiting, since, view.timing.shutting_down);
             Some(
                 patience.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))),
             )
@@ -95,16 +95,16 @@ fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
 /// long past. One that answers others, but not this laptop, is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
     let is_over = |lease: SeenLease| view.now >= lease.off_by;
-    if instance.contact == Contact::Barred && !instance.lease.is_some_and(is_over) {
+    if instance.contact == Contact::KeyRefused && !instance.lease.is_some_and(is_over) {
         return Next::Busy(instance.id.clone());
     }
-    if let Some(wait) = view.patience(waiting.clone(), instance.since, view.limits.no_ssh) {
+    if let Some(wait) = view.patience(waiting.clone(), instance.since, view.timing.no_ssh) {
         return wait;
     }
     if let Some(wait) = boot(view, instance, waiting) {
         return wait;
     }
-    match Quiet::prove(view.seen, instance) {
+    match TerminationGrounds::prove(view.seen, instance) {
         Some(quiet) => Next::Do(vec![
             Step::ShowConsole(instance.id.clone()),
             Step::Terminate(quiet),
@@ -122,11 +122,11 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
 /// Waits on for an instance that has not answered in time and boots still, as EC2 says, or has just
 /// booted; `None` if it does not, or has had time for it.
 fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> {
-    if instance.is_booting(view.now, view.limits) {
-        return view.patience(waiting, instance.made, view.limits.boot);
+    if instance.is_booting(view.now, view.timing) {
+        return view.patience(waiting, instance.made, view.timing.boot);
     }
     let passed = instance.checks.filter(|seen| seen.checks.have_passed())?;
-    view.patience(waiting, passed.since, view.limits.checked)
+    view.patience(waiting, passed.since, view.timing.checked)
 }
 
 /// Stopped instances that hold nothing any more.
@@ -134,6 +134,6 @@ pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
     seen.instances
         .iter()
         .filter(|instance| instance.state == InstanceState::Stopped)
-        .filter_map(|instance| Quiet::prove(seen, instance))
+        .filter_map(|instance| TerminationGrounds::prove(seen, instance))
         .map(Step::Terminate)
 }

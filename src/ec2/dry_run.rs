@@ -24,7 +24,7 @@ use super::{
 
 /// What came of trying a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rehearsal {
+pub enum DryRun {
     /// It would be allowed.
     Allowed,
     /// It would not: EC2's words.
@@ -35,7 +35,7 @@ pub enum Rehearsal {
 
 /// What calls are tried on.
 #[derive(Debug, Clone, Default)]
-pub struct Props {
+pub struct DryRunTargets {
     /// An image and a type to launch.
     pub image: String,
     /// The type.
@@ -57,9 +57,9 @@ pub struct Props {
 }
 
 impl Ec2 {
-    /// Tries the call of that name. [`Rehearsal::Unknown`] for one that has no `DryRun`, or that
-    /// acts on something of which `props` has none.
-    pub async fn rehearse(&self, call: &'static str, props: &Props) -> Rehearsal {
+    /// Tries the call of that name. [`DryRun::Unknown`] for one that has no `DryRun`, or that
+    /// acts on something of which `targets` has none.
+    pub async fn dry_run(&self, call: &'static str, targets: &DryRunTargets) -> DryRun {
         const DESTROYING: [&str; 5] = [
             "DeleteSecurityGroup",
             "DeleteSnapshot",
@@ -69,22 +69,23 @@ impl Ec2 {
         ];
         let is_aws = self.is_aws() && self.is_public();
         if DESTROYING.contains(&call) && !is_aws {
-            return Rehearsal::Unknown(
-                "only AWS itself is trusted with a dry run of it".to_owned(),
-            );
+            return DryRun::Unknown("only AWS itself is trusted with a dry run of it".to_owned());
         }
-        match self.try_one(call, props).await {
+        match self.try_one(call, targets).await {
             Some(rehearsal) => rehearsal,
-            None => Rehearsal::Unknown("there is nothing yet to try it on".to_owned()),
+            None => DryRun::Unknown("there is nothing yet to try it on".to_owned()),
         }
     }
 
-    async fn try_one(&self, call: &'static str, props: &Props) -> Option<Rehearsal> {
+    async fn try_one(&self, call: &'static str, targets: &DryRunTargets) -> Option<DryRun> {
         let ec2 = &self.once;
-        let host = props.instance.as_ref().map(|instance| instance.id.as_str());
-        let volume = props.volume.as_ref().map(VolumeId::as_str);
-        let snapshot = props.snapshot.as_ref().map(SnapshotId::as_str);
-        let group = props.group.as_ref().map(GroupId::as_str);
+        let host = targets
+            .instance
+            .as_ref()
+            .map(|instance| instance.id.as_str());
+        let volume = targets.volume.as_ref().map(VolumeId::as_str);
+        let snapshot = targets.snapshot.as_ref().map(SnapshotId::as_str);
+        let group = targets.group.as_ref().map(GroupId::as_str);
         macro_rules! tried {
             ($request:expr) => {
                 Some(outcome(call, $request.dry_run(true).send().await))
@@ -93,10 +94,10 @@ impl Ec2 {
         match call {
             "AttachVolume" => {
                 let request = ec2.attach_volume().volume_id(volume?).instance_id(host?);
-                tried!(request.device(&props.device))
+                tried!(request.device(&targets.device))
             }
             "CreateSnapshot" => {
-                let tags = tagged(ResourceType::Snapshot, &props.tags);
+                let tags = tagged(ResourceType::Snapshot, &targets.tags);
                 tried!(
                     ec2.create_snapshot()
                         .volume_id(volume?)
@@ -117,7 +118,7 @@ impl Ec2 {
                 tried!(request.group_id(group?).ip_permissions(rule))
             }
             "CreateSecurityGroup" => {
-                let tags = tagged(ResourceType::SecurityGroup, &props.tags);
+                let tags = tagged(ResourceType::SecurityGroup, &targets.tags);
                 let request = ec2.create_security_group().group_name("xdrive-try");
                 tried!(request.description("a dry run").tag_specifications(tags))
             }
@@ -132,8 +133,8 @@ impl Ec2 {
             "CreateVolume" => {
                 let request = ec2
                     .create_volume()
-                    .availability_zone(&props.zone.as_ref()?.0);
-                let tags = tagged(ResourceType::Volume, &props.tags);
+                    .availability_zone(&targets.zone.as_ref()?.0);
+                let tags = tagged(ResourceType::Volume, &targets.tags);
                 tried!(request.size(1).encrypted(true).tag_specifications(tags))
             }
             "DeleteSecurityGroup" => tried!(ec2.delete_security_group().group_id(group?)),
@@ -158,21 +159,21 @@ impl Ec2 {
             "ModifyInstanceAttribute" => {
                 tried!(ec2.modify_instance_attribute().instance_id(host?))
             }
-            "RunInstances" => tried!(self.launch_request(&launch(props))),
+            "RunInstances" => tried!(self.launch_request(&launch(targets))),
             "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
             "GetSnapshotBlock" | "ListSnapshotBlocks" => {
-                Some(self.try_reading(call, props.snapshot.as_ref()?).await)
+                Some(self.try_reading(call, targets.snapshot.as_ref()?).await)
             }
-            "SendSSHPublicKey" => Some(Rehearsal::Unknown(
+            "SendSSHPublicKey" => Some(DryRun::Unknown(
                 "it cannot be tried without letting a key in; a second laptop needs it to join"
                     .to_owned(),
             )),
-            _ => Some(Rehearsal::Unknown("it cannot be tried".to_owned())),
+            _ => Some(DryRun::Unknown("it cannot be tried".to_owned())),
         }
     }
 
     /// Asks for the first block of a snapshot, as a save does.
-    async fn try_reading(&self, call: &'static str, snapshot: &SnapshotId) -> Rehearsal {
+    async fn try_reading(&self, call: &'static str, snapshot: &SnapshotId) -> DryRun {
         let tried = match call {
             "ListSnapshotBlocks" => self.block_token(snapshot, 0).await.map(|_| true),
             _ => self
@@ -181,34 +182,34 @@ impl Ec2 {
                 .map(|it| it.is_some()),
         };
         match tried {
-            Ok(true) => Rehearsal::Allowed,
-            Ok(false) => Rehearsal::Unknown(format!("nothing was ever written to {snapshot}")),
+            Ok(true) => DryRun::Allowed,
+            Ok(false) => DryRun::Unknown(format!("nothing was ever written to {snapshot}")),
             Err(error) if error.call != call => {
-                Rehearsal::Unknown(format!("it needs what {} answers", error.call))
+                DryRun::Unknown(format!("it needs what {} answers", error.call))
             }
-            Err(error) if error.kind == Kind::Denied => Rehearsal::Denied(error.message),
-            Err(error) => Rehearsal::Unknown(error.to_string()),
+            Err(error) if error.kind == Kind::Denied => DryRun::Denied(error.message),
+            Err(error) => DryRun::Unknown(error.to_string()),
         }
     }
 }
 
 /// What a session would launch, as far as rights can depend on it.
-fn launch(props: &Props) -> LaunchOrder {
+fn launch(targets: &DryRunTargets) -> LaunchOrder {
     LaunchOrder {
         client_token: "xdrive-doctor".to_owned(),
-        image: props.image.clone(),
-        instance_type: props.instance_type.clone(),
-        zone: props.zone.clone(),
+        image: targets.image.clone(),
+        instance_type: targets.instance_type.clone(),
+        zone: targets.zone.clone(),
         subnet: None,
         public_address: false,
         root_device: None,
-        groups: props.group.iter().cloned().collect(),
+        groups: targets.group.iter().cloned().collect(),
         instance_profile: None,
         market: Market::Spot,
         max_price: None,
         user_data: Vec::new(),
-        tags: props.tags.clone(),
-        root_tags: props.tags.clone(),
+        tags: targets.tags.clone(),
+        root_tags: targets.tags.clone(),
     }
 }
 
@@ -217,16 +218,16 @@ fn nobody() -> Cidr {
     Cidr::one(IpAddr::from([192, 0, 2, 1]))
 }
 
-fn outcome<T, E>(call: &'static str, answer: Result<T, SdkError<E, HttpResponse>>) -> Rehearsal
+fn outcome<T, E>(call: &'static str, answer: Result<T, SdkError<E, HttpResponse>>) -> DryRun
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     let error = match answer {
         Ok(_) if call.starts_with("Describe") || call.starts_with("Get") => {
-            return Rehearsal::Allowed;
+            return DryRun::Allowed;
         }
         Ok(_) => {
-            return Rehearsal::Unknown(
+            return DryRun::Unknown(
                 "it was carried out, dry run or not: `xdrive list` shows what came of it"
                     .to_owned(),
             );
@@ -234,8 +235,8 @@ where
         Err(error) => Error::of(call, &error),
     };
     match error.kind {
-        Kind::DryRun => Rehearsal::Allowed,
-        Kind::Denied => Rehearsal::Denied(error.message),
-        _ => Rehearsal::Unknown(error.to_string()),
+        Kind::DryRun => DryRun::Allowed,
+        Kind::Denied => DryRun::Denied(error.message),
+        _ => DryRun::Unknown(error.to_string()),
     }
 }

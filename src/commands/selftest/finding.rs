@@ -36,7 +36,7 @@ pub(super) enum Came {
 
 /// One thing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Line {
+pub(super) struct Finding {
     name: &'static str,
     #[serde(flatten)]
     came: Came,
@@ -47,7 +47,7 @@ pub(super) struct Line {
     exit: Exit,
 }
 
-impl Line {
+impl Finding {
     pub(super) fn new(name: &'static str, came: Came) -> Self {
         Self {
             name,
@@ -106,23 +106,23 @@ impl Line {
 
 /// All lines so far.
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<Line>);
+pub(super) struct Lines(Vec<Finding>);
 
 impl Lines {
     /// Prints it, and keeps it.
-    pub(super) fn add(&mut self, line: Line) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, line: Finding) -> Result<(), Failure> {
         let text = line.text();
         self.0.push(line);
         report::data(&text).map_err(|error| anyhow!("cannot write a line: {error}").into())
     }
 
-    pub(super) fn all(&self) -> &[Line] {
+    pub(super) fn all(&self) -> &[Finding] {
         &self.0
     }
 
     /// The exit code of the first that failed.
     pub(super) fn worst(&self) -> Option<Exit> {
-        let failed = |line: &&Line| matches!(line.came, Came::Failed { .. });
+        let failed = |line: &&Finding| matches!(line.came, Came::Failed { .. });
         self.0.iter().find(failed).map(|line| line.exit)
     }
 }
@@ -140,7 +140,7 @@ pub(super) struct Document<'a> {
     pub(super) ended: String,
     pub(super) budget_dollars: f64,
     pub(super) spent_dollars: f64,
-    pub(super) lines: &'a [Line],
+    pub(super) lines: &'a [Finding],
     pub(super) left: &'a [String],
 }
 

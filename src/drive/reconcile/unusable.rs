@@ -6,14 +6,14 @@
 use crate::ec2::{InstanceId, InstanceState, StatusChecks};
 
 use super::super::event::Event;
-use super::super::hosts::{Contact, HostError, Hosts, Way};
+use super::super::hosts::{Contact, HostError, Hosts, Route};
 use super::super::observed::{Observed, SeenInstance};
 use super::super::plan::Goal;
 use super::{Reconciler, RunError};
 
 /// Why an instance that was launched could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct UnusableHost {
     /// Which.
     pub instance: InstanceId,
     /// How.
@@ -34,8 +34,8 @@ pub enum How {
 impl<H: Hosts> Reconciler<H> {
     /// The last instance that was launched in vain, once there was one.
     #[must_use]
-    pub fn lost(&self) -> Option<&Lost> {
-        self.lost.as_ref()
+    pub fn unusable(&self) -> Option<&UnusableHost> {
+        self.unusable.as_ref()
     }
 
     /// Tells of instances that were launched by this process and ended before anybody logged in,
@@ -46,9 +46,9 @@ impl<H: Hosts> Reconciler<H> {
             .iter()
             .filter(|instance| instance.state.is_over())
             .map(|instance| &instance.id)
-            .filter(|id| self.memory.instances.contains_key(id))
-            .filter(|id| !self.memory.gone.contains(id.as_str()))
-            .filter(|id| !self.memory.claimed.contains(id.as_str()))
+            .filter(|id| self.overlay.instances.contains_key(id))
+            .filter(|id| !self.overlay.gone.contains(id.as_str()))
+            .filter(|id| !self.overlay.claimed.contains(id.as_str()))
             .filter(|id| !self.mourned.contains(id))
             .cloned()
             .collect();
@@ -56,11 +56,11 @@ impl<H: Hosts> Reconciler<H> {
             self.mourned.insert(id.clone());
             // Only words hang on it.
             let reason = self.ec2.why_ended(&id).await.unwrap_or_default();
-            self.tell(Event::EndedByItself {
+            self.emit(Event::EndedByItself {
                 instance: id.clone(),
                 reason: reason.clone(),
             });
-            self.lost = Some(Lost {
+            self.unusable = Some(UnusableHost {
                 instance: id,
                 how: How::Ended(reason),
             });
@@ -69,14 +69,18 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Keeps in mind that an instance never answered.
     pub(super) fn give_up_on(&mut self, instance: &InstanceId) {
-        let checks = self.memory.checks.get(instance);
+        let checks = self.overlay.checks.get(instance);
         let checks = checks.and_then(|known| known.checks);
         let how = match checks.filter(|checks| checks.are_impaired()) {
             Some(checks) => How::Impaired(checks),
-            None => How::Silent(self.hosts.silence(instance).map(|silence| silence.why)),
+            None => How::Silent(
+                self.hosts
+                    .no_answer(instance)
+                    .map(|no_answer| no_answer.why),
+            ),
         };
         let instance = instance.clone();
-        self.lost = Some(Lost { instance, how });
+        self.unusable = Some(UnusableHost { instance, how });
     }
 
     /// Why waiting for a host on the way to a mounted drive is of no use, if it is not: what leads
@@ -89,37 +93,37 @@ impl<H: Hosts> Reconciler<H> {
             instance.state == InstanceState::Running && instance.contact == Contact::Unreachable
         };
         for instance in seen.instances.iter().filter(silent) {
-            let Some(silence) = self.hosts.silence(&instance.id) else {
+            let Some(no_answer) = self.hosts.no_answer(&instance.id) else {
                 continue;
             };
             let since = self.clock.boot().since(instance.since);
-            let is_new = self.memory.instances.contains_key(&instance.id)
-                && !self.memory.claimed.contains(instance.id.as_str());
-            let is_wrong = match silence.way {
-                Way::Missing => true,
-                Way::Ends => {
-                    let is_booting = instance.is_booting(self.clock.boot(), &self.limits);
-                    is_new && since >= self.limits.astray && !is_booting
+            let is_new = self.overlay.instances.contains_key(&instance.id)
+                && !self.overlay.claimed.contains(instance.id.as_str());
+            let is_wrong = match no_answer.way {
+                Route::Missing => true,
+                Route::Ends => {
+                    let is_booting = instance.is_booting(self.clock.boot(), &self.timing);
+                    is_new && since >= self.timing.astray && !is_booting
                 }
-                Way::Open => false,
+                Route::Open => false,
             };
             if is_wrong && matches!(goal, Goal::Ready { .. }) {
-                if silence.way == Way::Ends {
+                if no_answer.way == Route::Ends {
                     self.show_console(&instance.id).await;
                 }
-                return Some(RunError::Host(HostError::NoWay {
-                    why: format!("no way in to {}: {}", instance.id, silence.why),
+                return Some(RunError::Host(HostError::NoRoute {
+                    why: format!("no way in to {}: {}", instance.id, no_answer.why),
                     hint: "does --proxy-command (`proxy_command` in the configuration) work when \
                            it is typed, with the instance's private address, 22 and its id for \
                            %h, %p and %i?"
                         .to_owned(),
                 }));
             }
-            if since >= self.limits.silent && self.told_silent.insert(instance.id.clone()) {
-                self.tell(Event::Silent {
+            if since >= self.timing.silent && self.told_silent.insert(instance.id.clone()) {
+                self.emit(Event::Silent {
                     instance: instance.id.clone(),
                     since,
-                    why: silence.why,
+                    why: no_answer.why,
                 });
             }
         }
@@ -132,7 +136,7 @@ impl<H: Hosts> Reconciler<H> {
             Ok(text) => text,
             Err(error) => format!("(the console cannot be read: {error})"),
         };
-        self.tell(Event::Console {
+        self.emit(Event::Console {
             instance: instance.clone(),
             text,
         });

@@ -14,26 +14,26 @@ const MOST: usize = 10;
 
 /// What somebody wants launched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum Requirements {
     /// One of these types, the preferred one first; at least one, none twice.
     Types(Vec<String>),
     /// Whatever has this.
-    Need(Need),
+    AtLeast(Resources),
 }
 
 /// What a type must have at least; zero where it does not matter. Burstable types meet no need: what
 /// they cost depends on what is done with them, so they are launched where they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Need {
+pub struct Resources {
     /// Virtual CPUs.
     pub cpus: u32,
-    /// Memory, in GiB.
+    /// Overlay, in GiB.
     pub memory: u32,
     /// GPUs of NVIDIA's. A type with any GPU is taken only if they are needed.
     pub gpus: u32,
 }
 
-impl Need {
+impl Resources {
     /// What is launched when nobody says otherwise: enough for a notebook.
     pub const DEFAULT: Self = Self {
         cpus: 2,
@@ -45,16 +45,16 @@ impl Need {
 /// Text that is no wish.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoWish(String);
+pub struct InvalidRequirements(String);
 
-impl Wish {
+impl Requirements {
     /// Types in order of liking. Each may be several, with commas between.
-    pub fn types<S: AsRef<str>>(names: &[S]) -> Result<Self, NoWish> {
+    pub fn types<S: AsRef<str>>(names: &[S]) -> Result<Self, InvalidRequirements> {
         let mut types: Vec<String> = Vec::new();
         for name in names.iter().flat_map(|names| names.as_ref().split(',')) {
             let name = name.trim();
             if !is_type(name) {
-                return Err(NoWish(format!(
+                return Err(InvalidRequirements(format!(
                     "{name:?} is not an instance type such as t3.medium"
                 )));
             }
@@ -63,9 +63,9 @@ impl Wish {
             }
         }
         match types.len() {
-            0 => Err(NoWish("no instance type is named".to_owned())),
+            0 => Err(InvalidRequirements("no instance type is named".to_owned())),
             1..=MOST => Ok(Self::Types(types)),
-            many => Err(NoWish(format!(
+            many => Err(InvalidRequirements(format!(
                 "{many} instance types are named; {MOST} are the most"
             ))),
         }
@@ -86,40 +86,40 @@ fn is_type(name: &str) -> bool {
             .is_some_and(|(family, size)| is_part(family) && is_part(size))
 }
 
-impl FromStr for Wish {
-    type Err = NoWish;
+impl FromStr for Requirements {
+    type Err = InvalidRequirements;
 
-    fn from_str(text: &str) -> Result<Self, NoWish> {
+    fn from_str(text: &str) -> Result<Self, InvalidRequirements> {
         if !text.contains('=') {
             return Self::types(&[text]);
         }
-        let mut need = Need::default();
+        let mut resources = Resources::default();
         for part in text.split(',') {
             let (what, number) = part.split_once('=').unwrap_or((part, ""));
-            let number = number
-                .parse()
-                .map_err(|_| NoWish(format!("{part:?} is not a need such as cpus=4")))?;
+            let number = number.parse().map_err(|_| {
+                InvalidRequirements(format!("{part:?} is not a need such as cpus=4"))
+            })?;
             match what {
-                "cpus" => need.cpus = number,
-                "memory" => need.memory = number,
-                "gpus" => need.gpus = number,
-                _ => return Err(NoWish(format!("{what:?} is not a need"))),
+                "cpus" => resources.cpus = number,
+                "memory" => resources.memory = number,
+                "gpus" => resources.gpus = number,
+                _ => return Err(InvalidRequirements(format!("{what:?} is not a need"))),
             }
         }
-        Ok(Self::Need(need))
+        Ok(Self::AtLeast(resources))
     }
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for Requirements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let need = match self {
+        let resources = match self {
             Self::Types(types) => return f.pad(&types.join(",")),
-            Self::Need(need) => need,
+            Self::AtLeast(resources) => resources,
         };
         let parts = [
-            ("cpus", need.cpus),
-            ("memory", need.memory),
-            ("gpus", need.gpus),
+            ("cpus", resources.cpus),
+            ("memory", resources.memory),
+            ("gpus", resources.gpus),
         ];
         let parts: Vec<String> = parts
             .into_iter()
@@ -131,7 +131,7 @@ impl fmt::Display for Wish {
 }
 
 /// Such as `4 CPUs, 16 GiB and 1 NVIDIA GPU`.
-impl fmt::Display for Need {
+impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |number| if number == 1 { "" } else { "s" };
         let parts = [
@@ -154,7 +154,7 @@ impl fmt::Display for Need {
     }
 }
 
-impl Need {
+impl Resources {
     /// Whether a type has all of it, no GPU that nobody asked for, and is not burstable.
     #[must_use]
     pub fn is_met_by(&self, kind: &InstanceType) -> bool {

@@ -19,10 +19,11 @@ use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::cgroup::Cgroups;
-use super::computer::Computer;
 use super::console::Console;
 use super::folder::Folder;
-use super::guest::{self, Guest};
+use super::guest;
+use super::guest::Guest;
+use super::host_lock::HostLock;
 use super::order::Order;
 use super::{PlaneError, disk, power, root};
 use crate::clock::{BootTime, Clock};
@@ -38,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What an instance lives on, through all its boots.
 #[derive(Debug)]
-pub(super) struct Life<'a> {
+pub(super) struct Lifecycle<'a> {
     /// The state directory.
     pub dir: &'a Path,
     /// The instance's.
@@ -51,7 +52,7 @@ pub(super) struct Life<'a> {
 
 /// When things are due, as far as there are such.
 #[derive(Debug, Default)]
-struct Due {
+struct Timers {
     /// The first boot.
     boot: Option<BootTime>,
     /// The next device.
@@ -68,7 +69,7 @@ struct Due {
     cut: Option<Instant>,
 }
 
-impl Life<'_> {
+impl Lifecycle<'_> {
     /// Boots the instance at `boots` and obeys `orders` until it has ended. The answer is how its
     /// process 1 ended, if there ever was one.
     ///
@@ -80,7 +81,7 @@ impl Life<'_> {
         orders: pipe::Receiver,
         up: impl FnOnce(),
     ) -> Result<Option<ExitStatus>, PlaneError> {
-        let mut due = Due::default();
+        let mut due = Timers::default();
         let mut guest = None;
         if boots.since(Clock::system().boot()) <= SOON {
             on_this_computer(Some(boots)).await;
@@ -159,7 +160,12 @@ impl Life<'_> {
     }
 
     /// Begins what an order asks for; said twice, the earlier end holds.
-    fn obey(&self, order: Order, guest: Option<&Guest>, due: &mut Due) -> Result<(), PlaneError> {
+    fn obey(
+        &self,
+        order: Order,
+        guest: Option<&Guest>,
+        due: &mut Timers,
+    ) -> Result<(), PlaneError> {
         let now = Instant::now();
         match order {
             Order::PowerOff { grace } => {
@@ -184,9 +190,9 @@ impl Life<'_> {
     }
 
     /// Starts the instance, writes down its process 1, and gives it its devices.
-    async fn boot(&self, due: &mut Due) -> Result<Guest, PlaneError> {
+    async fn boot(&self, due: &mut Timers) -> Result<Guest, PlaneError> {
         let guest = {
-            let _mounts = Computer::Mounts.share()?;
+            let _mounts = HostLock::Mounts.share()?;
             let _loops = root::lock(self.folder)?;
             Guest::start(self.folder, self.cgroups, self.console).await?
         };

@@ -49,7 +49,7 @@ impl Role {
 
 /// Who wants to be attached, and for how long the host is to wait for the next sign of it.
 #[derive(Debug, Clone, Copy)]
-pub struct HoldOrder<'a> {
+pub struct LockOrder<'a> {
     /// One line that tells people who it is; its first word is the session, unique to it.
     pub client: &'a str,
     /// In which part.
@@ -111,15 +111,15 @@ pub(super) fn notice(words: &str) -> Option<(String, Timestamp)> {
 /// This client, attached to the host. Let go by dropping, by the connection's end, or by the end
 /// of this process, however it comes.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ClientLock {
     lease: watch::Sender<Duration>,
     events: mpsc::UnboundedReceiver<HostEvent>,
 }
 
-impl Hold {
+impl ClientLock {
     /// Runs `command`, the hold's, and returns once the host says that it is in force.
     pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, HostError> {
-        let mut host = Voice::of(SCRIPT, ssh, command).await?;
+        let mut host = LockCommand::of(SCRIPT, ssh, command).await?;
         loop {
             match host.line().await {
                 Some(line) if line.starts_with("xdrive: attached=") => break,
@@ -136,7 +136,7 @@ impl Hold {
         ssh: &Ssh,
         command: &str,
     ) -> Result<(Facts, Option<Self>), HostError> {
-        let mut host = Voice::of(ARRIVAL, ssh, command).await?;
+        let mut host = LockCommand::of(ARRIVAL, ssh, command).await?;
         loop {
             match host.line().await {
                 Some(line) if line.starts_with("xdrive: arrived=") => break,
@@ -153,7 +153,7 @@ impl Hold {
         Ok((Facts::read(ARRIVAL, &output, &[])?, Some(Self::over(host))))
     }
 
-    fn over(host: Voice) -> Self {
+    fn over(host: LockCommand) -> Self {
         tracing::debug!(target: "xdrive::host", script = host.script, "in force");
         let (lease, refreshes) = watch::channel(Duration::ZERO);
         let (tell, events) = mpsc::unbounded_channel();
@@ -175,7 +175,7 @@ impl Hold {
 }
 
 /// The hold's command, as it is heard.
-struct Voice {
+struct LockCommand {
     script: &'static str,
     session: Session,
     /// Standard output; what lies before `seen` was read as lines.
@@ -185,7 +185,7 @@ struct Voice {
     status: Option<u32>,
 }
 
-impl Voice {
+impl LockCommand {
     async fn of(script: &'static str, ssh: &Ssh, command: &str) -> Result<Self, SshError> {
         tracing::debug!(target: "xdrive::host", script, "sending");
         Ok(Self {
@@ -234,7 +234,7 @@ impl Voice {
     /// What it has said until its end.
     async fn facts(self, ssh: &Ssh, also: &[u32]) -> Result<Facts, HostError> {
         let Some(status) = self.status else {
-            return Err(ssh.lost().await.into());
+            return Err(ssh.why_ended().await.into());
         };
         let output = Output {
             status,
@@ -244,7 +244,7 @@ impl Voice {
         Facts::read(self.script, &output, also)
     }
 
-    /// Until the channel ends, or nobody has the [`Hold`] any more.
+    /// Until the channel ends, or nobody has the [`ClientLock`] any more.
     async fn keep(
         mut self,
         mut refreshes: watch::Receiver<Duration>,
