@@ -372,7 +372,7 @@ impl Host {
 
     /// The terminals on this host that sessions left behind, the latest first.
     pub async fn left_terminals(&self) -> Result<Vec<String>, HostError> {
-        const SCRIPT: &str = "terminal left";
+        const SCRIPT: &str = "terminal.py left";
         let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
         let output = self.ssh.run(&command, b"").await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
@@ -412,7 +412,7 @@ impl Mounted {
 
 /// As [`Host::terminal`], where nothing is known yet of the host.
 pub(super) fn terminal(name: &str, command: &str) -> Terminal {
-    Terminal::new(&format!("{}/terminal", *DIRECTORY), name, command)
+    Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
 }
 
 /// A container that runs.

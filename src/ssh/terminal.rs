@@ -1,5 +1,5 @@
 //! A terminal on the host that outlives the connection it is shown through: the words that attach
-//! to it, and what it answers. The other side is `shell/host/terminal`.
+//! to it, and what it answers. The other side is `shell/host/terminal.py`.
 //!
 //! The first line says how the terminal is; what follows is its command's output, byte for byte,
 //! and the command's exit status is the channel's. Nothing may be typed before that line: the
@@ -36,7 +36,7 @@ pub enum Attached {
 
 impl Terminal {
     /// The terminal `name` (of a host, for ever: a word without slashes), in which `command` (the
-    /// words of a shell) runs. `program` is where `shell/host/terminal` is on that host.
+    /// words of a shell) runs. `program` is where `shell/host/terminal.py` is on that host.
     #[must_use]
     pub fn new(program: &str, name: &str, command: &str) -> Self {
         Self {
@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn starting_names_the_command_and_attaching_again_never_does() {
-        let terminal = Terminal::new("/x/terminal", "session-1", "sh -c 'echo it'");
+        let terminal = Terminal::new("/x/terminal.py", "session-1", "sh -c 'echo it'");
         assert_eq!(
             terminal.start(),
-            "exec python3 -I -S /x/terminal attach session-1 0 sh -c 'echo it'"
+            "exec python3 -I -S /x/terminal.py attach session-1 0 sh -c 'echo it'"
         );
         assert_eq!(
             terminal.attach(5),
-            "exec python3 -I -S /x/terminal attach session-1 5"
+            "exec python3 -I -S /x/terminal.py attach session-1 5"
         );
     }
 }

@@ -200,6 +200,7 @@ fn no_file_is_longer_than_can_be_read_at_a_sitting() {
         ("tests", "rs"),
         ("shell", "sh"),
         ("shell/host", ""),
+        ("shell/host", "py"),
     ];
     let long: Vec<_> = roots
         .iter()

@@ -30,7 +30,10 @@ pub(super) const SCRIPTS: [(&str, &str); 13] = [
         "jupyter_config.py",
         include_str!("../../../shell/host/jupyter_config.py"),
     ),
-    ("terminal", include_str!("../../../shell/host/terminal")),
+    (
+        "terminal.py",
+        include_str!("../../../shell/host/terminal.py"),
+    ),
     ("close", include_str!("../../../shell/host/close")),
     ("watch", include_str!("../../../shell/host/watch")),
 ];

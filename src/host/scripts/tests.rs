@@ -44,6 +44,23 @@ fn dash_and_bash_can_read_every_script() {
 }
 
 #[test]
+fn python_can_read_every_program() {
+    for (name, text) in SCRIPTS {
+        if name.ends_with(".py") {
+            let mut command = Command::new("python3");
+            command.args([
+                "-I",
+                "-S",
+                "-c",
+                "import ast, sys; ast.parse(sys.stdin.buffer.read())",
+            ]);
+            let output = feed(command, text);
+            assert!(output.status.success(), "{name}: {output:?}");
+        }
+    }
+}
+
+#[test]
 fn no_script_ends_the_bundle_early() {
     for (name, text) in SCRIPTS {
         assert!(!text.contains(END), "{name}");

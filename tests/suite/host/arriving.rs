@@ -83,7 +83,9 @@ async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
     machine.mount_blank(&disk).await;
     let image = Image::Loaded(machine.load_image().await);
     machine.start(image, &[]).await;
-    let terminal = machine.sh("echo /var/lib/xdrive/scripts/*/terminal").await;
+    let terminal = machine
+        .sh("echo /var/lib/xdrive/scripts/*/terminal.py")
+        .await;
     let shell = |session: &str| {
         format!(
             "python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' python3 -I -S {} arrive {session} \

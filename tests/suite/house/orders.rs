@@ -204,7 +204,7 @@ fn no_field_of_an_order_stays_empty_or_unread() {
     for known in [
         "BootOrder",
         "ContainerOrder",
-        "HoldOrder",
+        "LockOrder",
         "LaunchOrder",
         "MountOrder",
         "VolumeOrder",

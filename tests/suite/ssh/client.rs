@@ -19,7 +19,7 @@ use crate::harness::Pty;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
 /// What attaches to a terminal on the host.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal");
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
 const SELF: &str = "ssh::client::attached_to_standard_streams";
 
 /// What a client does.

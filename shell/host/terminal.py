@@ -1,8 +1,8 @@
 """A terminal that outlives the connection it is shown through.
 
-    terminal attach NAME SEEN [COMMAND…]
-    terminal arrive SESSION COMMAND…
-    terminal left
+    terminal.py attach NAME SEEN [COMMAND…]
+    terminal.py arrive SESSION COMMAND…
+    terminal.py left
 
 `attach` attaches the caller's terminal to the terminal NAME and ends with its command's exit
 status. Where there is no such terminal yet, it is started with COMMAND. The first line that is
@@ -54,7 +54,7 @@ def main(verb, name="/", *rest):
         return left()
     if verb not in ("attach", "arrive") or "/" in name or not rest or not os.isatty(0):
         sys.exit(
-            "usage: terminal left, or in a terminal: terminal attach NAME SEEN [COMMAND…] "
+            "usage: terminal.py left, or in a terminal: terminal.py attach NAME SEEN [COMMAND…] "
             "| arrive SESSION COMMAND…"
         )
     if verb == "arrive":
