@@ -349,7 +349,7 @@ mod tests {
     use crate::cloud::folder;
     use crate::ec2::loopback::silent;
     use crate::ec2::{InstanceState, Market, Zone};
-    use crate::local::plane::Plane;
+    use crate::local::plane::PaperPlane;
     use crate::local::{Local, OpenOptions};
     use crate::report::Report;
     use crate::ssh::HostKey;
@@ -446,7 +446,7 @@ mod tests {
     #[tokio::test]
     async fn an_attempt_from_before_a_new_rule_is_begun_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, Clock::system());
+        let options = OpenOptions::new(&dir.path().join("state"), PaperPlane, Clock::system());
         let ec2 = folder::ec2(&Local::open(options).unwrap());
         let laptop = |name: &str, cidr: &str| {
             let key = UserKey::open_or_create(&dir.path().join(name)).unwrap();

@@ -34,8 +34,6 @@ pub(super) const GATEWAY: &str = "igw-00000000000000001";
 pub(super) const DEFAULT_GROUP: &str = "sg-00000000000000001";
 /// The letters of a region's zones.
 const ZONES: [char; 3] = ['a', 'b', 'c'];
-/// The image that paper instances run.
-pub(super) const PAPER_IMAGE: &str = "ami-00000000000000001";
 /// The name of an image's root device, and so of an instance's root disk, where none is set.
 pub(super) const ROOT_DEVICE: &str = "/dev/xvda";
 /// The size of an image's root snapshot, in GiB (as the ECS images have).

@@ -42,7 +42,7 @@ impl Change<'_> {
     pub(super) fn effect(
         &mut self,
         intent: Intent,
-        effect: impl FnOnce(&Plane) -> Result<(), PlaneError>,
+        effect: impl FnOnce(&dyn Plane) -> Result<(), PlaneError>,
     ) -> Result<(), PlaneError> {
         if !self.world.real {
             return Ok(());
@@ -53,7 +53,7 @@ impl Change<'_> {
             .store
             .write(&self.lock, &self.world)
             .map_err(anyhow::Error::from)?;
-        effect(&self.local.0.plane)
+        effect(&*self.local.0.plane)
     }
 
     /// The moment `at` of this world on the clock that machines go by.
@@ -142,7 +142,7 @@ impl Inner {
     }
 
     pub(super) fn real(&self) -> bool {
-        matches!(self.plane, Plane::Real(_))
+        self.plane.is_real()
     }
 }
 
@@ -265,14 +265,12 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<Over> {
                 .chain(interrupted.map(|interruption| interruption.at))
                 .min();
             let earliest = since.map(|since| since + inner.delays.terminated);
-            let done = match &inner.plane {
-                Plane::Paper => earliest?,
-                plane @ Plane::Real(_) => {
-                    if plane.is_up(&instance.machine) {
-                        return None;
-                    }
-                    earliest.unwrap_or(now).max(now)
-                }
+            let done = if !inner.real() {
+                earliest?
+            } else if inner.plane.is_up(&instance.machine) {
+                return None;
+            } else {
+                earliest.unwrap_or(now).max(now)
             };
             // Exactly when the delay is over on paper; on a real plane now, or when it is over.
             (earliest.is_none_or(|earliest| earliest <= now)).then(|| Over {

@@ -38,7 +38,7 @@ pub use settings::{Boots, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
 use crate::clock::Clock;
-use plane::{Gpu, PaperSuperblock, Plane, RealPlane};
+use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use store::Store;
 use wire::{ApiError, Params, Xml};
@@ -49,7 +49,7 @@ pub struct OpenOptions {
     /// The state directory; made if it is not there.
     pub dir: PathBuf,
     /// Paper or real. A directory is one of them for good.
-    pub plane: Plane,
+    pub plane: Arc<dyn Plane>,
     /// Its time.
     pub clock: Clock,
     /// What overrides the directory's `settings.toml`.
@@ -59,10 +59,10 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// The EC2 in `dir`, as its `settings.toml` says.
     #[must_use]
-    pub fn new(dir: &Path, plane: Plane, clock: Clock) -> Self {
+    pub fn new(dir: &Path, plane: impl Plane + 'static, clock: Clock) -> Self {
         Self {
             dir: dir.to_owned(),
-            plane,
+            plane: Arc::new(plane),
             clock,
             settings: Settings::default(),
         }
@@ -71,11 +71,10 @@ impl OpenOptions {
     /// The EC2 in `real.dir`, on the plane that its `settings.toml` asks for: `real` by default.
     pub fn from_settings(real: RealPlane, clock: Clock) -> anyhow::Result<Self> {
         let dir = real.dir.clone();
-        let plane = match Settings::read(&dir)?.plane.unwrap_or_default() {
-            PlaneKind::Paper => Plane::Paper,
-            PlaneKind::Real => Plane::Real(real),
-        };
-        Ok(Self::new(&dir, plane, clock))
+        Ok(match Settings::read(&dir)?.plane.unwrap_or_default() {
+            PlaneKind::Paper => Self::new(&dir, PaperPlane, clock),
+            PlaneKind::Real => Self::new(&dir, real, clock),
+        })
     }
 }
 
@@ -86,7 +85,7 @@ pub struct Local(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    plane: Plane,
+    plane: Arc<dyn Plane>,
     clock: Clock,
     delays: Delays,
     region: String,
@@ -118,7 +117,7 @@ impl Local {
             clock,
             settings,
         } = options;
-        let real = matches!(plane, Plane::Real(_));
+        let real = plane.is_real();
         plane.check()?;
         let store = Store::new(&dir, real)?;
         let settings = settings.over(Settings::read(&dir)?);

@@ -10,7 +10,7 @@ use portable_pty::CommandBuilder;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::{Delays, Preset};
 
 use super::harness::leaks;
@@ -178,11 +178,11 @@ pub(crate) fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     if !dir.exists() {
         return Ok(());
     }
-    let plane = Plane::Real(RealPlane {
+    let plane = RealPlane {
         dir: dir.to_owned(),
         program: site.program.clone(),
         cache: site.cache.clone(),
-    });
+    };
     plane.sweep(&[], &[], &[])?;
     let left = leaks(dir);
     ensure!(left.is_empty(), "left: {left:#?}");

@@ -23,7 +23,7 @@ use xdrive::ec2::{
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
 use xdrive::host::scripts::{ContainerOrder, Host, Image, LockOrder, MountOrder, Mounted, Role};
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
@@ -320,7 +320,7 @@ fn plane(site: &Site, dir: &Path) -> RealPlane {
 }
 
 pub(crate) fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
-    let options = OpenOptions::new(dir, Plane::Real(plane.clone()), Clock::system());
+    let options = OpenOptions::new(dir, plane.clone(), Clock::system());
     Ok(xdrive::cloud::folder::ec2(&Local::open(options)?))
 }
 

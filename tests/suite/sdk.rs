@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
 use crate::fault_connector::Line;
@@ -75,7 +75,7 @@ async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
 
 fn open(dir: &TempDir, settings: Settings) -> Local {
     let epoch = "2026-11-21T12:00:00Z".parse().unwrap();
-    let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::tokio(epoch));
+    let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::tokio(epoch));
     options.settings = settings;
     Local::open(options).unwrap()
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use xdrive::clock::Clock;
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
 use xdrive::local::{Local, OpenOptions};
 
@@ -33,7 +33,7 @@ struct Served {
 }
 
 fn open(dir: &Path) -> Local {
-    Local::open(OpenOptions::new(dir, Plane::Paper, Clock::system())).unwrap()
+    Local::open(OpenOptions::new(dir, PaperPlane, Clock::system())).unwrap()
 }
 
 async fn serve() -> Served {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 
 use crate::harness::cache;
 
@@ -83,11 +83,11 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if self.real {
-            let plane = Plane::Real(RealPlane {
+            let plane = RealPlane {
                 dir: self.dir.path().to_owned(),
                 program: env!("CARGO_BIN_EXE_xdrive").into(),
                 cache: cache().join("local"),
-            });
+            };
             if let Err(error) = plane.sweep(&[], &[], &[]) {
                 eprintln!("cannot clean up: {error}");
             }

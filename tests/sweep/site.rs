@@ -12,7 +12,7 @@ use aws_sdk_ec2::types::{InstanceStateName, SnapshotState};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Local, OpenOptions};
 
@@ -28,7 +28,7 @@ const TIDY: Duration = Duration::from_mins(1);
 /// The site of one sweep. When it is dropped nothing of it is left.
 pub(crate) struct Site {
     folder: TempDir,
-    plane: Plane,
+    plane: RealPlane,
     runtime: Runtime,
     ec2: aws_sdk_ec2::Client,
     served: Option<Server>,
@@ -48,11 +48,11 @@ impl Site {
         let (home, dir) = (folder.path().join("home"), folder.path().join("state"));
         std::fs::create_dir(&home)?;
         std::fs::create_dir(&dir)?;
-        let plane = Plane::Real(RealPlane {
+        let plane = RealPlane {
             dir: dir.clone(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
             cache: cache()?.join("local"),
-        });
+        };
         let local = Local::open(OpenOptions::new(&dir, plane.clone(), Clock::system()))?;
         let ec2 = client(&local);
         let mut site = Self {

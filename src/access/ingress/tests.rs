@@ -13,7 +13,7 @@ use crate::cloud::folder;
 use crate::drive::pools::image_of;
 use crate::ec2::loopback::{after_a_call, answering};
 use crate::ec2::{Arch, Kind, LaunchOrder, Market, Rule, Tags};
-use crate::local::plane::Plane;
+use crate::local::plane::PaperPlane;
 use crate::local::{Fault, Local, OpenOptions, Settings};
 use crate::ssh::ProxyCommand;
 
@@ -33,7 +33,7 @@ impl Town {
     fn new(settings: Settings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::tokio("2026-11-21T12:00:00Z".parse().unwrap());
-        let mut options = OpenOptions::new(&dir.path().join("state"), Plane::Paper, clock);
+        let mut options = OpenOptions::new(&dir.path().join("state"), PaperPlane, clock);
         options.settings = settings;
         let local = Local::open(options).unwrap();
         let ec2 = folder::ec2(&local);

@@ -146,7 +146,7 @@ mod tests {
     use crate::cloud::folder;
     use crate::drive::tags;
     use crate::ec2::{GroupId, LaunchOrder, Market, Tags};
-    use crate::local::plane::Plane;
+    use crate::local::plane::PaperPlane;
     use crate::local::{Fault, Local, OpenOptions, Settings};
 
     const ADA: &str = "arn:aws:iam::000000000000:user/ada";
@@ -161,7 +161,7 @@ mod tests {
     fn paper_with(settings: Settings) -> (TempDir, Local, Ec2) {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::tokio("2026-11-21T12:00:00Z".parse().unwrap());
-        let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock);
+        let mut options = OpenOptions::new(dir.path(), PaperPlane, clock);
         options.settings = settings;
         let local = Local::open(options).unwrap();
         let ec2 = folder::ec2(&local);

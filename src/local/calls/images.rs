@@ -9,32 +9,17 @@ use super::request::no_such;
 use super::{Answer, Reading};
 use crate::local::Local;
 use crate::local::catalog::{self, InstanceType, TYPES};
-use crate::local::plane::Plane;
+use crate::local::plane::Image;
 use crate::local::wire::{ApiError, Xml};
-
-/// An image: id, name, when it was built.
-type Image = (String, String, Timestamp);
-
-/// The images there are, the one that parameters stand for first. On paper there is one.
-fn images(plane: &Plane) -> Result<Vec<Image>, ApiError> {
-    match plane {
-        Plane::Paper => Ok(vec![(
-            catalog::PAPER_IMAGE.to_owned(),
-            "xdrive-local-paper".to_owned(),
-            Timestamp::UNIX_EPOCH,
-        )]),
-        plane @ Plane::Real(_) => Ok(plane.images()?),
-    }
-}
 
 /// The image that `asked` means: an id, or `resolve:ssm:` and one of AWS's public parameters,
 /// which all stand for the first image here, if it has their architecture.
 pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
-    let images = images(&local.0.plane)?;
+    let images = local.0.plane.images()?;
     let Some(parameter) = asked.strip_prefix("resolve:ssm:") else {
-        let known = images.into_iter().find(|(id, ..)| id == asked);
+        let known = images.into_iter().find(|image| image.id == asked);
         return known
-            .map(|(id, ..)| id)
+            .map(|image| image.id)
             .ok_or_else(|| no_such("ami-", asked));
     };
     if catalog::parameter_architecture(parameter) != Some(catalog::ARCHITECTURE) {
@@ -45,12 +30,16 @@ pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
             ),
         ));
     }
-    images.into_iter().next().map(|(id, ..)| id).ok_or_else(|| {
-        ApiError::client(
-            "InvalidAMIID.NotFound",
-            "No image has been built in this directory yet",
-        )
-    })
+    images
+        .into_iter()
+        .next()
+        .map(|image| image.id)
+        .ok_or_else(|| {
+            ApiError::client(
+                "InvalidAMIID.NotFound",
+                "No image has been built in this directory yet",
+            )
+        })
 }
 
 /// The snapshot that an image's root disks are made from, by name only.
@@ -62,9 +51,9 @@ pub(super) fn root_snapshot(image: &str) -> String {
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let ids = request.list("ImageId");
-    let images = images(&reading.inner.plane)?;
+    let images = reading.inner.plane.images()?;
     for id in &ids {
-        if !images.iter().any(|(known, ..)| known == id) {
+        if !images.iter().any(|known| known.id == *id) {
             return Err(no_such("ami-", id));
         }
     }
@@ -90,7 +79,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     )?;
     let page = Page::new(request, "DescribeImages", 1, !ids.is_empty())?;
     let mut found = Vec::new();
-    for (id, name, built) in images.into_iter().filter(|_| own) {
+    for Image { id, name, built } in images.into_iter().filter(|_| own) {
         let wanted = ids.is_empty() || ids.contains(&id.as_str());
         let none = std::collections::BTreeMap::new();
         let passes = filters.pass(&none, |filter| match filter {

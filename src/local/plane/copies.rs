@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::host_lock::HostLock;
-use super::program::run;
-use super::{PlaneError, RealPlane, loops};
+use super::program::{MKFS, run};
+use super::{PlaneError, loops};
 
 /// The nominal size of the XFS, in bytes. It takes the room of what is in it.
 const STORE: u64 = 1 << 40;
@@ -29,39 +29,6 @@ const HALF_STORE: &str = "disks.xfs.half";
 /// Below this much free space nothing is begun, in bytes: a file system in a file that finds no
 /// room for its own records in the middle of a write shuts down.
 const ROOM: u64 = 64 << 20;
-
-impl RealPlane {
-    pub(super) fn create_volume(
-        &self,
-        volume: &str,
-        gib: u32,
-        snapshot: Option<&str>,
-    ) -> Result<(), PlaneError> {
-        let disks = Disks::open(&self.dir)?;
-        let source = snapshot
-            .map(|snapshot| disks.existing(snapshot))
-            .transpose()?;
-        disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
-    }
-
-    pub(super) fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError> {
-        let disks = Disks::open(&self.dir)?;
-        let source = disks.existing(volume)?;
-        disks.create(snapshot, Some(&source), None)
-    }
-
-    /// Removes a volume's or snapshot's file; not there is success, in use is not.
-    pub(super) fn delete_copy(&self, id: &str) -> Result<(), PlaneError> {
-        let Some(disks) = Disks::open_if_any(&self.dir)? else {
-            return Ok(());
-        };
-        let path = disks.path(id);
-        if loops::of(&path)?.is_some() {
-            return Err(PlaneError::Busy);
-        }
-        remove(&path)
-    }
-}
 
 /// The folder of volumes and snapshots, in place for as long as this lives.
 #[derive(Debug)]
@@ -143,7 +110,12 @@ impl Disks {
     }
 
     /// A new file: a copy of `source` or empty, at least `size` bytes long.
-    fn create(&self, id: &str, source: Option<&Path>, size: Option<u64>) -> Result<(), PlaneError> {
+    pub(super) fn create(
+        &self,
+        id: &str,
+        source: Option<&Path>,
+        size: Option<u64>,
+    ) -> Result<(), PlaneError> {
         let path = self.path(id);
         if path.exists() {
             return Err(anyhow!("there is a {} already", path.display()).into());
@@ -257,7 +229,7 @@ impl Disks {
             .iter()
             .map(std::ffi::OsStr::new)
             .chain([half.as_os_str()]);
-        let made = run("mkfs.xfs", arguments);
+        let made = run(MKFS.0, arguments);
         if made.is_err() {
             remove(&half)?;
         }

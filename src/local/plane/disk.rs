@@ -22,14 +22,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::PlaneError;
 use super::cgroup::Cgroups;
 use super::copies::{Disks, remove};
 use super::folder::{Folder, Plug};
+use super::guest_path::{open_inside, root_of};
 use super::loops::{self, Loop};
-use super::machine::{open_inside, root_of};
 use super::order::Order;
 use super::process::Process;
-use super::{PlaneError, RealPlane};
 use crate::clock::{BootTime, Clock};
 use crate::local::catalog::Hypervisor;
 
@@ -39,105 +39,104 @@ const SLOTS: std::ops::RangeInclusive<u32> = 1..=127;
 /// Where udev's links by id are.
 const BY_ID: &str = "disk/by-id";
 
-impl RealPlane {
-    pub(super) fn attach(
-        &self,
-        volume: &str,
-        instance: &str,
-        device: &str,
-        due: BootTime,
-    ) -> Result<(), PlaneError> {
-        alias(device)?;
-        let folder = self.folder(instance);
-        folder.supervised()?;
-        let _lock = lock(&self.dir)?;
-        let disks = Disks::open(&self.dir)?;
-        let file = disks.existing(volume)?;
-        let known = folder.plug(volume)?;
-        let serving = loops::of(&file)?;
-        if serving.is_some() && known.is_none() {
-            return Err(anyhow!("{volume} is plugged in elsewhere").into());
-        }
-        let plug = Plug {
-            device: device.to_owned(),
-            due: known.map_or(due, |known| known.due.min(due)),
-        };
-        // Written first: whatever happens from here on, it says what to take back.
-        folder.set_plug(volume, &plug)?;
-        let device_of = match serving {
-            Some(serving) => serving,
-            None => loops::attach(&file)?,
-        };
-        let given = self.give(&folder, volume, instance, &plug, &device_of);
-        if given.is_err() {
-            device_of.detach()?;
-            remove(&folder.attached().join(volume))?;
-        }
-        given
+/// Plugs the volume into an instance that is up; the instance has the device from `due` on.
+pub(super) fn attach(
+    dir: &Path,
+    volume: &str,
+    instance: &str,
+    device: &str,
+    due: BootTime,
+) -> Result<(), PlaneError> {
+    alias(device)?;
+    let folder = Folder::new(dir, instance);
+    folder.supervised()?;
+    let _lock = lock(dir)?;
+    let disks = Disks::open(dir)?;
+    let file = disks.existing(volume)?;
+    let known = folder.plug(volume)?;
+    let serving = loops::of(&file)?;
+    if serving.is_some() && known.is_none() {
+        return Err(anyhow!("{volume} is plugged in elsewhere").into());
     }
+    let plug = Plug {
+        device: device.to_owned(),
+        due: known.map_or(due, |known| known.due.min(due)),
+    };
+    // Written first: whatever happens from here on, it says what to take back.
+    folder.set_plug(volume, &plug)?;
+    let device_of = match serving {
+        Some(serving) => serving,
+        None => loops::attach(&file)?,
+    };
+    let given = give(dir, volume, instance, &plug, &device_of);
+    if given.is_err() {
+        device_of.detach()?;
+        remove(&folder.attached().join(volume))?;
+    }
+    given
+}
 
-    /// Makes the device's names in the instance, or has its supervisor make them when they are due
-    /// and it has booted.
-    fn give(
-        &self,
-        folder: &Folder,
-        volume: &str,
-        instance: &str,
-        plug: &Plug,
-        device: &Loop,
-    ) -> Result<(), PlaneError> {
-        let is_due = plug.due <= Clock::system().boot();
-        match folder.init() {
-            Ok(init) if is_due => {
-                let (root, hypervisor) = (root_of(init)?, hypervisor(folder)?);
-                Ok(Nodes::open(&root, hypervisor, volume, &plug.device)
-                    .and_then(|nodes| nodes.make(device))
-                    .with_context(|| format!("plugging {volume} into {instance}"))?)
-            }
-            Ok(_) | Err(PlaneError::Gone) => self.order(instance, Order::PlugIn),
-            Err(error) => Err(error),
+/// Makes the device's names in the instance, or has its supervisor make them when they are due
+/// and it has booted.
+fn give(
+    dir: &Path,
+    volume: &str,
+    instance: &str,
+    plug: &Plug,
+    device: &Loop,
+) -> Result<(), PlaneError> {
+    let folder = Folder::new(dir, instance);
+    let is_due = plug.due <= Clock::system().boot();
+    match folder.init() {
+        Ok(init) if is_due => {
+            let (root, hypervisor) = (root_of(init)?, hypervisor(&folder)?);
+            Ok(Nodes::open(&root, hypervisor, volume, &plug.device)
+                .and_then(|nodes| nodes.make(device))
+                .with_context(|| format!("plugging {volume} into {instance}"))?)
         }
+        Ok(_) | Err(PlaneError::Gone) => Order::PlugIn.give(dir, instance),
+        Err(error) => Err(error),
     }
+}
 
-    pub(super) fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
-        let folder = self.folder(instance);
-        let _lock = lock(&self.dir)?;
-        let Some(plug) = folder.plug(volume)? else {
-            return Ok(());
-        };
-        let disks = Disks::open(&self.dir)?;
-        let plugged = loops::of(&disks.path(volume))?;
-        match (plugged, folder.init()) {
-            (None, _) => {}
-            (Some(plugged), Ok(init)) => {
-                let cgroups = Cgroups::new(folder.name())?;
-                if is_used(&plugged, &cgroups)? {
-                    return Err(PlaneError::Busy);
-                }
-                let hypervisor = hypervisor(&folder)?;
-                let unplug = || -> anyhow::Result<Nodes> {
-                    let nodes = Nodes::open(&root_of(init)?, hypervisor, volume, &plug.device)?;
-                    nodes.remove()?;
-                    Ok(nodes)
-                };
-                let nodes =
-                    unplug().with_context(|| format!("unplugging {volume} from {instance}"))?;
-                // Without a node nobody can open it any more; somebody may have just before.
-                let free = if is_used(&plugged, &cgroups)? {
-                    Err(PlaneError::Busy)
-                } else {
-                    plugged.detach()
-                };
-                if free.is_err() && plug.due <= Clock::system().boot() {
-                    nodes.make(&plugged).context("plugging it in again")?;
-                }
-                free?;
+/// Unplugs it; [`PlaneError::Busy`] while the instance has it mounted or open.
+pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), PlaneError> {
+    let folder = Folder::new(dir, instance);
+    let _lock = lock(dir)?;
+    let Some(plug) = folder.plug(volume)? else {
+        return Ok(());
+    };
+    let disks = Disks::open(dir)?;
+    let plugged = loops::of(&disks.path(volume))?;
+    match (plugged, folder.init()) {
+        (None, _) => {}
+        (Some(plugged), Ok(init)) => {
+            let cgroups = Cgroups::new(folder.name())?;
+            if is_used(&plugged, &cgroups)? {
+                return Err(PlaneError::Busy);
             }
-            (Some(plugged), Err(PlaneError::Gone)) => plugged.detach_when_free()?,
-            (Some(_), Err(error)) => return Err(error),
+            let hypervisor = hypervisor(&folder)?;
+            let unplug = || -> anyhow::Result<Nodes> {
+                let nodes = Nodes::open(&root_of(init)?, hypervisor, volume, &plug.device)?;
+                nodes.remove()?;
+                Ok(nodes)
+            };
+            let nodes = unplug().with_context(|| format!("unplugging {volume} from {instance}"))?;
+            // Without a node nobody can open it any more; somebody may have just before.
+            let free = if is_used(&plugged, &cgroups)? {
+                Err(PlaneError::Busy)
+            } else {
+                plugged.detach()
+            };
+            if free.is_err() && plug.due <= Clock::system().boot() {
+                nodes.make(&plugged).context("plugging it in again")?;
+            }
+            free?;
         }
-        remove(&folder.attached().join(volume))
+        (Some(plugged), Err(PlaneError::Gone)) => plugged.detach_when_free()?,
+        (Some(_), Err(error)) => return Err(error),
     }
+    remove(&folder.attached().join(volume))
 }
 
 /// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; those that are

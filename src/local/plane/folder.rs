@@ -208,6 +208,15 @@ impl Folder {
         }
     }
 
+    /// The last lines of the supervisor's log, to be shown below an error, each on its own line.
+    pub(super) fn log_tail(&self) -> String {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let mut lines: Vec<&str> = log.lines().rev().take(5).collect();
+        lines.push("");
+        lines.reverse();
+        lines.join("\n  ")
+    }
+
     /// Empties it, but for the console. `machine.json` goes first: a supervisor that gets the lock
     /// after this finds nothing to run.
     pub(super) fn empty(&self) -> Result<(), PlaneError> {

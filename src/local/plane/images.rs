@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use jiff::Timestamp;
 
-use super::PlaneError;
+use super::{Image, PlaneError};
 
-/// The images in `cache`: id, name, built at; the current one first, then the newest.
-pub(super) fn list(cache: &Path) -> Result<Vec<(String, String, Timestamp)>, PlaneError> {
+/// The images in `cache`: the current one first, then the newest.
+pub(super) fn list(cache: &Path) -> Result<Vec<Image>, PlaneError> {
     let current = fs::read_link(cache.join("machine")).unwrap_or_default();
     let entries = match fs::read_dir(cache) {
         Ok(entries) => entries,
@@ -38,13 +38,15 @@ pub(super) fn list(cache: &Path) -> Result<Vec<(String, String, Timestamp)>, Pla
             .with_context(|| format!("reading {}", entry.path().display()))?;
         let built = Timestamp::try_from(built).context("a tree's date is out of range")?;
         let first = Path::new(&name) == current;
-        found.push((first, built, format!("ami-{hash}"), label(&entry.path())));
+        let image = Image {
+            id: format!("ami-{hash}"),
+            name: label(&entry.path()),
+            built,
+        };
+        found.push((first, image));
     }
-    found.sort_by_key(|found: &(bool, Timestamp, String, String)| Reverse((found.0, found.1)));
-    Ok(found
-        .into_iter()
-        .map(|(_, built, id, name)| (id, name, built))
-        .collect())
+    found.sort_by_key(|(first, image)| Reverse((*first, image.built)));
+    Ok(found.into_iter().map(|(_, image)| image).collect())
 }
 
 /// The tree of the image `id`.
@@ -102,7 +104,7 @@ mod tests {
         let ids: Vec<_> = list(cache.path())
             .unwrap()
             .into_iter()
-            .map(|image| image.0)
+            .map(|image| image.id)
             .collect();
         assert_eq!(ids, ["ami-00000000000000001", "ami-00000000000000002"]);
         assert!(tree(cache.path(), "ami-00000000000000002").is_ok());

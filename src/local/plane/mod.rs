@@ -22,11 +22,11 @@ mod disk;
 mod folder;
 mod gpu;
 mod guest;
+mod guest_path;
 mod host_lock;
 mod images;
 mod lifecycle;
 mod loops;
-mod machine;
 mod metadata;
 mod network;
 mod order;
@@ -34,18 +34,22 @@ mod paper;
 mod power;
 mod process;
 mod program;
+mod real;
 mod root;
 mod sent_keys;
 mod supervisor;
 mod sweep;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 pub use blocks::BLOCK;
 pub use gpu::{Driver, Gpu};
-pub use paper::PaperSuperblock;
-use process::Process;
+pub use paper::{PaperPlane, PaperSuperblock};
+pub use real::RealPlane;
 pub use supervisor::supervise;
 
 use crate::clock::BootTime;
@@ -97,24 +101,15 @@ pub enum PlaneError {
     Other(#[from] anyhow::Error),
 }
 
-/// The data plane of one state directory.
+/// An image that instances can run.
 #[derive(Debug, Clone)]
-pub enum Plane {
-    /// States only: no process, no disk.
-    Paper,
-    /// Namespaces, loop devices and files below the directory.
-    Real(RealPlane),
-}
-
-/// The real one.
-#[derive(Debug, Clone)]
-pub struct RealPlane {
-    /// The state directory.
-    pub dir: PathBuf,
-    /// The `xdrive` program that supervises instances.
-    pub program: PathBuf,
-    /// Where machine trees and images are cached.
-    pub cache: PathBuf,
+pub struct Image {
+    /// `ami-…`.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it was built.
+    pub built: Timestamp,
 }
 
 /// A machine that is up.
@@ -128,15 +123,14 @@ pub struct Up {
     pub started: u64,
 }
 
-impl Plane {
+/// The data plane of one state directory.
+pub trait Plane: fmt::Debug + Send + Sync {
+    /// Whether machines and disks are real: a directory holds one kind for good.
+    fn is_real(&self) -> bool;
+
     /// Whether this computer has what instances and volumes in this directory are made with;
     /// [`PlaneError::Missing`] names all that it has not. Changes nothing.
-    pub fn check(&self) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.check(),
-        }
-    }
+    fn check(&self) -> Result<(), PlaneError>;
 
     /// Brings `machine` up: returns once its process 1 runs, before it has booted; or, where it is
     /// to boot later than in a moment, once nothing but that is left to do. Its metadata service
@@ -144,218 +138,100 @@ impl Plane {
     ///
     /// A machine whose launch fails leaves nothing behind but its console. One that fails to boot
     /// later is not up any more; its console says why.
-    pub fn launch(&self, machine: &Machine) -> Result<Up, PlaneError> {
-        match self {
-            Self::Paper => Ok(Up {
-                address: std::net::Ipv4Addr::LOCALHOST,
-                supervisor: 0,
-                started: 0,
-            }),
-            Self::Real(real) => real.launch(machine),
-        }
-    }
+    fn launch(&self, machine: &Machine) -> Result<Up, PlaneError>;
 
     /// Whether its supervisor is alive. A paper machine is up for as long as its record says so.
     #[must_use]
-    pub fn is_up(&self, up: &Up) -> bool {
-        match self {
-            Self::Paper => true,
-            Self::Real(_) => Process::of(up).is_alive(),
-        }
-    }
+    fn is_up(&self, up: &Up) -> bool;
 
     /// Whether the instance, up or not, ever booted; one that was cleared passes for one that did,
     /// and so does one of paper.
-    pub fn has_booted(&self, instance: &str) -> Result<bool, PlaneError> {
-        match self {
-            Self::Paper => Ok(true),
-            Self::Real(real) => real.folder(instance).has_booted(),
-        }
-    }
+    fn has_booted(&self, instance: &str) -> Result<bool, PlaneError>;
 
     /// Ends the instance: an orderly shutdown inside, then by force after `grace`; at once if it
     /// has not booted yet. Returns at once; [`Plane::is_up`] tells when it is gone, and
     /// [`Plane::clear`] removes what it left. [`PlaneError::Gone`] where there is nothing to end.
-    pub fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.power_off(instance, grace),
-        }
-    }
+    fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError>;
 
     /// Lets the instance shut down in order, by force after `grace`, and come up again: on the same
     /// root disk, with the same address and volumes; its user data run again. Nothing happens to one
     /// that has not booted yet. Returns at once.
     /// [`PlaneError::Gone`] where there is nothing that runs.
-    pub fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.reboot(instance, grace),
-        }
-    }
+    fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError>;
 
     /// Whether this computer has what [`Plane::interrupt`] needs; [`PlaneError::Missing`] if not.
-    pub fn can_interrupt(&self) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(_) => power::check(),
-        }
-    }
+    fn can_interrupt(&self) -> Result<(), PlaneError>;
 
     /// Announces to the instance that it is taken back at `at`, which is `left` from now, and then
     /// cuts it off as a power cut does, if it still runs. Said twice, the earlier end holds.
     /// [`PlaneError::Gone`] where there is nothing to end.
-    pub fn interrupt(
-        &self,
-        instance: &str,
-        at: jiff::Timestamp,
-        left: Duration,
-    ) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.interrupt(instance, at, left),
-        }
-    }
+    fn interrupt(&self, instance: &str, at: Timestamp, left: Duration) -> Result<(), PlaneError>;
 
     /// Tells the instance that it is at elevated risk of being interrupted, since `noticed`.
-    pub fn recommend_rebalance(
-        &self,
-        instance: &str,
-        noticed: jiff::Timestamp,
-    ) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.recommend_rebalance(instance, noticed),
-        }
-    }
+    fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError>;
 
     /// Removes everything an ended instance could have left: processes, mounts, loop devices,
     /// namespaces, cgroups, its folder except the console. Ends one that still runs, by force.
     /// Does nothing twice.
-    pub fn clear(&self, instance: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.clear(instance),
-        }
-    }
+    fn clear(&self, instance: &str) -> Result<(), PlaneError>;
 
     /// An empty volume of `gib` GiB, or a copy of `snapshot` grown to that size.
-    pub fn create_volume(
+    fn create_volume(
         &self,
         volume: &str,
         gib: u32,
         snapshot: Option<&str>,
-    ) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.create_volume(volume, gib, snapshot),
-        }
-    }
+    ) -> Result<(), PlaneError>;
 
     /// Plugs the volume into an instance that is up, under `device` and by id. The instance has the
     /// device from `due` on, at the latest when it has booted: when this returns if that is over,
     /// else by its supervisor's doing. Already plugged into this instance is success; said twice,
     /// the earlier moment holds.
-    pub fn attach(
+    fn attach(
         &self,
         volume: &str,
         instance: &str,
         device: &str,
         due: BootTime,
-    ) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.attach(volume, instance, device, due),
-        }
-    }
+    ) -> Result<(), PlaneError>;
 
     /// Unplugs it; [`PlaneError::Busy`] while the instance has it mounted or open. Not plugged in
     /// is success. A device that was not due yet never comes.
-    pub fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.detach(volume, instance),
-        }
-    }
+    fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError>;
 
     /// A point-in-time copy of the volume, live or not. Half a copy is never left under the
     /// snapshot's name.
-    pub fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.create_snapshot(snapshot, volume),
-        }
-    }
+    fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError>;
 
     /// Removes the volume's file; not there is success.
-    pub fn delete_volume(&self, volume: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.delete_copy(volume),
-        }
-    }
+    fn delete_volume(&self, volume: &str) -> Result<(), PlaneError>;
 
     /// Removes the snapshot's file; not there is success.
-    pub fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.delete_copy(snapshot),
-        }
-    }
+    fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError>;
 
     /// The blocks of a snapshot that may hold something, in order; on paper there are none.
-    pub fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
-        match self {
-            Self::Paper => Ok(Vec::new()),
-            Self::Real(real) => real.blocks(snapshot),
-        }
-    }
+    fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError>;
 
     /// One whole block of a snapshot; all zeros where nothing was ever written.
-    pub fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
-        match self {
-            Self::Paper => Ok(vec![0; BLOCK]),
-            Self::Real(real) => real.block(snapshot, index),
-        }
-    }
+    fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError>;
 
     /// What the instance wrote to its console, the last 64 KiB; kept after its end.
-    pub fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError> {
-        match self {
-            Self::Paper => Ok(Vec::new()),
-            Self::Real(real) => real.console(instance),
-        }
-    }
+    fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError>;
 
     /// `SendSSHPublicKey`: `key` logs `user` in for 60 seconds (EC2 user guide, *EC2 Instance
     /// Connect*).
-    pub fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.send_ssh_key(instance, user, key),
-        }
-    }
+    fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError>;
 
-    /// The images there are: (`ami-…`, name, built at), the one new instances should use first.
-    pub fn images(&self) -> Result<Vec<(String, String, jiff::Timestamp)>, PlaneError> {
-        match self {
-            Self::Paper => Ok(Vec::new()),
-            Self::Real(real) => images::list(&real.cache),
-        }
-    }
+    /// The images there are, the one new instances should use first.
+    fn images(&self) -> Result<Vec<Image>, PlaneError>;
 
     /// Called at every opening with what the store says exists: removes files and machines that
     /// no record speaks of (a call killed half way), and unmounts what nobody uses. Consoles stay
     /// for an hour, as long as EC2 lists a terminated instance.
-    pub fn sweep(
+    fn sweep(
         &self,
         instances: &[&str],
         volumes: &[&str],
         snapshots: &[&str],
-    ) -> Result<(), PlaneError> {
-        match self {
-            Self::Paper => Ok(()),
-            Self::Real(real) => real.sweep(instances, volumes, snapshots),
-        }
-    }
+    ) -> Result<(), PlaneError>;
 }

@@ -6,7 +6,17 @@
 //! folder is not said again.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::PlaneError;
+use super::folder::Folder;
 
 /// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +41,26 @@ pub(super) enum Order {
 }
 
 impl Order {
+    /// Gives it to the supervisor of `instance`; [`PlaneError::Gone`] where there is none.
+    pub(super) fn give(self, dir: &Path, instance: &str) -> Result<(), PlaneError> {
+        let control = Folder::new(dir, instance).control();
+        // Without a reader, opening does not wait: it fails.
+        let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        File::options()
+            .write(true)
+            .custom_flags(nonblock)
+            .open(control)
+            .and_then(|mut control| control.write_all(self.to_string().as_bytes()))
+            .map_err(
+                |error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::NXIO | Errno::NOENT) => PlaneError::Gone,
+                    _ => anyhow::Error::new(error)
+                        .context(format!("giving an order to {instance}"))
+                        .into(),
+                },
+            )
+    }
+
     /// Reads one; nothing if it is none.
     pub(super) fn parse(line: &str) -> Option<Self> {
         if line == "plug-in" {

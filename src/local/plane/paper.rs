@@ -1,8 +1,144 @@
-//! What is on a paper disk: as much of an ext4 as tells whose it is and how it was left.
+//! The paper plane: no process and no disk, only what records say.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::BLOCK;
+use super::{BLOCK, Image, Machine, Plane, PlaneError, Up};
+use crate::clock::BootTime;
+
+/// The one image there is.
+const IMAGE: &str = "ami-00000000000000001";
+
+/// States only: no process, no disk.
+#[derive(Debug, Clone, Copy)]
+pub struct PaperPlane;
+
+impl Plane for PaperPlane {
+    fn is_real(&self) -> bool {
+        false
+    }
+
+    fn check(&self) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn launch(&self, _machine: &Machine) -> Result<Up, PlaneError> {
+        Ok(Up {
+            address: Ipv4Addr::LOCALHOST,
+            supervisor: 0,
+            started: 0,
+        })
+    }
+
+    /// A paper machine is up for as long as its record says so.
+    fn is_up(&self, _up: &Up) -> bool {
+        true
+    }
+
+    fn has_booted(&self, _instance: &str) -> Result<bool, PlaneError> {
+        Ok(true)
+    }
+
+    fn power_off(&self, _instance: &str, _grace: Duration) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn reboot(&self, _instance: &str, _grace: Duration) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn can_interrupt(&self) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn interrupt(
+        &self,
+        _instance: &str,
+        _at: Timestamp,
+        _left: Duration,
+    ) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn recommend_rebalance(&self, _instance: &str, _noticed: Timestamp) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn clear(&self, _instance: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn create_volume(
+        &self,
+        _volume: &str,
+        _gib: u32,
+        _snapshot: Option<&str>,
+    ) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn attach(
+        &self,
+        _volume: &str,
+        _instance: &str,
+        _device: &str,
+        _due: BootTime,
+    ) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn detach(&self, _volume: &str, _instance: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn create_snapshot(&self, _snapshot: &str, _volume: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn delete_volume(&self, _volume: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn delete_snapshot(&self, _snapshot: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn blocks(&self, _snapshot: &str) -> Result<Vec<u32>, PlaneError> {
+        Ok(Vec::new())
+    }
+
+    fn block(&self, _snapshot: &str, _index: u32) -> Result<Vec<u8>, PlaneError> {
+        Ok(vec![0; BLOCK])
+    }
+
+    fn console(&self, _instance: &str) -> Result<Vec<u8>, PlaneError> {
+        Ok(Vec::new())
+    }
+
+    fn send_ssh_key(&self, _instance: &str, _user: &str, _key: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn images(&self) -> Result<Vec<Image>, PlaneError> {
+        Ok(vec![Image {
+            id: IMAGE.to_owned(),
+            name: "xdrive-local-paper".to_owned(),
+            built: Timestamp::UNIX_EPOCH,
+        }])
+    }
+
+    fn sweep(
+        &self,
+        _instances: &[&str],
+        _volumes: &[&str],
+        _snapshots: &[&str],
+    ) -> Result<(), PlaneError> {
+        Ok(())
+    }
+}
 
 /// An ext4's superblock, in its three words that matter (Linux kernel documentation, *ext4 Data
 /// Structures and Algorithms*, *Super Block*).

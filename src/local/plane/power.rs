@@ -19,18 +19,15 @@ use rustix::fs::{Dev, OFlags};
 
 use super::copies::Disks;
 use super::folder::Folder;
+use super::guest_path::{open_inside, root_of};
 use super::loops;
-use super::machine::{open_inside, root_of};
 use super::process::Process;
-use super::program::{self, run};
+use super::program::{self, CUT, run};
 use super::{PlaneError, network};
-
-/// Stops file systems.
-const PROGRAM: &str = "xfs_io";
 
 /// Whether power can be cut on this computer.
 pub(super) fn check() -> Result<(), PlaneError> {
-    program::need(PROGRAM)
+    program::need(CUT.0)
 }
 
 /// Cuts the instance off from its volumes and from the network. Its processes are still there:
@@ -51,7 +48,7 @@ pub(super) fn stop_disks(dir: &Path, folder: &Folder, init: Process) -> Result<(
             .map_err(std::io::Error::from)
             .with_context(|| format!("opening {place} of an instance"))?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), folder.as_raw_fd());
-        run(PROGRAM, ["-x", "-c", "shutdown", &path])?;
+        run(CUT.0, ["-x", "-c", "shutdown", &path])?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
 
-use super::{PlaneError, RealPlane, copies};
+use super::PlaneError;
 
 /// What runs on this computer, the boot script's programs included, and the Debian package it
 /// comes in. The shell and coreutils are not listed: without them nobody gets as far as here.
@@ -24,9 +24,9 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("unshare", "util-linux"),
 ];
 /// Makes the file system of volumes where the state directory's own cannot copy them.
-const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
+pub(super) const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
 /// Cuts power; nothing else needs it.
-const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
+pub(super) const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
 
 /// Where system programs are, whatever root's own `PATH` says (`su` keeps a user's).
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -53,25 +53,20 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// Whether all that the plane runs is there, and `also`; [`PlaneError::Missing`] names what is not.
+pub(super) fn check(also: Option<&str>) -> Result<(), PlaneError> {
+    let names = PROGRAMS.iter().map(|(name, _)| *name).chain(also);
+    let absent: Vec<&str> = names.filter(|name| find(name).is_none()).collect();
+    if absent.is_empty() {
+        Ok(())
+    } else {
+        Err(missing(&absent))
+    }
+}
+
 /// Whether the program `name` is there; [`PlaneError::Missing`] if not.
 pub(super) fn need(name: &str) -> Result<(), PlaneError> {
     find(name).map(|_| ()).ok_or_else(|| missing(&[name]))
-}
-
-impl RealPlane {
-    /// Whether every program is there; all that are not, in one [`PlaneError::Missing`].
-    pub(super) fn check(&self) -> Result<(), PlaneError> {
-        let mut needed: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
-        if copies::needs_store(&self.dir)? {
-            needed.push(MKFS.0);
-        }
-        needed.retain(|name| find(name).is_none());
-        if needed.is_empty() {
-            Ok(())
-        } else {
-            Err(missing(&needed))
-        }
-    }
 }
 
 /// Runs `name` with `arguments` to its end; what it printed on stdout.

@@ -21,7 +21,6 @@ use super::cgroup::Cgroups;
 use super::console::{self, Console};
 use super::folder::Folder;
 use super::lifecycle::Lifecycle;
-use super::machine::last_words;
 use super::metadata::{self, Metadata};
 use super::process::Process;
 use super::{Machine, PlaneError, Up, images, network, root, sweep};
@@ -137,7 +136,7 @@ async fn live(
         Ok(None) => tracing::info!(instance = machine.instance, "ended before it booted"),
         Err(error) => {
             // The log goes with the instance; its console stays.
-            let words = format!("xdrive: {error:#}{}", last_words(folder));
+            let words = format!("xdrive: {error:#}{}", folder.log_tail());
             console::append(&folder.console(), &words)?;
         }
     }

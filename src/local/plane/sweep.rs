@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use super::cgroup::Cgroups;
 use super::copies::Disks;
 use super::folder::{self, Folder};
-use super::{PlaneError, RealPlane, copies, disk, loops, network, root};
+use super::{PlaneError, copies, disk, loops, network, root};
 
 /// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
 const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
@@ -62,63 +62,60 @@ pub(super) fn clear_up(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
     cgroups.remove()
 }
 
-impl RealPlane {
-    pub(super) fn sweep(
-        &self,
-        instances: &[&str],
-        volumes: &[&str],
-        snapshots: &[&str],
-    ) -> Result<(), PlaneError> {
-        self.sweep_instances(instances)?;
-        self.sweep_disks(&volumes.iter().chain(snapshots).copied().collect())
-    }
+/// Removes what no record speaks of: instances, and the files of volumes and snapshots (`disks`).
+pub(super) fn sweep(
+    dir: &Path,
+    instances: &[&str],
+    disks: &BTreeSet<&str>,
+) -> Result<(), PlaneError> {
+    sweep_instances(dir, instances)?;
+    sweep_disks(dir, disks)
+}
 
-    /// Ends and removes instances that are not in `known`.
-    fn sweep_instances(&self, known: &[&str]) -> Result<(), PlaneError> {
-        for path in entries(&folder::all(&self.dir))? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let Some(instance) = name.filter(|name| !known.contains(name)) else {
-                continue;
-            };
-            self.clear(instance)?;
-            let written = fs::metadata(path.join("console")).and_then(|file| file.modified());
-            let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
-            let now = Clock::system().now();
-            if written.is_none_or(|written| now.duration_since(written) > CONSOLES) {
-                fs::remove_dir_all(&path)
-                    .with_context(|| format!("removing {}", path.display()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Detaches loop devices that no instance has, and removes files that are not in `known`.
-    fn sweep_disks(&self, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
-        Disks::remove_half_store(&self.dir)?;
-        let Some(disks) = Disks::open_if_any(&self.dir)? else {
-            return Ok(());
+/// Ends and removes instances that are not in `known`.
+fn sweep_instances(dir: &Path, known: &[&str]) -> Result<(), PlaneError> {
+    for path in entries(&folder::all(dir))? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(instance) = name.filter(|name| !known.contains(name)) else {
+            continue;
         };
-        let _lock = disk::lock(&self.dir)?;
-        let mut plugged = BTreeSet::new();
-        for instance in entries(&folder::all(&self.dir))? {
-            let records = entries(&instance.join("attached"))?;
-            plugged.extend(
-                records
-                    .iter()
-                    .filter_map(|record| record.file_name()?.to_str())
-                    .map(|volume| disks.path(volume)),
-            );
+        clear(dir, &Folder::new(dir, instance))?;
+        let written = fs::metadata(path.join("console")).and_then(|file| file.modified());
+        let written = written.ok().and_then(|at| Timestamp::try_from(at).ok());
+        let now = Clock::system().now();
+        if written.is_none_or(|written| now.duration_since(written) > CONSOLES) {
+            fs::remove_dir_all(&path).with_context(|| format!("removing {}", path.display()))?;
         }
-        loops::detach_below(&disks.folder(), |file| plugged.contains(file))?;
-        for path in entries(&disks.folder())? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let id = name.and_then(|name| name.strip_suffix(".img"));
-            if id.is_none_or(|id| !known.contains(id)) && !plugged.contains(&path) {
-                copies::remove(&path)?;
-            }
-        }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Detaches loop devices that no instance has, and removes files that are not in `known`.
+fn sweep_disks(dir: &Path, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
+    Disks::remove_half_store(dir)?;
+    let Some(disks) = Disks::open_if_any(dir)? else {
+        return Ok(());
+    };
+    let _lock = disk::lock(dir)?;
+    let mut plugged = BTreeSet::new();
+    for instance in entries(&folder::all(dir))? {
+        let records = entries(&instance.join("attached"))?;
+        plugged.extend(
+            records
+                .iter()
+                .filter_map(|record| record.file_name()?.to_str())
+                .map(|volume| disks.path(volume)),
+        );
+    }
+    loops::detach_below(&disks.folder(), |file| plugged.contains(file))?;
+    for path in entries(&disks.folder())? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let id = name.and_then(|name| name.strip_suffix(".img"));
+        if id.is_none_or(|id| !known.contains(id)) && !plugged.contains(&path) {
+            copies::remove(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// What is in a folder; nothing if it is not there.

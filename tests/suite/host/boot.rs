@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use xdrive::host::boot::{BootOrder, Watch, user_data};
+use xdrive::local::plane::Plane as _;
 use xdrive::ssh::HostKey;
 
 use super::machine::{Clear, Machine, launch, plane};

@@ -13,7 +13,7 @@ use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{
     ClientLock, ContainerOrder, Host, Image, LoadedImage, LockOrder, MountOrder, Role,
 };
-use xdrive::local::plane::{Gpu, Machine as Order, Plane, RealPlane, Up};
+use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use crate::harness::{DEADLINE, cache};
@@ -68,7 +68,7 @@ impl Disk {
 }
 
 pub(super) struct Machine {
-    plane: Plane,
+    plane: RealPlane,
     instance: String,
     up: Up,
     loops: Vec<String>,
@@ -360,7 +360,7 @@ impl Drop for Machine {
 
 /// Clears an instance whose test does not get as far as having a [`Machine`].
 pub(super) struct Clear<'a> {
-    pub(super) plane: &'a Plane,
+    pub(super) plane: &'a RealPlane,
     pub(super) instance: Option<&'a str>,
 }
 
@@ -379,27 +379,27 @@ impl Drop for Clear<'_> {
     }
 }
 
-pub(super) fn plane(dir: &Path) -> Plane {
-    Plane::Real(RealPlane {
+pub(super) fn plane(dir: &Path) -> RealPlane {
+    RealPlane {
         dir: dir.to_owned(),
         program: env!("CARGO_BIN_EXE_xdrive").into(),
         cache: cache().join("local"),
-    })
+    }
 }
 
 /// Launches an instance, on the tree that `XDRIVE_TEST_TREE` names: `debian`, the first, or `second`;
 /// its id and where it is.
-pub(super) fn launch(plane: &Plane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (String, Up) {
+pub(super) fn launch(plane: &RealPlane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (String, Up) {
     let images = plane.images().unwrap();
     let tree = std::env::var("XDRIVE_TEST_TREE").unwrap_or_else(|_| "debian".to_owned());
-    let (image, ..) = images
+    let image = images
         .iter()
-        .find(|(_, name, _)| name.contains(&format!("-{tree}-")))
+        .find(|image| image.name.contains(&format!("-{tree}-")))
         .expect("no such machine tree: shell/setup.sh test builds them");
     let instance = random("i-");
     let order = Order {
         instance: instance.clone(),
-        image: image.clone(),
+        image: image.id.clone(),
         instance_type: "t3.medium".into(),
         zone: "us-east-1a".into(),
         user_data,

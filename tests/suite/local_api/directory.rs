@@ -141,7 +141,7 @@ async fn a_directory_stays_what_it_was_made_as() {
     let folder = Folder::aws();
     let mut options = xdrive::local::OpenOptions::new(
         folder.path("").as_path(),
-        xdrive::local::plane::Plane::Paper,
+        xdrive::local::plane::PaperPlane,
         folder.clock.clone(),
     );
     options.settings.region = Some("eu-central-1".into());
@@ -164,7 +164,7 @@ async fn a_clock_that_was_set_back_hides_and_stops_nothing() {
     let hour = jiff::SignedDuration::from_hours(1);
     let mut options = xdrive::local::OpenOptions::new(
         &folder.path(""),
-        xdrive::local::plane::Plane::Paper,
+        xdrive::local::plane::PaperPlane,
         xdrive::clock::Clock::tokio(folder.clock.now() - hour),
     );
     options.settings = folder.settings.clone();
@@ -276,7 +276,7 @@ fn made(line: &str) -> bool {
 fn system(dir: &std::path::Path) -> xdrive::local::Local {
     xdrive::local::Local::open(xdrive::local::OpenOptions::new(
         dir,
-        xdrive::local::plane::Plane::Paper,
+        xdrive::local::plane::PaperPlane,
         xdrive::clock::Clock::system(),
     ))
     .unwrap()

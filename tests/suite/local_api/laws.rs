@@ -78,7 +78,7 @@ impl Game {
         let folder = Folder::new(Settings::default());
         let mut options = xdrive::local::OpenOptions::new(
             &folder.path(""),
-            xdrive::local::plane::Plane::Paper,
+            xdrive::local::plane::PaperPlane,
             folder.clock.clone(),
         );
         let age = u64::try_from(TICK.as_millis()).unwrap() * STALE_TICKS;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use xdrive::clock::Clock;
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::{ApiError, Params, Xml};
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
@@ -123,7 +123,7 @@ impl Folder {
 }
 
 fn open(dir: &TempDir, clock: &Clock, settings: &Settings) -> anyhow::Result<Local> {
-    let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
+    let mut options = OpenOptions::new(dir.path(), PaperPlane, clock.clone());
     options.settings = settings.clone();
     Local::open(options)
 }

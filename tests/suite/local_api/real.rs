@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, OpenOptions, Settings};
 
@@ -31,7 +31,7 @@ fn plane(dir: &Path) -> RealPlane {
 }
 
 fn open(plane: &RealPlane, settings: Settings) -> Local {
-    let real = Plane::Real(plane.clone());
+    let real = plane.clone();
     let mut options = OpenOptions::new(&plane.dir, real, Clock::system());
     options.settings = settings;
     Local::open(options).unwrap()
@@ -141,7 +141,7 @@ impl Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        if let Err(error) = Plane::Real(self.plane.clone()).sweep(&[], &[], &[]) {
+        if let Err(error) = self.plane.clone().sweep(&[], &[], &[]) {
             assert!(std::thread::panicking(), "{error}");
         }
     }

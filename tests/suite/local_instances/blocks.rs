@@ -3,21 +3,21 @@
 use std::os::unix::fs::FileExt as _;
 
 use tempfile::TempDir;
-use xdrive::local::plane::{BLOCK, Plane, RealPlane};
+use xdrive::local::plane::{BLOCK, Plane as _, RealPlane};
 
 struct Disks {
-    plane: Plane,
+    plane: RealPlane,
     dir: TempDir,
 }
 
 impl Disks {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let plane = Plane::Real(RealPlane {
+        let plane = RealPlane {
             dir: dir.path().to_owned(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
             cache: dir.path().join("cache"),
-        });
+        };
         Self { plane, dir }
     }
 

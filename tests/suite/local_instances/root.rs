@@ -11,9 +11,9 @@ use super::site::{Host, Site, succeed, until};
 fn launch(site: &Site) -> Host {
     let mut machine = site.machine("echo boot >>/root/boots");
     let images = site.plane.images().unwrap();
-    let second = images.iter().find(|(_, name, _)| name.contains("-second-"));
-    let (image, _, _) = second.expect("shell/setup.sh test was run");
-    machine.image.clone_from(image);
+    let second = images.iter().find(|image| image.name.contains("-second-"));
+    let image = second.expect("shell/setup.sh test was run");
+    machine.image.clone_from(&image.id);
     // As xdrive's own do: root is kept out otherwise, and no folder of settings is read.
     let settings = "\nsed -i '1i PermitRootLogin prohibit-password' /etc/ssh/sshd_config\n";
     machine.user_data.extend_from_slice(settings.as_bytes());
@@ -25,7 +25,7 @@ fn launch(site: &Site) -> Host {
 #[ignore = "needs root (namespaces, loop devices) and both machine trees"]
 fn both_trees_are_images_with_names_of_their_own_and_the_first_one_comes_first() {
     let images = Site::new().plane.images().unwrap();
-    let names: Vec<&str> = images.iter().map(|(_, name, _)| name.as_str()).collect();
+    let names: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
     let kind = |name: &str| names.iter().position(|found| found.contains(name));
     assert_eq!(kind("xdrive-local-debian-12-"), Some(0), "{names:?}");
     assert!(kind("xdrive-local-second-12-") > Some(0), "{names:?}");

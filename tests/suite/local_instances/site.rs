@@ -11,7 +11,7 @@ use crate::harness::{DEADLINE, cache, eventually_within, leaks};
 
 /// A state directory; everything of it is gone after the test, or the test has failed.
 pub(super) struct Site {
-    pub(super) plane: Plane,
+    pub(super) plane: Box<dyn Plane>,
     folder: tempfile::TempDir,
     dir: PathBuf,
     /// Mounted for this test alone.
@@ -57,7 +57,7 @@ impl Site {
     fn in_folder(folder: tempfile::TempDir, mounted: bool) -> Self {
         let dir = folder.path().join("state");
         std::fs::create_dir_all(&dir).unwrap();
-        let plane = Plane::Real(RealPlane {
+        let plane = Box::new(RealPlane {
             dir: dir.clone(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
             cache: cache().join("local"),
@@ -84,10 +84,10 @@ impl Site {
             public.trim()
         );
         let images = self.plane.images().unwrap();
-        let (image, _, _) = images.first().expect("shell/local/machine.sh was run");
+        let image = images.first().expect("shell/local/machine.sh was run");
         Machine {
             instance: id("i"),
-            image: image.clone(),
+            image: image.id.clone(),
             instance_type: "m7i.large".to_owned(),
             zone: "us-east-1a".to_owned(),
             user_data: user_data.into_bytes(),

@@ -10,7 +10,7 @@ use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::Market;
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 
 use crate::simulation::host::{PaperHosts, wanted};
@@ -79,7 +79,7 @@ async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
     let open = |stale: Option<u64>| {
-        let mut options = OpenOptions::new(dir.path(), Plane::Paper, clock.clone());
+        let mut options = OpenOptions::new(dir.path(), PaperPlane, clock.clone());
         options.settings = Settings {
             delays: Some(Preset::Aws),
             stale_lists_ms: stale,

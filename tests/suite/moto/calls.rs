@@ -10,7 +10,7 @@ use xdrive::ec2::{
     Arch, AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market,
     Snapshot, SnapshotState, StatusChecks, Tags, Volume, VolumeOrder, VolumeState, Zone,
 };
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
@@ -46,7 +46,7 @@ fn moto_answers_every_call() {
 #[tokio::test]
 async fn the_folder_answers_every_call_alike() {
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+    let options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
     let ec2 = folder::ec2(&Local::open(options).unwrap());
     let who = Who::Folder;
     Cloud { who, ec2 }.answers_every_call().await;

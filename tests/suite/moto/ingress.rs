@@ -4,7 +4,7 @@ use std::time::Duration;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, SubnetId, Tags};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::calls::launch;
@@ -22,7 +22,7 @@ fn moto_has_ingress_rules() {
 #[tokio::test]
 async fn the_folder_has_doors_alike() {
     let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+    let options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
     opens_and_shuts(&folder::ec2(&Local::open(options).unwrap()), false).await;
 }
 

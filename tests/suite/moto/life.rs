@@ -9,7 +9,7 @@ use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Generation, Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
@@ -29,7 +29,7 @@ fn a_drive_lives_twice_against_moto() {
 #[tokio::test]
 async fn a_drive_lives_twice_in_the_folder() {
     let dir = tempfile::tempdir().unwrap();
-    let local = Local::open(OpenOptions::new(dir.path(), Plane::Paper, Clock::system()));
+    let local = Local::open(OpenOptions::new(dir.path(), PaperPlane, Clock::system()));
     let local = local.unwrap();
     live_twice(&folder::ec2(&local), Some(local)).await;
 }

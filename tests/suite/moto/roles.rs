@@ -3,7 +3,7 @@
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, InstanceId, LaunchOrder};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::Params;
 use xdrive::local::{Local, OpenOptions, Settings};
 
@@ -32,7 +32,7 @@ fn moto_gives_instances_the_role_that_is_named() {
 #[tokio::test]
 async fn the_folder_gives_instances_the_role_that_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+    let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
     options.settings = Settings {
         instance_profiles: Some(vec!["lab".to_owned()]),
         ..Settings::default()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 
 use super::site::{Running, SESSION, Site};
 use super::tree::inside;
@@ -30,11 +30,11 @@ fn reset_in_the_middle(site: &Site, instance: &str) {
         || "a close".to_owned(),
         || inside(site, closing) == "closing\n",
     );
-    let plane = Plane::Real(RealPlane {
+    let plane = RealPlane {
         dir: site.dir(),
         program: env!("CARGO_BIN_EXE_xdrive").into(),
         cache: cache().join("local"),
-    });
+    };
     plane.reboot(instance, Duration::ZERO).unwrap();
 }
 

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane, RealPlane};
+use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
 use crate::harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
@@ -272,11 +272,11 @@ impl Drop for Site {
             self.has_no_leaks();
             return;
         }
-        let plane = Plane::Real(RealPlane {
+        let plane = RealPlane {
             dir: self.dir(),
             program: env!("CARGO_BIN_EXE_xdrive").into(),
             cache: cache().join("local"),
-        });
+        };
         if let Err(error) = plane.sweep(&[], &[], &[]) {
             eprintln!("cannot clean up: {error}");
         }

@@ -23,7 +23,7 @@ use xdrive::drive::reconcile::Checkpoint;
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
 use xdrive::drive::{DriveName, Event, Goal, Outcome, Reconciler, SessionId, Timing, Wanted};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 
 use crate::evidence::may_terminate;
@@ -420,7 +420,7 @@ pub(crate) fn drive() -> DriveName {
 }
 
 fn open(dir: &Path, clock: &Clock, stale: Staleness, slow: Duration) -> Local {
-    let mut options = OpenOptions::new(dir, Plane::Paper, clock.clone());
+    let mut options = OpenOptions::new(dir, PaperPlane, clock.clone());
     options.settings = LocalSettings {
         stale_lists_ms: Some(stale.lists),
         stale_reads_ms: Some(stale.reads),

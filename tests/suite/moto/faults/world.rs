@@ -15,7 +15,7 @@ use xdrive::cloud::folder;
 use xdrive::drive::tags::{Identity, VolumeTags, read_volume};
 use xdrive::drive::{Goal, Outcome, Reconciler, SessionId, Timing};
 use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
-use xdrive::local::plane::Plane;
+use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::Server;
 use xdrive::local::{Local, OpenOptions, Settings};
 
@@ -318,7 +318,7 @@ async fn on_moto(url: &str) -> Cloud {
 async fn in_a_folder() -> Cloud {
     let dir = tempfile::tempdir().unwrap();
     let open = |stale: (u64, u64)| {
-        let mut options = OpenOptions::new(dir.path(), Plane::Paper, Clock::system());
+        let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
         options.settings = Settings {
             stale_lists_ms: Some(stale.0),
             stale_reads_ms: Some(stale.1),

@@ -1,0 +1,226 @@
+//! Real machines and disks: namespaces, loop devices and files below the state directory.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
+
+use super::copies::{self, Disks};
+use super::folder::Folder;
+use super::order::Order;
+use super::process::Process;
+use super::program::{self, MKFS, cannot_start, program};
+use super::supervisor::Report;
+use super::{Image, Machine, Plane, PlaneError, Up};
+use super::{blocks, console, disk, images, loops, metadata, power, sent_keys, sweep};
+use crate::clock::{BootTime, Clock};
+
+/// Namespaces, loop devices and files below the state directory.
+#[derive(Debug, Clone)]
+pub struct RealPlane {
+    /// The state directory.
+    pub dir: PathBuf,
+    /// The `xdrive` program that supervises instances.
+    pub program: PathBuf,
+    /// Where machine trees and images are cached.
+    pub cache: PathBuf,
+}
+
+impl RealPlane {
+    fn folder(&self, instance: &str) -> Folder {
+        Folder::new(&self.dir, instance)
+    }
+
+    /// Starts a supervisor that is nobody's child, and waits for what it reports.
+    fn start_supervisor(&self, folder: &Folder, instance: &str) -> Result<Up, PlaneError> {
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(folder.log())
+            .context("opening the supervisor's log")?;
+        let mut child = program("setsid")
+            .arg("--fork")
+            .arg(&self.program)
+            .args(["local", "supervise"])
+            .args([&self.dir, &self.cache])
+            .arg(instance)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(|error| cannot_start("setsid", error))?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the supervisor has no stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .context("reading from the supervisor")?;
+        // `setsid` itself ended when it had forked.
+        child.wait().context("waiting for setsid")?;
+        match serde_json::from_str(&line) {
+            Ok(Report::Up(up)) => Ok(up),
+            Ok(Report::Missing(text)) => Err(PlaneError::Missing(text)),
+            Ok(Report::Failed(text)) => Err(anyhow!("{text}{}", folder.log_tail()).into()),
+            Err(_) => {
+                Err(anyhow!("the supervisor ended without a word{}", folder.log_tail()).into())
+            }
+        }
+    }
+
+    /// Removes the file of a volume or snapshot; [`PlaneError::Busy`] while it is plugged in.
+    fn delete_disk(&self, id: &str) -> Result<(), PlaneError> {
+        let Some(disks) = Disks::open_if_any(&self.dir)? else {
+            return Ok(());
+        };
+        let path = disks.path(id);
+        if loops::of(&path)?.is_some() {
+            return Err(PlaneError::Busy);
+        }
+        copies::remove(&path)
+    }
+}
+
+impl Plane for RealPlane {
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), PlaneError> {
+        let mkfs = copies::needs_store(&self.dir)?.then_some(MKFS.0);
+        program::check(mkfs)
+    }
+
+    fn launch(&self, machine: &Machine) -> Result<Up, PlaneError> {
+        images::tree(&self.cache, &machine.image)?;
+        let folder = self.folder(&machine.instance);
+        folder.create(machine)?;
+        let up = self.start_supervisor(&folder, &machine.instance);
+        if up.is_err() {
+            self.clear(&machine.instance)?;
+        }
+        up
+    }
+
+    fn is_up(&self, up: &Up) -> bool {
+        Process::of(up).is_alive()
+    }
+
+    fn has_booted(&self, instance: &str) -> Result<bool, PlaneError> {
+        self.folder(instance).has_booted()
+    }
+
+    fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        Order::PowerOff { grace }.give(&self.dir, instance)
+    }
+
+    fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError> {
+        Order::Reboot { grace }.give(&self.dir, instance)
+    }
+
+    fn can_interrupt(&self) -> Result<(), PlaneError> {
+        power::check()
+    }
+
+    /// The power cut is ordered first: a notice that nothing follows would be worse than none.
+    fn interrupt(&self, instance: &str, at: Timestamp, left: Duration) -> Result<(), PlaneError> {
+        Order::Cut { after: left }.give(&self.dir, instance)?;
+        Ok(metadata::announce_interruption(&self.folder(instance), at)?)
+    }
+
+    fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError> {
+        let folder = self.folder(instance);
+        // Nobody is there to read it when it is off.
+        folder.supervised()?;
+        Ok(metadata::recommend_rebalance(&folder, noticed)?)
+    }
+
+    fn clear(&self, instance: &str) -> Result<(), PlaneError> {
+        sweep::clear(&self.dir, &self.folder(instance))
+    }
+
+    fn create_volume(
+        &self,
+        volume: &str,
+        gib: u32,
+        snapshot: Option<&str>,
+    ) -> Result<(), PlaneError> {
+        let disks = Disks::open(&self.dir)?;
+        let source = snapshot
+            .map(|snapshot| disks.existing(snapshot))
+            .transpose()?;
+        disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
+    }
+
+    fn attach(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+        due: BootTime,
+    ) -> Result<(), PlaneError> {
+        disk::attach(&self.dir, volume, instance, device, due)
+    }
+
+    fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {
+        disk::detach(&self.dir, volume, instance)
+    }
+
+    fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError> {
+        let disks = Disks::open(&self.dir)?;
+        let source = disks.existing(volume)?;
+        disks.create(snapshot, Some(&source), None)
+    }
+
+    fn delete_volume(&self, volume: &str) -> Result<(), PlaneError> {
+        self.delete_disk(volume)
+    }
+
+    fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError> {
+        self.delete_disk(snapshot)
+    }
+
+    fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
+        blocks::list(&self.dir, snapshot)
+    }
+
+    fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
+        blocks::read(&self.dir, snapshot, index)
+    }
+
+    fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError> {
+        Ok(console::last(&self.folder(instance).console())?)
+    }
+
+    fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError> {
+        let name = !user.is_empty() && !user.starts_with(['.', '-']);
+        if !name || user.contains(['/', '\n', '\0']) || key.contains(['\n', '\0']) {
+            return Err(anyhow!("{user:?} with {key:?} cannot be let in").into());
+        }
+        let folder = self.folder(instance);
+        folder.supervised()?;
+        sent_keys::add(&folder.metadata(), user, key, Clock::system().boot())
+            .with_context(|| format!("letting {user} into {instance}"))?;
+        Ok(())
+    }
+
+    fn images(&self) -> Result<Vec<Image>, PlaneError> {
+        images::list(&self.cache)
+    }
+
+    fn sweep(
+        &self,
+        instances: &[&str],
+        volumes: &[&str],
+        snapshots: &[&str],
+    ) -> Result<(), PlaneError> {
+        let disks = volumes.iter().chain(snapshots).copied().collect();
+        sweep::sweep(&self.dir, instances, &disks)
+    }
+}
