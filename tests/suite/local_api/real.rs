@@ -253,7 +253,7 @@ impl Real {
             write!(order, " {name}={value}").unwrap();
         }
         let mut caller = Command::new(std::env::current_exe().unwrap())
-            .args(["folder::real::caller", "--exact", "--ignored"])
+            .args(["local_api::real::caller", "--exact", "--ignored"])
             .env("XDRIVE_TEST_CALL", order)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
