@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Delete the saves of each drive but for the newest N [default: all stay]. PruningGrounds
+    /// Delete the saves of each drive but for the newest N [default: all stay]. Superseded
     /// checkpoints go either way.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub snapshots: Option<u16>,

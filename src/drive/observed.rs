@@ -74,7 +74,7 @@ pub struct Me {
     pub reported: Option<(VolumeId, Uuid)>,
     /// What was found in snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
-    /// PruningGrounds snapshots that could not be deleted: not tried again.
+    /// Superseded snapshots that could not be deleted: not tried again.
     pub spared: BTreeSet<SnapshotId>,
     /// The volume whose mount was refused, and why.
     pub refused: Option<(VolumeId, Refusal)>,
