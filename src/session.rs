@@ -51,7 +51,7 @@ use crate::ec2::{Instance, VolumeId};
 use crate::failure::Failure;
 use crate::signals::Signal;
 use crate::ssh::escape::Question;
-use crate::ssh::{Line, UserKey};
+use crate::ssh::{DedicatedConnection, UserKey};
 
 pub use discard::discard;
 pub use examine::Examination;
@@ -242,7 +242,12 @@ impl Session {
     }
 
     /// In the container, to the end of the shell or command, or of the host.
-    async fn stay(&mut self, instance: &Instance, mut inside: Inside, line: Line) -> Ending {
+    async fn stay(
+        &mut self,
+        instance: &Instance,
+        mut inside: Inside,
+        line: DedicatedConnection,
+    ) -> Ending {
         self.examine(instance).await;
         let (request, cloud) = (&self.request, &self.cloud);
         let command = &request.command;

@@ -16,7 +16,7 @@ use super::login;
 use super::login::ANSWER;
 use crate::drive::SessionId;
 use crate::ec2::InstanceId;
-use crate::host::Early;
+use crate::host::EarlyConnection;
 use crate::host::container::{self, Container};
 use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
 
@@ -31,7 +31,7 @@ pub(super) struct Coming {
 pub(super) struct Arrival {
     hold: Option<ClientLock>,
     found: Option<Found>,
-    early: Option<Early>,
+    early: Option<EarlyConnection>,
     /// What the host said right before it attached this session, and when that was. Nobody else has
     /// mounted, started or closed anything there since: the hold would have told of it.
     said: Option<(Instant, Contact)>,
@@ -50,11 +50,15 @@ pub(crate) struct Ready {
     /// The container, if it runs as it should with the drive's own image.
     pub(crate) container: Option<Container>,
     /// The line that is on its way there.
-    pub(crate) early: Option<Early>,
+    pub(crate) early: Option<EarlyConnection>,
 }
 
 impl Arrival {
-    pub(super) fn of(arrived: Option<Arrived>, early: Option<Early>, contact: Contact) -> Self {
+    pub(super) fn of(
+        arrived: Option<Arrived>,
+        early: Option<EarlyConnection>,
+        contact: Contact,
+    ) -> Self {
         let Some(arrived) = arrived else {
             return Self {
                 early,
@@ -81,8 +85,8 @@ impl Arrival {
 }
 
 impl Link {
-    /// What the host said on arrival, once, to whoever has claimed it since: no older than an answer
-    /// may be late.
+    /// What the host said on arrival, once, to whoever has claimed it since: no older than an
+    /// answer may be late.
     pub(super) fn arrival_contact(&mut self) -> Option<Contact> {
         if !self.is_held() {
             return None;
@@ -93,8 +97,8 @@ impl Link {
 }
 
 impl SshHosts {
-    /// Comes to a host that runs already as one who is to lead there. `shell` is the value of `TERM`
-    /// for a shell, if there is to be one in the container as it is.
+    /// Comes to a host that runs already as one who is to lead there. `shell` is the value of
+    /// `TERM` for a shell, if there is to be one in the container as it is.
     pub(crate) fn comes(
         &mut self,
         (session, owner): (&SessionId, &str),

@@ -1,8 +1,8 @@
 //! Being attached to hosts: in which part, over which connection, and until when.
 //!
 //! An attachment is a channel of the connection over which its lease is kept. It is given up by
-//! [`SshHosts::let_go`] and nothing else; where the host forgets it, or the connection ends, that is
-//! news, and [`SshHosts::hold_again`] and [`SshHosts::back`] are the ways to it again.
+//! [`SshHosts::let_go`] and nothing else; where the host forgets it, or the connection ends, that
+//! is news, and [`SshHosts::hold_again`] and [`SshHosts::back`] are the ways to it again.
 
 use std::time::Duration;
 
@@ -125,8 +125,8 @@ impl SshHosts {
         Ok(until)
     }
 
-    /// Lets go of a host; who goes on there without this session, by the host's own count: of all who
-    /// leave, just one hears that nobody does.
+    /// Lets go of a host; who goes on there without this session, by the host's own count: of all
+    /// who leave, just one hears that nobody does.
     pub(crate) async fn leave_to_others(
         &mut self,
         host: &Instance,

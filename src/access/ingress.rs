@@ -2,14 +2,14 @@
 //!
 //! There is one group for each owner and VPC. A rule in it says in its description which laptop it
 //! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the
-//! address it comes from, renews that rule's date at a login more than six hours later, and takes one
-//! of its own away when that is a day old and unwanted: until then another of its sessions may come
-//! from there ([`rules`]). `gc` clears what no instance uses, and rules of laptops that are gone.
-//! Who is let in is found out in [`public_ip`], and which of a subnet's instances would be reached in
-//! [`subnets`].
+//! address it comes from, renews that rule's date at a login more than six hours later, and takes
+//! one of its own away when that is a day old and unwanted: until then another of its sessions may
+//! come from there ([`rules`]). `gc` clears what no instance uses, and rules of laptops that are
+//! gone. Who is let in is found out in [`public_ip`], and which of a subnet's instances would be
+//! reached in [`subnets`].
 //!
-//! A launch waits for its rule, because a host that nobody reaches is not launched. A host that is there
-//! does not: its rules are read, and one is authorized, beside the attempt to log in.
+//! A launch waits for its rule, because a host that nobody reaches is not launched. A host that is
+//! there does not: its rules are read, and one is authorized, beside the attempt to log in.
 
 mod public_ip;
 mod rules;
@@ -302,8 +302,8 @@ impl Ingress {
         });
     }
 
-    /// Waits until one of the groups that are being read lets this laptop in: whether a rule was made for
-    /// that. For ever, if none is looked at.
+    /// Waits until one of the groups that are being read lets this laptop in: whether a rule was
+    /// made for that. For ever, if none is looked at.
     pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
             Some(ended) => self.receive(ended),

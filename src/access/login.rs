@@ -14,7 +14,7 @@ use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::{self, NoAnswer, Route, tags};
 use crate::ec2::{Ec2, Instance, InstanceId, Kind};
-use crate::host::Early;
+use crate::host::EarlyConnection;
 use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
@@ -91,7 +91,7 @@ pub(super) struct In {
     /// What came of an arrival, where there was one.
     pub(super) arrived: Option<Arrived>,
     /// The line that was opened beside it.
-    pub(super) early: Option<Early>,
+    pub(super) early: Option<EarlyConnection>,
 }
 
 /// What is done at a host that runs as soon as it lets this laptop in, if it can be done there.
@@ -256,7 +256,7 @@ async fn attempt(
     let attempt = async {
         let early = arrival.map(|it| {
             let shell = it.shell.as_deref();
-            Early::begin(target, key.private(), &it.session, shell)
+            EarlyConnection::begin(target, key.private(), &it.session, shell)
         });
         let ssh = match Ssh::connect(target, key.private()).await {
             Ok(ssh) => ssh,

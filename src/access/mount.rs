@@ -14,8 +14,8 @@ const WAIT: Duration = Duration::from_secs(15);
 /// Purpose SSD volumes*).
 const THROUGHPUT: u32 = 125;
 
-/// How long the volume may take for what waits to be written. A spot instance ends two minutes after
-/// its notice; 100 seconds of these are the close's, and programs that end write too.
+/// How long the volume may take for what waits to be written. A spot instance ends two minutes
+/// after its notice; 100 seconds of these are the close's, and programs that end write too.
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// `order` for a host that has the volume under [`DEVICE`]'s name.

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::facts::{BUSY, Facts, HostError};
 use crate::ssh::channel::{self, Sender, Session};
-use crate::ssh::connection::{Output, Ssh, SshError};
+use crate::ssh::{Output, Ssh, SshError};
 
 const SCRIPT: &str = "session hold";
 const ARRIVAL: &str = "session arrive";
@@ -130,8 +130,8 @@ impl ClientLock {
         Ok(Self::over(host))
     }
 
-    /// Runs `command`, an arrival's, and returns once the host has said all that it knows: that, and
-    /// the hold if it is in force.
+    /// Runs `command`, an arrival's, and returns once the host has said all that it knows: that,
+    /// and the hold if it is in force.
     pub(super) async fn arrive(
         ssh: &Ssh,
         command: &str,
@@ -206,7 +206,7 @@ impl LockCommand {
                 let line = String::from_utf8_lossy(&rest[..end]).into_owned();
                 self.seen += end + 1;
                 if let Some(fact) = line.strip_prefix("xdrive: ") {
-                    tracing::trace!(target: "xdrive::host", script = self.script, %fact, "said");
+                    tracing::trace!(target: "xdrive::host", script = self.script, %fact, "received");
                 }
                 return Some(line);
             }

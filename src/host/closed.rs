@@ -12,8 +12,8 @@ pub struct Closed {
     pub committed: Committed,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
-    /// The volume that was unmounted; none if none was mounted since the host's system started: what
-    /// was mounted before a restart may be left as by a power cut.
+    /// The volume that was unmounted; none if none was mounted since the host's system started:
+    /// what was mounted before a restart may be left as by a power cut.
     pub whole: Option<String>,
     /// How much room there was on the drive, where that could be said.
     pub room: Option<Room>,

@@ -111,7 +111,7 @@ impl Contact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ssh::connection::Output;
+    use crate::ssh::Output;
 
     fn read(said: &str) -> Result<Contact, HostError> {
         let output = Output {

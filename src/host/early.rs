@@ -1,7 +1,7 @@
-//! A line that is opened beside the first connection to a host, when nothing is known of the host yet
-//! but where it is; and a shell on it, which the host lets begin once its client is attached.
+//! The dedicated connection, opened beside the first one to a host, when only the host's address is
+//! known; and a shell on it, which the host starts once its client is attached.
 //!
-//! All of it is a guess: where it does not come true, the line is opened as any other, later.
+//! All of it is a guess: where it is wrong, the connection is opened later, like any other.
 
 use std::sync::Arc;
 
@@ -9,50 +9,54 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::scripts::terminal;
-use crate::ssh::connection::{Ssh, SshError, Target};
-use crate::ssh::dedicated::{Gate, Line};
-use crate::ssh::shell::Begun;
+use crate::ssh::gate::Gate;
+use crate::ssh::start::Begun;
+use crate::ssh::{DedicatedConnection, Ssh, SshError, Target};
 
-/// A line on its way. Dropped, it is given up.
+/// A dedicated connection that is being opened. Dropped, it is given up.
 #[derive(Debug)]
-pub struct Early {
-    line: oneshot::Receiver<(Ssh, Arc<Gate>)>,
+pub struct EarlyConnection {
+    connection: oneshot::Receiver<(Ssh, Arc<Gate>)>,
     shell: JoinHandle<Option<Begun>>,
 }
 
-impl Early {
-    /// Sets out for `target` with `key`. In the terminal that the host chooses for `session`, once
-    /// that has arrived, runs `command`, if there is one.
+impl EarlyConnection {
+    /// Begins to connect to `target` with `key`; then runs `command`, if there is one, in the
+    /// terminal that the host chooses for `session` once the session has arrived.
     #[must_use]
     pub fn begin(target: &Target, key: &str, session: &str, command: Option<&str>) -> Self {
         let (target, key) = (target.clone(), key.to_owned());
         let shell = command.map(|command| terminal(session, command));
-        let (opened, line) = oneshot::channel();
+        let (opened, connection) = oneshot::channel();
         let shell = tokio::spawn(async move {
             let gate = Arc::default();
             let ssh = Ssh::gated(&target, &key, Some(Arc::clone(&gate)))
                 .await
                 .ok()?;
-            // Whoever does not want it any more drops this, too.
+            // Fails only where this connection was given up, and the task with it.
             let _ = opened.send((ssh.clone(), gate));
             Begun::waiting(&ssh, &shell?).await.ok().flatten()
         });
-        Self { line, shell }
+        Self { connection, shell }
     }
 
-    /// The line beside `ssh`, with its shell if `is_wanted`.
-    pub async fn beside(mut self, ssh: &Ssh, is_wanted: bool) -> Result<Line, SshError> {
-        let opened = (&mut self.line).await.ok();
-        let Some((line, gate)) = opened.filter(|(line, _)| !line.has_ended()) else {
-            return Line::open(ssh).await;
+    /// The connection beside `ssh`, with its shell if that `is_wanted`.
+    pub async fn beside(
+        mut self,
+        ssh: &Ssh,
+        is_wanted: bool,
+    ) -> Result<DedicatedConnection, SshError> {
+        let opened = (&mut self.connection).await.ok();
+        let Some((own, gate)) = opened.filter(|(own, _)| !own.has_ended()) else {
+            return DedicatedConnection::open(ssh).await;
         };
         let begun = if is_wanted {
             (&mut self.shell).await.ok().flatten()
         } else {
             None
         };
-        Ok(Line {
-            ssh: line,
+        Ok(DedicatedConnection {
+            ssh: own,
             beside: ssh.clone(),
             gate,
             begun,
@@ -60,7 +64,7 @@ impl Early {
     }
 }
 
-impl Drop for Early {
+impl Drop for EarlyConnection {
     fn drop(&mut self) {
         self.shell.abort();
     }

@@ -1,13 +1,13 @@
 //! What the scripts on the host say, read: facts, words and exit codes.
 //!
 //! A fact is a line `xdrive: key=value` on standard output; words for people are on standard error.
-//! The exit codes are those at the head of `shell/host/prelude`, and are turned into a [`HostError`]
-//! here and nowhere else.
+//! The exit codes are those at the head of `shell/host/prelude`, and are turned into a
+//! [`HostError`] here and nowhere else.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::ssh::connection::{Output, SshError};
+use crate::ssh::{Output, SshError};
 
 /// Why the host did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,5 @@
-//! The contract with `shell/host`: the scripts that run on a host, what they are asked, and what they
-//! answer. How they are reached is [`crate::ssh`]'s.
+//! The contract with `shell/host`: the scripts that run on a host, what they are asked, and what
+//! they answer. How they are reached is [`crate::ssh`]'s.
 
 pub mod boot;
 mod client_lock;
@@ -12,4 +12,4 @@ pub mod pull;
 pub mod room;
 pub mod scripts;
 
-pub use early::Early;
+pub use early::EarlyConnection;

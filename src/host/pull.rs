@@ -1,8 +1,8 @@
 //! Pulls as data: how far one is, and why a registry gave nothing.
 //!
-//! dockerd answers in words, its own and its registry's; they differ by version and by registry, and
-//! are all there is. What they mean is found out here and nowhere else. Words that are not known are
-//! shown as they are.
+//! dockerd answers in words, its own and its registry's; they differ by version and by registry,
+//! and are all there is. What they mean is found out here and nowhere else. Words that are not
+//! known are shown as they are.
 
 use std::str::FromStr;
 

@@ -22,7 +22,7 @@ use super::facts::{Facts, HostError, STILL_MOUNTED};
 use super::pull::Pulled;
 use super::room::Room;
 use crate::quote::quote;
-use crate::ssh::connection::Ssh;
+use crate::ssh::Ssh;
 use crate::ssh::terminal::Terminal;
 
 use bundle::DIRECTORY;
@@ -268,8 +268,8 @@ impl Host {
         Ok(facts.all("gpu").map(str::to_owned).collect())
     }
 
-    /// Starts the drive's container, makes it, or makes it again, as `order` asks. Where the machine
-    /// has GPUs the container has them, or is not made.
+    /// Starts the drive's container, makes it, or makes it again, as `order` asks. Where the
+    /// machine has GPUs the container has them, or is not made.
     pub async fn container(&self, order: &ContainerOrder) -> Result<Container, HostError> {
         let (source, image) = match &order.image {
             Image::Kept => ("", ""),

@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::Early;
+use crate::host::EarlyConnection;
 use crate::host::container::{Came, Container};
 use crate::host::facts::HostError;
 use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
 use crate::report::{Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
-use crate::ssh::{Line, Ssh, SshError};
+use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::{Request, gpu, pull};
 use crate::access::Ready;
@@ -40,7 +40,7 @@ pub(super) struct Inside {
 /// beside whatever else is done meanwhile: until the container has an address nothing can answer.
 pub(super) struct Ways {
     forward: Result<Forward, ForwardError>,
-    line: Result<Line, SshError>,
+    line: Result<DedicatedConnection, SshError>,
     /// Jupyter's port that was asked for.
     port: u16,
 }
@@ -51,14 +51,14 @@ impl Ways {
     pub(super) async fn open(
         ssh: &Ssh,
         port: Option<u16>,
-        early: Option<Early>,
+        early: Option<EarlyConnection>,
         is_ready: bool,
     ) -> Self {
         let port = port.unwrap_or(JUPYTER);
         let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
         let line = match early {
             Some(early) => early.beside(ssh, is_ready).await,
-            None => Line::open(ssh).await,
+            None => DedicatedConnection::open(ssh).await,
         };
         Self {
             forward,
@@ -77,7 +77,7 @@ pub(super) async fn enter(
     (mounted, ready): (&Mounted, Ready),
     cloud: &Cloud,
     report: &Report,
-) -> Result<(Inside, Line), Failure> {
+) -> Result<(Inside, DedicatedConnection), Failure> {
     let wanted = request.options.image.as_deref();
     let (image, ()) = tokio::try_join!(
         image(host, mounted, wanted, &cloud.image, report),
@@ -117,7 +117,7 @@ pub(super) async fn join(
     container: Container,
     session: &str,
     report: &Report,
-) -> Result<(Inside, Line), Failure> {
+) -> Result<(Inside, DedicatedConnection), Failure> {
     let Ways {
         forward,
         line,

@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::room::Room;
 use crate::signals::Signal;
-use crate::ssh::Line;
+use crate::ssh::DedicatedConnection;
 
 /// How often a host is asked whether its container runs.
 const LOOK: Duration = Duration::from_millis(500);
@@ -184,7 +184,7 @@ impl Session {
         host: &Instance,
         container: Container,
         ways: Option<Ways>,
-    ) -> Result<(Inside, Line), Failure> {
+    ) -> Result<(Inside, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();

@@ -10,14 +10,15 @@ use super::ending::Ending;
 use super::reconnect::{Reconnector, connection_lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
 use crate::signals::{Signal, Signals};
-use crate::ssh::shell::{Answers, Message};
-use crate::ssh::{Exit as ShellExit, Line, Shell};
+use crate::ssh::escape::Answers;
+use crate::ssh::shell::Message;
+use crate::ssh::{DedicatedConnection, Exit as ShellExit, Shell};
 
 /// The interactive shell: keys go there, so that only what comes from outside arrives here. A lost
 /// connection does not end it, as long as there is a way back.
 pub(super) async fn in_a_shell(
     inside: &mut Inside,
-    line: Line,
+    line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
     answers: Answers,
     signals: &mut Signals,
@@ -80,7 +81,7 @@ pub(super) fn term() -> String {
 /// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.
 pub(super) async fn in_a_command(
     inside: &Inside,
-    line: Line,
+    line: DedicatedConnection,
     command: &[String],
     hint: &str,
     signals: &mut Signals,

@@ -1,7 +1,7 @@
 //! Channels: the sessions and TCP connections inside one SSH connection.
 //!
-//! Owns sending, which must also wait for the end of the connection (russh does not wake a writer
-//! that waits for window when it ends), and closing, which happens on every way out.
+//! Owns sending, which must also wait for the end of the connection (when it ends, russh does not
+//! wake a writer that waits for window), and closing, which happens on every way out.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
 use super::peer::End;
 use crate::terminal::Size;
 
-/// One SSH packet's worth: larger pieces would be split again.
+/// The data of one SSH packet: larger pieces would be split again.
 pub(super) const CHUNK: usize = 32 << 10;
 
-/// What a pty-req says (RFC 4254, section 6.2).
+/// The content of a pty-req (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalRequest {
     /// The local `TERM`.
@@ -27,14 +27,14 @@ pub(crate) struct TerminalRequest {
     pub(super) modes: Vec<(russh::Pty, u32)>,
 }
 
-/// One channel: what arrives, and a way to send.
+/// The two halves of one channel.
 pub(crate) struct Session {
-    /// Must be drained without pause.
+    /// What arrives; must be drained without pause.
     pub(super) messages: ChannelReadHalf,
     pub(crate) sender: Sender,
 }
 
-/// What comes of a command between pipes.
+/// A piece of what a command between pipes puts out.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A piece of its standard output.
@@ -47,7 +47,7 @@ pub(crate) enum Output {
 
 impl Session {
     /// The command's next output; none when its channel has ended, or the host refused to run it.
-    /// Nothing is lost where this is dropped.
+    /// Loses nothing if it is dropped before it is ready.
     pub(crate) async fn output(&mut self) -> Option<Output> {
         loop {
             return match self.messages.wait().await {
@@ -87,17 +87,17 @@ impl Sender {
         self.alive(asking).await
     }
 
-    /// Sends as the host's window allows; false when the connection has ended.
+    /// Sends `data` as the host's window allows; false when the connection has ended.
     pub(crate) async fn send(&self, data: Bytes) -> bool {
         self.alive(self.half.data_bytes(data)).await
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces that nothing more will be sent.
     pub(super) async fn eof(&self) -> bool {
         self.alive(self.half.eof()).await
     }
 
-    /// Tells the host the terminal's new size.
+    /// Sends the terminal's new size.
     pub(super) async fn resize(&self, size: Size) -> bool {
         let [columns, rows, width, height] = size.as_u32();
         self.alive(self.half.window_change(columns, rows, width, height))
@@ -109,7 +109,7 @@ impl Sender {
         self.alive(self.half.signal(signal)).await
     }
 
-    /// Waits until the connection has ended and says why.
+    /// Waits until the connection has ended; why it did.
     pub(super) async fn ended(&self) -> String {
         self.end.reason().await
     }
@@ -132,7 +132,7 @@ impl Drop for Sender {
     }
 }
 
-/// The number of a signal's name on Linux; names that RFC 4254 does not know become 0.
+/// A signal's number on Linux; 0 for a name that RFC 4254 does not have.
 pub(super) fn signal_number(signal: &Sig) -> u32 {
     match signal {
         Sig::HUP => 1,

@@ -1,8 +1,8 @@
 //! One SSH connection to a host whose key is known beforehand.
 //!
-//! Owns the connection's settings, the check of the host's key, and commands with a beginning and
-//! an end ([`Ssh::run`], [`Ssh::feed`]). It never asks a question, never learns a key, never
-//! connects twice: whoever waits for a booting host polls [`Ssh::connect`].
+//! Owns connecting, the login, and commands that run to their end ([`Ssh::run`], [`Ssh::feed`]).
+//! It never prompts, never learns a host key, never connects twice: to wait for a host that boots,
+//! poll [`Ssh::connect`].
 //!
 //! A channel that is not drained stops the whole connection, keepalives included: every reader
 //! here drains.
@@ -24,18 +24,19 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
-use super::dedicated::{Gate, Gated};
+use super::error::SshError;
+use super::gate::{Gate, GatedStream};
 use super::peer::{End, Peer, config, handshake_error};
 use super::proxy::{Process, Proxy};
 
-/// How long TCP alone may take: a round trip. A SYN to a host that is still booting is dropped
-/// without a word, and whoever waits asks again.
+/// How long TCP alone may take: a round trip. A host that is still booting drops a SYN without an
+/// answer; the caller connects again.
 pub const REACH: Duration = Duration::from_secs(3);
-/// Key exchange and authentication: five round trips, 1.5 s at 300 ms, and what a host that boots
-/// takes for its part; sshd itself gives up after 120 s (`LoginGraceTime`).
+/// How long key exchange and authentication may take: five round trips, 1.5 s at 300 ms; the rest
+/// is for a host that boots. sshd itself gives up after 120 s (`LoginGraceTime`).
 const LOGIN: Duration = Duration::from_secs(20);
 
-/// Where to connect and whom to expect there.
+/// A host: where to connect, and the key to expect there.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// Address and port.
@@ -44,37 +45,11 @@ pub struct Target {
     pub user: String,
     /// The host's public key, in OpenSSH's form (`ssh-ed25519 AAAA…`), from the instance's tag.
     pub host_key: String,
-    /// The command that leads there, if the way is not straight.
+    /// The proxy command, if the connection goes through one.
     pub proxy: Option<Proxy>,
 }
 
-/// Why a connection or a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum SshError {
-    /// Nothing listens there (yet), no packet comes back, or it ends before the login.
-    #[error("cannot reach {0}: {1}")]
-    Unreachable(SocketAddr, std::io::Error),
-    /// Another key than the recorded one: never talked to.
-    #[error("the host at {0} does not have the key recorded for it")]
-    WrongHostKey(SocketAddr),
-    /// It does not accept our key (yet).
-    #[error("the host at {0} does not accept this laptop's key")]
-    Denied(SocketAddr),
-    /// The connection ended.
-    #[error("the connection to {0} was lost: {1}")]
-    Lost(SocketAddr, String),
-    /// The host answered, and refused what was asked of it.
-    #[error("the host at {0} refused {1}")]
-    Refused(SocketAddr, String),
-    /// A key that was handed in is no key: a broken tag or key file.
-    #[error("{0} is not an SSH key")]
-    BadKey(&'static str),
-    /// What should have been fed to the command could not be read; the command was cut off.
-    #[error("cannot read what should be sent to the host: {0}")]
-    Input(std::io::Error),
-}
-
-/// What a command left.
+/// What a command that has ended left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Exit status; 128 + n if signal n ended it.
@@ -96,7 +71,7 @@ struct Connection {
     target: Target,
     key: Arc<PrivateKey>,
     end: End,
-    /// The command that it goes through, if it does, which ends with it.
+    /// The proxy command, if there is one; it ends with the connection.
     proxy: OnceLock<Process>,
 }
 
@@ -110,8 +85,8 @@ impl Ssh {
     /// Connects once and authenticates with `key` (OpenSSH private key text).
     ///
     /// Returns within 23 s, and within 3 where nothing answers. [`SshError::Unreachable`] and
-    /// [`SshError::Denied`] may pass while a host boots; [`SshError::WrongHostKey`] never does,
-    /// once user data has run.
+    /// [`SshError::Denied`] may pass while a host boots; [`SshError::WrongHostKey`] does not, once
+    /// user data has run.
     pub async fn connect(target: &Target, key: &str) -> Result<Self, SshError> {
         Self::gated(target, key, None).await
     }
@@ -125,7 +100,7 @@ impl Ssh {
         Self::open(target, Arc::new(key), gate).await
     }
 
-    /// A second connection to the same host, so that what stalls on it stalls nothing here.
+    /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
         let Connection { target, key, .. } = &*self.connection;
         Self::open(target, Arc::clone(key), None).await
@@ -150,7 +125,7 @@ impl Ssh {
         let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
-            let stream = Gated::new(through, gate);
+            let stream = GatedStream::new(through, gate);
             let login = Self::login(target, key, config, stream, host_key);
             let answer = tokio::time::timeout(LOGIN, login).await;
             return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
@@ -170,7 +145,7 @@ impl Ssh {
             .map_err(timed_out)?
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let stream = Gated::new(stream, gate);
+        let stream = GatedStream::new(stream, gate);
         let login = Self::login(target, key, config, stream, host_key);
         tokio::time::timeout(LOGIN, login)
             .await
@@ -237,7 +212,7 @@ impl Ssh {
 
     /// As [`Ssh::run`], with a standard input of any length, such as an image of gigabytes.
     ///
-    /// No more than some packets of it are held in memory. A command may end without reading all.
+    /// At most a few packets of it are held in memory. A command may end without reading all of it.
     pub async fn feed(
         &self,
         command: &str,
@@ -246,9 +221,9 @@ impl Ssh {
         self.run_named("a command", command, stdin).await
     }
 
-    /// As [`Ssh::feed`], and tells of it under `name`, for whoever sets
-    /// `XDRIVE_LOG=xdrive::host=trace`: when it is sent, each fact it says, its end. The command
-    /// itself is never told: it holds the user's environment.
+    /// As [`Ssh::feed`], and logs it as `name` (`XDRIVE_LOG=xdrive::host=trace`): when it is sent,
+    /// each fact that it prints, its end. The command itself is never logged: it holds the user's
+    /// environment.
     pub(crate) async fn run_named(
         &self,
         name: &'static str,
@@ -258,23 +233,23 @@ impl Ssh {
         self.run_with_facts(name, command, stdin, &mut |_| {}).await
     }
 
-    /// As [`Ssh::run_named`], and calls `hear` with each fact as it is said.
+    /// As [`Ssh::run_named`], and calls `on_fact` with each fact as it arrives.
     pub(crate) async fn run_with_facts(
         &self,
         name: &'static str,
         command: &str,
         stdin: impl AsyncRead + Unpin + Send,
-        hear: &mut (dyn FnMut(&str) + Send),
+        on_fact: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Output, SshError> {
         tracing::debug!(target: "xdrive::host", script = name, "sending");
-        let output = self.follow(name, command, stdin, hear).await;
+        let output = self.follow(name, command, stdin, on_fact).await;
         let status = output.as_ref().ok().map(|output| output.status);
         tracing::debug!(target: "xdrive::host", script = name, status, "ended");
         output
     }
 
-    /// As [`Ssh::run_named`], with what `input` makes if the command asks for it by the fact `question`,
-    /// and without any standard input if it does not.
+    /// As [`Ssh::run_named`]. If the command prints the fact `question`, it gets what `input` makes
+    /// as its standard input, else none.
     pub(crate) async fn run_if_asked(
         &self,
         name: &'static str,
@@ -284,13 +259,14 @@ impl Ssh {
     ) -> Result<Output, SshError> {
         let (answer, stdin) = late_input();
         let mut answer = Some((answer, input));
-        let mut hear = |fact: &str| {
+        let mut on_fact = |fact: &str| {
             if let Some((answer, input)) = answer.take_if(|_| fact == question) {
-                // Nobody waits for it where the command has ended.
+                // Fails only where the command has ended.
                 let _ = answer.send(Cursor::new(input()));
             }
         };
-        self.run_with_facts(name, command, stdin, &mut hear).await
+        self.run_with_facts(name, command, stdin, &mut on_fact)
+            .await
     }
 
     async fn follow(
@@ -298,7 +274,7 @@ impl Ssh {
         name: &'static str,
         command: &str,
         mut stdin: impl AsyncRead + Unpin + Send,
-        hear: &mut (dyn FnMut(&str) + Send),
+        on_fact: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Output, SshError> {
         let mut unread = 0;
         let Session {
@@ -335,7 +311,7 @@ impl Ssh {
                 message = messages.wait() => match message {
                     Some(ChannelMsg::Data { data }) => {
                         output.stdout.extend_from_slice(&data);
-                        unread = pass_facts(name, &output.stdout, unread, hear);
+                        unread = pass_facts(name, &output.stdout, unread, on_fact);
                     }
                     Some(ChannelMsg::ExtendedData { data, .. }) => {
                         output.stderr.extend_from_slice(&data);
@@ -359,7 +335,7 @@ impl Ssh {
         }
     }
 
-    /// Waits until the connection has ended and says why.
+    /// Waits until the connection has ended; why it did.
     pub async fn ended(&self) -> String {
         self.connection.end.reason().await
     }
@@ -376,7 +352,7 @@ impl Ssh {
         self.connection.target.address
     }
 
-    /// Why a session ended without saying how: the connection's end, or the host's own decision.
+    /// Why a session ended without an exit status: the connection's end, or the host closed it.
     pub(crate) async fn why_ended(&self) -> SshError {
         // The channel's end is seen just before the connection's.
         let reason = tokio::time::timeout(Duration::from_secs(1), self.ended())
@@ -387,7 +363,7 @@ impl Ssh {
 
     /// Opens a session and asks for `command`, in a terminal if one is described.
     ///
-    /// Does not wait for the host's word: a refusal arrives as [`ChannelMsg::Failure`].
+    /// Does not wait for the host's reply: a refusal arrives as [`ChannelMsg::Failure`].
     pub(crate) async fn exec(
         &self,
         command: &str,
@@ -441,15 +417,16 @@ impl Ssh {
     }
 }
 
-/// What is read as soon as it is sent.
+/// A standard input whose whole content is sent later.
 struct LateInput {
     sent: oneshot::Receiver<Cursor<Vec<u8>>>,
-    came: Option<Cursor<Vec<u8>>>,
+    received: Option<Cursor<Vec<u8>>>,
 }
 
 fn late_input() -> (oneshot::Sender<Cursor<Vec<u8>>>, LateInput) {
     let (sender, sent) = oneshot::channel();
-    (sender, LateInput { sent, came: None })
+    let received = None;
+    (sender, LateInput { sent, received })
 }
 
 impl AsyncRead for LateInput {
@@ -458,33 +435,34 @@ impl AsyncRead for LateInput {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        if self.came.is_none() {
-            let came = ready!(Pin::new(&mut self.sent).poll(context));
-            self.came = Some(came.unwrap_or_default());
+        if self.received.is_none() {
+            let received = ready!(Pin::new(&mut self.sent).poll(context));
+            self.received = Some(received.unwrap_or_default());
         }
-        match &mut self.came {
-            Some(came) => Pin::new(came).poll_read(context, buffer),
+        match &mut self.received {
+            Some(received) => Pin::new(received).poll_read(context, buffer),
             None => Poll::Pending,
         }
     }
 }
 
-/// Tells of the facts in the whole lines of `said` from `unread` on; how much was read.
+/// Calls `on_fact` with the facts in the whole lines of `stdout` from `unread` on; where the next
+/// line begins.
 fn pass_facts(
     script: &str,
-    said: &[u8],
+    stdout: &[u8],
     unread: usize,
-    hear: &mut (dyn FnMut(&str) + Send),
+    on_fact: &mut (dyn FnMut(&str) + Send),
 ) -> usize {
-    let Some(last) = said[unread..].iter().rposition(|byte| *byte == b'\n') else {
+    let Some(last) = stdout[unread..].iter().rposition(|byte| *byte == b'\n') else {
         return unread;
     };
     let read = unread + last + 1;
-    for line in said[unread..read].split(|byte| *byte == b'\n') {
+    for line in stdout[unread..read].split(|byte| *byte == b'\n') {
         if let Some(fact) = line.strip_prefix(b"xdrive: ") {
             let fact = String::from_utf8_lossy(fact);
-            tracing::trace!(target: "xdrive::host", script, %fact, "said");
-            hear(&fact);
+            tracing::trace!(target: "xdrive::host", script, %fact, "received");
+            on_fact(&fact);
         }
     }
     read

@@ -1,250 +1,38 @@
-//! A connection of its own for one command, whose reading can be held.
-//!
-//! russh grants window as soon as data arrives, whether or not anybody has taken it, and stops the
-//! whole connection while a channel is not drained. So a slow reader is held back one layer below:
-//! while a [`Gate`] is shut, no byte is read from the socket, TCP holds the host back, and the
-//! other direction (keys, signals, input) goes on. Nothing is lost and memory stays bounded. This
-//! needs a connection that carries nothing else.
+//! A connection of its own for one [`super::Shell`], whose reading can be held.
 
-use std::io;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
-
-use super::connection::{Ssh, SshError};
-use super::shell::Begun;
-
-/// How long nothing may come through an open gate. A keepalive goes out after 5 s without a byte, and
-/// its answer takes a round trip: a line of 300 ms that loses packets has time for many.
-const SILENCE: Duration = Duration::from_secs(15);
-/// How long the socket may take no byte. A slow line (0.5 Mbit/s) may need some 15 s until a full
-/// buffer has room again.
-const STUCK: Duration = Duration::from_secs(25);
+use super::connection::Ssh;
+use super::error::SshError;
+use super::gate::Gate;
+use super::start::Begun;
 
 /// A connection for one [`super::Shell`].
 #[derive(Debug)]
-pub struct Line {
+pub struct DedicatedConnection {
     pub(crate) ssh: Ssh,
-    /// The connection it was opened beside. Its end is also the line's: the line itself cannot
-    /// tell a host that is silent from one that it holds back.
+    /// The connection that it was opened beside, whose end also ends this one: over a held
+    /// connection, a silent host cannot be told from one that is held back.
     pub(crate) beside: Ssh,
     pub(crate) gate: Arc<Gate>,
     /// A shell that has begun on it.
     pub(crate) begun: Option<Begun>,
 }
 
-impl Line {
-    /// Opens a line beside `ssh`. It can be opened early, while the host still works on other things.
+impl DedicatedConnection {
+    /// Connects beside `ssh`; possible early, while the host still works on other things.
     pub async fn open(ssh: &Ssh) -> Result<Self, SshError> {
-        Self::behind(ssh, Arc::default()).await
+        Self::with_gate(ssh, Arc::default()).await
     }
 
-    /// The same, held by the holders that `gate` has already: those of a line that was lost.
-    pub(super) async fn behind(ssh: &Ssh, gate: Arc<Gate>) -> Result<Self, SshError> {
-        let line = ssh.gated_sibling(Arc::clone(&gate)).await?;
+    /// As [`DedicatedConnection::open`], with the gate of a connection that was lost, and whatever
+    /// still holds that.
+    pub(super) async fn with_gate(ssh: &Ssh, gate: Arc<Gate>) -> Result<Self, SshError> {
         Ok(Self {
-            ssh: line,
+            ssh: ssh.gated_sibling(Arc::clone(&gate)).await?,
             beside: ssh.clone(),
             gate,
             begun: None,
         })
-    }
-}
-
-/// Holds a connection's reading while anyone holds it.
-#[derive(Debug, Default)]
-pub(crate) struct Gate {
-    state: Mutex<GateState>,
-}
-
-#[derive(Debug, Default)]
-struct GateState {
-    /// How many full queues hold the gate.
-    holders: usize,
-    reader: Option<Waker>,
-}
-
-impl Gate {
-    /// Adds a holder.
-    pub(super) fn hold(&self) {
-        self.state().holders += 1;
-    }
-
-    /// Takes one away; reading goes on when none is left.
-    pub(super) fn release(&self) {
-        let mut state = self.state();
-        state.holders = state.holders.saturating_sub(1);
-        if state.holders == 0
-            && let Some(reader) = state.reader.take()
-        {
-            reader.wake();
-        }
-    }
-
-    fn poll_open(&self, context: &Context<'_>) -> Poll<()> {
-        let mut state = self.state();
-        if state.holders == 0 {
-            return Poll::Ready(());
-        }
-        state.reader = Some(context.waker().clone());
-        Poll::Pending
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, GateState> {
-        // Nothing in here panics half way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How long something that should happen has not.
-#[derive(Debug)]
-struct Watch {
-    limit: Duration,
-    since: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl Watch {
-    fn new(limit: Duration) -> Self {
-        Self {
-            limit,
-            since: None,
-            timer: None,
-        }
-    }
-
-    /// `polled`, or an error once that has been pending for too long.
-    fn over<T>(
-        &mut self,
-        polled: Poll<io::Result<T>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.since = None;
-            return polled;
-        }
-        let end = *self.since.get_or_insert_with(Instant::now) + self.limit;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
-        ready!(timer.as_mut().poll(context));
-        // It may have been set for something that has happened since.
-        if Instant::now() < end {
-            timer.as_mut().reset(end);
-            ready!(timer.as_mut().poll(context));
-        }
-        let seconds = self.limit.as_secs();
-        let why = format!("no answer for {seconds} seconds");
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
-    }
-}
-
-/// What a connection goes over. One with a gate says itself when its other end is gone: russh's own
-/// limits know no gate.
-pub(super) struct Gated<S> {
-    stream: S,
-    gate: Option<Arc<Gate>>,
-    reading: Watch,
-    writing: Watch,
-}
-
-impl<S> Gated<S> {
-    pub(super) fn new(stream: S, gate: Option<Arc<Gate>>) -> Self {
-        Self {
-            stream,
-            gate,
-            reading: Watch::new(SILENCE),
-            writing: Watch::new(STUCK),
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Gated<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let Some(gate) = &this.gate else {
-            return Pin::new(&mut this.stream).poll_read(context, buffer);
-        };
-        if gate.poll_open(context).is_pending() {
-            this.reading.since = None;
-            return Poll::Pending;
-        }
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
-        this.reading.over(polled, context)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.stream).poll_write(context, buffer);
-        match &this.gate {
-            Some(_) => this.writing.over(polled, context),
-            None => polled,
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
-    use tokio::time::{sleep, timeout};
-
-    use super::*;
-
-    const HOURS: Duration = Duration::from_hours(9);
-
-    #[tokio::test(start_paused = true)]
-    async fn silence_ends_what_is_read_through_an_open_gate_and_nothing_else() {
-        let gate = Arc::<Gate>::default();
-        let (near, mut far) = duplex(64);
-        let mut gated = Gated::new(near, Some(Arc::clone(&gate)));
-        let mut byte = [0];
-        // Bytes that come in time keep it open for ever.
-        for _ in 0..10 {
-            let late = async {
-                sleep(SILENCE * 9 / 10).await;
-                far.write_all(b"x").await.unwrap();
-            };
-            let (read, ()) = tokio::join!(gated.read_exact(&mut byte), late);
-            read.unwrap();
-        }
-        gate.hold();
-        assert!(timeout(HOURS, gated.read(&mut byte)).await.is_err(), "shut");
-        gate.release();
-        let began = Instant::now();
-        let error = gated.read(&mut byte).await.unwrap_err();
-        assert_eq!(error.to_string(), "no answer for 15 seconds");
-        assert_eq!(began.elapsed().as_secs(), SILENCE.as_secs());
-
-        let (near, _far) = duplex(64);
-        let mut without = Gated::new(near, None);
-        assert!(timeout(HOURS, without.read(&mut byte)).await.is_err());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_socket_that_takes_no_byte_is_given_up() {
-        let (near, _far) = duplex(64);
-        let mut gated = Gated::new(near, Some(Arc::default()));
-        let error = gated.write_all(&[0; 65]).await.unwrap_err();
-        assert_eq!(error.to_string(), "no answer for 25 seconds");
     }
 }

@@ -1,18 +1,18 @@
 //! Escape sequences, as in ssh: `~` at the start of a line, and then a character.
 //!
-//! A pure function from typed bytes to what they ask for. It stands before the queue to the host,
-//! so that `~.` works when nothing can be sent any more.
+//! A pure function from typed bytes to what they ask for. It runs before the queue to the host, so
+//! that `~.` works when nothing can be sent any more.
 
 use bytes::{Bytes, BytesMut};
 
-/// What typed bytes ask for.
+/// A piece of typed input: bytes for the host, or an escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     /// For the host.
     Send(Bytes),
     /// `~.`: end the session.
     End,
-    /// `~d`: leave what runs on the host running.
+    /// `~d`: leave the host running.
     Detach,
     /// `~^Z`: suspend xdrive.
     Suspend,
@@ -22,7 +22,7 @@ pub enum Typed {
     Help,
 }
 
-/// What can be asked.
+/// A question of the user's to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// `~#`: which local ports lead where.
@@ -41,6 +41,9 @@ impl Question {
         }
     }
 }
+
+/// Answers a [`Question`], in lines of text.
+pub type Answers = Box<dyn Fn(Question) -> String + Send>;
 
 /// The list that `~?` shows, for a terminal in raw mode.
 pub const HELP: &str = "~?\r\n\
@@ -74,7 +77,7 @@ impl Default for Escapes {
 }
 
 impl Escapes {
-    /// What `typed` asks for, in order. Nothing after an end or a detach is looked at.
+    /// The pieces of `typed`, in order. Nothing after an end or a detach is read.
     pub fn read(&mut self, typed: &[u8]) -> Vec<Typed> {
         let mut asked = Vec::new();
         let mut plain = BytesMut::with_capacity(typed.len() + 1);

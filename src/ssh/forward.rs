@@ -1,9 +1,9 @@
-//! A local port that leads to an address the host can reach.
+//! A local port that is forwarded to an address that the host can reach.
 //!
-//! Owns the listener, a connection to the host for this one purpose, made again for as long as it
-//! takes when it ends, and one task for each TCP connection. It never stops draining a channel: a
-//! browser that stops reading would freeze every other one. What it has not read waits in memory,
-//! and at 64 MiB that one connection is dropped.
+//! Owns the listener, an SSH connection for forwards alone, which is made again whenever it ends,
+//! and one task for each TCP connection. It never stops draining a channel: a browser that stops
+//! reading would freeze every other one. What a local program has not read waits in memory; at
+//! 64 MiB that one connection is dropped.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,19 +19,21 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::channel::{CHUNK, Sender, Session};
-use super::connection::{Ssh, SshError};
+use super::connection::Ssh;
+use super::error::SshError;
 
-/// What one local connection may leave unread before it is dropped.
+/// The most bytes that one local connection may leave unread; with more it is dropped.
 const UNREAD: usize = 64 << 20;
-/// A page of a notebook opens dozens of connections at once; the usual 128 made some wait a second.
+/// The listeners' backlog. A page of a notebook opens dozens of connections at once; with the usual
+/// 128 some waited a second.
 const BACKLOG: u32 = 1024;
 /// How many ports after the preferred one are tried before the system chooses.
 const TRIES: u16 = 100;
-/// How soon a server that is starting is asked again.
+/// The pause before connecting again to a server that is starting.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Before connecting to the host again, after that failed.
+/// The pause before connecting to the host again, after that failed.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// Before accepting again, after the system could not accept.
+/// The pause before accepting again, after the system could not accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a forward could not be opened.
@@ -42,11 +44,11 @@ pub enum ForwardError {
     Listen(#[from] io::Error),
 }
 
-/// Where connections lead.
+/// The address that connections are forwarded to.
 #[derive(Debug, Clone, Copy)]
 struct Target {
     address: SocketAddr,
-    /// Its server is just starting: a refused connection is tried again until that is over.
+    /// Whether its server is still starting: a refused connection is retried as long.
     starting: bool,
 }
 
@@ -59,9 +61,9 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Listens on `preferred` of the loopback addresses, or the next free port, and leads every
-    /// connection to `target`, as the host sees it. 0 lets the system choose. Waits for nothing: who
-    /// comes before there is a connection to the host waits for that.
+    /// Listens on port `preferred` of the loopback addresses, or on the next free one (0: one that
+    /// the system chooses), and forwards every connection to `target`, as the host sees it. Returns
+    /// at once: a local connection waits until there is one to the host.
     pub fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
         let listeners = listen(preferred)?;
         let port = listeners[0].local_addr()?.port();
@@ -84,19 +86,19 @@ impl Forward {
         self.port
     }
 
-    /// Where connections are led now.
+    /// The address that connections are forwarded to.
     #[must_use]
     pub fn target(&self) -> SocketAddr {
         self.target.borrow().address
     }
 
-    /// Leads connections from now on to another address: that of a restarted container.
+    /// Forwards new connections to another address: that of a restarted container.
     pub fn retarget(&self, target: SocketAddr) {
         self.target.send_modify(|now| now.address = target);
     }
 
-    /// Says that the server behind it is just starting, or no longer. Meanwhile a connection that
-    /// is refused waits instead of being closed.
+    /// Sets whether the server behind it is still starting. As long, a connection that is refused
+    /// waits instead of being closed.
     pub fn set_starting(&self, starting: bool) {
         self.target.send_modify(|now| now.starting = starting);
     }
@@ -132,7 +134,7 @@ fn listen_both(port: u16) -> io::Result<Vec<TcpListener>> {
     let port = first.local_addr()?.port();
     match listen_on(Ipv6Addr::LOCALHOST.into(), port) {
         Ok(second) => Ok(vec![first, second]),
-        // `localhost` may mean ::1 first: someone else's server there would get the token.
+        // `localhost` may mean ::1 first: another program's server there would get the token.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
         // No IPv6 on this machine.
         Err(_) => Ok(vec![first]),
@@ -144,23 +146,23 @@ fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
         IpAddr::V4(_) => TcpSocket::new_v4()?,
         IpAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Else a port is busy for a minute after its last connection.
+    // Else a port stays busy for a minute after its last connection.
     socket.set_reuseaddr(true)?;
     socket.bind(SocketAddr::new(address, port))?;
     socket.listen(BACKLOG)
 }
 
-/// A connection for forwards alone, to where `ssh` goes.
+/// Opens a connection for forwards alone, to the host of `ssh`.
 async fn connect(ssh: &Ssh) -> Result<Ssh, SshError> {
     let ssh = ssh.sibling().await?;
-    // sshd sends small answers without delay only on a connection that has run a command.
+    // sshd sends small packets without delay only on a connection that has run a command.
     ssh.run("true", b"").await?;
     Ok(ssh)
 }
 
-/// Accepts until it is aborted, over a connection of its own to where `ssh` goes. A connection to
-/// the host that ends takes the relayed ones with it; the port stays, and whoever comes until there
-/// is another waits in its backlog.
+/// Accepts until it is aborted, over a connection of its own to the host of `ssh`. When that ends,
+/// the relayed ones end with it; the port stays, and new ones wait in its backlog until there is
+/// another connection to the host.
 async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiver<Target>) {
     let mut listeners = listeners.into_iter();
     let (Some(first), second) = (listeners.next(), listeners.next()) else {
@@ -192,22 +194,22 @@ async fn relay_all(
             Some(_) = connections.join_next() => continue,
             _ = ssh.ended() => return,
         };
-        // An error here is that of one connection, or passes when some end (too many open files).
+        // An error concerns one connection, or passes when others end (too many open files).
         let Ok((stream, from)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let (ssh, targets) = (ssh.clone(), targets.clone());
         connections.spawn(async move {
-            if let Some(session) = reach(&ssh, from, &targets).await {
+            if let Some(session) = open(&ssh, from, &targets).await {
                 relay(stream, session).await;
             }
         });
     }
 }
 
-/// Opens a connection to the target, for as long as it takes while its server is starting.
-async fn reach(ssh: &Ssh, from: SocketAddr, targets: &watch::Receiver<Target>) -> Option<Session> {
+/// Opens a connection to the target; again and again while its server is starting.
+async fn open(ssh: &Ssh, from: SocketAddr, targets: &watch::Receiver<Target>) -> Option<Session> {
     loop {
         let Target { address, starting } = *targets.borrow();
         match ssh.open_tcp(address, from).await {
@@ -225,9 +227,9 @@ async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, Socket
     }
 }
 
-/// Until the host has closed its side and all is delivered, or either side breaks off.
+/// Relays until the host has closed its side and all is delivered, or either side breaks off.
 async fn relay(stream: TcpStream, session: Session) {
-    // Without it only latency suffers.
+    // If it fails only latency suffers.
     let _slower = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let Session {
@@ -273,7 +275,7 @@ async fn relay(stream: TcpStream, session: Session) {
     }
 }
 
-/// Writes what is queued, and ends the local connection's receiving side when the host has.
+/// Writes what is queued, and shuts the local connection's receiving side down after the host's.
 async fn deliver(
     writer: &mut OwnedWriteHalf,
     queued: &mut mpsc::UnboundedReceiver<Bytes>,

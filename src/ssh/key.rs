@@ -1,8 +1,8 @@
 //! Keys: the laptop's own, and the throw-away one of each host.
 //!
-//! The laptop's key is made on first use and never leaves the laptop. A key that others can read,
-//! or that is no key, is an error to be mended by its owner: it is never replaced, because hosts
-//! that are running accept only the old one.
+//! The laptop's key is made on first use and never leaves the laptop. A key file that others can
+//! read, or that holds no key, is an error for its owner to mend: it is never replaced, because
+//! running hosts accept only the old key.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
@@ -21,7 +21,7 @@ pub enum KeyError {
     Io {
         /// The key's file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Others than its owner may read it.
@@ -32,13 +32,13 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
-    /// It is no unencrypted OpenSSH private key.
+    /// It holds no unencrypted OpenSSH private key.
     #[error("{} holds no unencrypted OpenSSH private key; move it away to have a new one made", path.display())]
     Broken {
         /// The key's file.
         path: PathBuf,
     },
-    /// No randomness, or no way to write a key down: neither happens on a sound machine.
+    /// Randomness, or the encoding of a key, failed: neither happens on a sound machine.
     #[error("cannot make a key: {0}")]
     Make(String),
 }
@@ -107,7 +107,7 @@ impl UserKey {
         })
     }
 
-    /// The private half, as OpenSSH writes it: what [`super::Ssh::connect`] takes.
+    /// The private half, in OpenSSH's form, for [`super::Ssh::connect`].
     #[must_use]
     pub fn private(&self) -> &str {
         &self.private
@@ -119,7 +119,7 @@ impl UserKey {
         &self.public
     }
 
-    /// What tells it from other keys, as `ssh-keygen -l` shows it: `SHA256:` and 43 characters.
+    /// The fingerprint, as `ssh-keygen -l` shows it: `SHA256:` and 43 characters.
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
@@ -179,7 +179,7 @@ fn create(path: &Path) -> Result<(), Creation> {
         .mode(0o700)
         .create(directory)?;
     let (private, _) = generate("xdrive").map_err(Creation::Key)?;
-    // Complete and private before it has its name, and never over another process's key.
+    // The file is whole and private before it gets its name, and never replaces another process's.
     let mut file = tempfile::Builder::new()
         .prefix(".key-")
         .make_in(directory, |path| {

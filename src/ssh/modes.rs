@@ -1,6 +1,6 @@
 //! The local terminal's modes, as SSH carries them (RFC 4254, section 8).
 //!
-//! So that the remote terminal erases, interrupts and echoes with the keys that this one does.
+//! With them the remote terminal erases, interrupts and echoes with the same keys as the local one.
 
 use russh::Pty;
 use rustix::termios::{

@@ -1,7 +1,7 @@
-//! The settings of a connection, and what russh asks and tells us about it.
+//! The settings of a connection, and russh's callbacks: the check of the host's key, and the end.
 //!
-//! The one place where a host's key is judged. A re-keying that the client begins breaks busy
-//! connections in russh: it is left to the server.
+//! Host keys are checked here and nowhere else. In russh a re-keying that the client begins breaks
+//! busy connections: it is left to the server.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -12,24 +12,26 @@ use russh::keys::{Algorithm, HashAlg, PublicKey, PublicKeyOrCertificate};
 use russh::{AlgorithmKind, Preferred, cipher};
 use tokio::sync::watch;
 
-use super::connection::SshError;
+use super::error::SshError;
 
-/// Three unanswered ones end the connection: fifty round trips of a far line. Whatever the host sends
-/// counts as an answer, and while more is sent than a slow line takes that is window for more.
+/// The pause between keepalives. Three unanswered ones end the connection: fifty round trips of a
+/// far link. Whatever the host sends counts as an answer; while more is sent than a slow link
+/// takes, the host's window adjustments do.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// Ends a connection whose socket takes no more bytes: keepalives do not run while a write is stuck.
+/// The end of a connection whose socket takes no more bytes: no keepalive runs while a write is
+/// stuck.
 const INACTIVITY: Duration = Duration::from_secs(25);
 /// russh refills a window at its half, so that it needs twice what OpenSSH needs.
 const WINDOW: u32 = 8 << 20;
-/// As OpenSSH's for a terminal: what may still arrive after Ctrl-C.
-const LINE_WINDOW: u32 = 1 << 20;
+/// As OpenSSH's for a terminal: this much may still arrive after Ctrl-C.
+const GATED_WINDOW: u32 = 1 << 20;
 
-/// The end of a connection, for whoever waits on it.
+/// The end of a connection, to be waited for.
 #[derive(Clone)]
 pub(super) struct End(watch::Receiver<Option<String>>);
 
 impl End {
-    /// Waits for the end and says why it came.
+    /// Waits for the end; why it came.
     pub(super) async fn reason(&self) -> String {
         match self.0.clone().wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
@@ -43,7 +45,7 @@ impl End {
     }
 }
 
-/// What russh asks us about.
+/// russh's callbacks for one connection.
 pub(super) struct Peer {
     host_key: PublicKey,
     ended: watch::Sender<Option<String>>,
@@ -93,10 +95,11 @@ impl client::Handler for Peer {
     }
 }
 
-/// The settings for a connection to a host with such a key; `gated` if its reading may be held.
+/// The settings for a connection to a host with a key of this algorithm; `gated` if it has a
+/// [`super::gate::Gate`].
 pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
-    // Only the recorded key's algorithm is offered: a host has keys of several, and any other
-    // than the recorded one would look like a wrong key.
+    // Only the recorded key's algorithm is offered: a host has keys of several algorithms, and any
+    // but the recorded one would look like a wrong key.
     let host_key = if matches!(host_key, Algorithm::Rsa { .. }) {
         let with = |hash| Algorithm::Rsa { hash: Some(hash) };
         vec![with(HashAlg::Sha512), with(HashAlg::Sha256)]
@@ -111,7 +114,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
             rekey_read_limit: 1 << 36,
             rekey_time_limit: Duration::from_hours(7 * 24),
         },
-        window_size: if gated { LINE_WINDOW } else { WINDOW },
+        window_size: if gated { GATED_WINDOW } else { WINDOW },
         preferred: Preferred {
             key: Cow::Owned(host_key),
             // russh would begin with chacha20, which is a third slower where the CPU has AES.

@@ -2,9 +2,9 @@
 //! and output are the connection.
 //!
 //! The command is run by `sh -c`, in a process group of its own, so that a Ctrl-C at the terminal
-//! ends what runs there and not the way to it. It ends with the connection, and all that it started
-//! with it: hung up first, killed a moment later. What it says on standard error is kept, for whoever
-//! has to be told why it did not come through.
+//! ends what runs on the host and not the connection. With the connection the whole process group
+//! ends: hung up first, killed a moment later. The end of its standard error is kept for the error
+//! message.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,27 +24,28 @@ use serde::{Deserialize, Deserializer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-/// How much of what a command says on standard error is kept, in bytes: the end of it.
-const SAID: usize = 2048;
+/// How much of the end of a command's standard error is kept, in bytes.
+const KEPT: usize = 2048;
 
 /// How long a command may take to end when it is hung up, before it is killed.
 const HANGUP: Duration = Duration::from_millis(100);
+/// The pause between two looks whether a command has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How long the last words of a command that has ended are waited for.
+/// The longest wait for the end of a command, and of its standard error.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A command with `%h`, `%p`, `%i` and `%%` in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyCommand(String);
 
-/// What is no such command.
+/// A proxy command that is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyCommand {
     /// There is nothing to run.
     #[error("the command is empty")]
     Empty,
-    /// Nobody knows what to put there.
+    /// It has a `%` sequence that stands for nothing.
     #[error("{0} stands for nothing: there are %h, %p, %i and %%")]
     Unknown(String),
 }
@@ -80,8 +81,8 @@ impl<'de> Deserialize<'de> for ProxyCommand {
 }
 
 impl ProxyCommand {
-    /// The command for a host. What is put in is an address, a number and an id: nothing that a
-    /// shell would take for more.
+    /// The command for a host. An address, a number and an id are put in: nothing that a shell
+    /// would expand.
     fn of(&self, to: SocketAddr, instance: &str) -> String {
         let mut command = String::with_capacity(self.0.len());
         let mut rest = self.0.chars();
@@ -101,11 +102,11 @@ impl ProxyCommand {
     }
 }
 
-/// Why a command did not come through.
+/// Why a command did not connect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct ProxyFailure {
-    /// How it ended, if it has, and what it said.
+    /// How it ended, if it has, and what it printed on standard error.
     pub words: String,
     /// What became of it.
     pub end: ProxyEnd,
@@ -114,16 +115,17 @@ pub struct ProxyFailure {
 /// What became of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyEnd {
-    /// It goes on, and leads nowhere.
+    /// It still runs, and connects nothing.
     GoesOn,
     /// It ended by itself.
     Ended,
-    /// There is no such command, or it cannot be run: a shell says so by 127 and 126 (POSIX,
+    /// There is no such command, or it cannot be run: a shell's exit status is 127 or 126 then
+    /// (POSIX,
     /// *Shell Command Language*, 2.8.2).
     Missing,
 }
 
-/// The way to a host through a command.
+/// A proxy command, and the host it is to lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// The command.
@@ -143,18 +145,18 @@ impl Proxy {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
-        let taken = || io::Error::other("a pipe is missing");
-        let input = child.stdin.take().ok_or_else(taken)?;
-        let output = child.stdout.take().ok_or_else(taken)?;
-        let errors = child.stderr.take().ok_or_else(taken)?;
+        let missing = || io::Error::other("a pipe is missing");
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let output = child.stdout.take().ok_or_else(missing)?;
+        let errors = child.stderr.take().ok_or_else(missing)?;
         let group = Pid::from_child(&child);
         let process = Process {
             group,
             child,
-            said: Arc::default(),
+            stderr: Arc::default(),
         };
         let errors = ChildStderr::from_std(errors)?;
-        tokio::spawn(listen(errors, Arc::clone(&process.said)));
+        tokio::spawn(keep_end(errors, Arc::clone(&process.stderr)));
         let through = Through {
             input: ChildStdin::from_std(input)?,
             output: ChildStdout::from_std(output)?,
@@ -163,52 +165,52 @@ impl Proxy {
     }
 }
 
-/// What a command says, as far as it is kept, and whether that is all.
+/// The end of a command's standard error.
 #[derive(Debug, Default)]
-struct Said {
-    words: Vec<u8>,
-    is_over: bool,
+struct Stderr {
+    bytes: Vec<u8>,
+    is_closed: bool,
 }
 
-/// Keeps the end of what is said. A pipe that nobody reads would stop the command.
-async fn listen(mut errors: ChildStderr, said: Arc<Mutex<Said>>) {
-    let mut chunk = [0; SAID];
+/// Reads all of `errors` and keeps its end. A pipe that is not read would stop the command.
+async fn keep_end(mut errors: ChildStderr, kept: Arc<Mutex<Stderr>>) {
+    let mut chunk = [0; KEPT];
     loop {
         let read = errors.read(&mut chunk).await;
-        let mut said = lock(&said);
+        let mut kept = lock(&kept);
         let Ok(length @ 1..) = read else {
-            said.is_over = true;
+            kept.is_closed = true;
             return;
         };
-        said.words.extend_from_slice(&chunk[..length]);
-        let superfluous = said.words.len().saturating_sub(SAID);
-        said.words.drain(..superfluous);
+        kept.bytes.extend_from_slice(&chunk[..length]);
+        let superfluous = kept.bytes.len().saturating_sub(KEPT);
+        kept.bytes.drain(..superfluous);
     }
 }
 
-/// A command that runs, or has ended. Dropped, it ends, and with it all that it started; that
-/// blocks for a tenth of a second if it does not end when it is hung up.
+/// A command's process group. Dropped, it is ended; that blocks for a tenth of a second if it does
+/// not end when it is hung up.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Pid,
-    /// Not reaped before the end: as long, nobody else's group can have its number.
+    /// Not reaped before the drop: until then no other group can have its number.
     child: Child,
-    said: Arc<Mutex<Said>>,
+    stderr: Arc<Mutex<Stderr>>,
 }
 
 impl Process {
-    /// How the command ended, if it has. It is not reaped by that.
+    /// How the command ended, if it has. Does not reap it.
     fn end(&self) -> Option<WaitIdStatus> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(self.group), how).ok().flatten()
     }
 
-    /// Why the command did not come through: how it ended, if it has, and what it said.
+    /// Why the command did not connect: how it ended, if it has, and the end of its standard error.
     pub(super) async fn failure(&self, why: &str) -> ProxyFailure {
-        // Its end is seen a moment after that of its output, and what it said may still be in the
-        // pipe. (Something that it started may hold that open.)
+        // It ends a moment after its output does, and its last words may still be in the pipe. (A
+        // process that it started may hold that open.)
         let over = async {
-            while !lock(&self.said).is_over || self.end().is_none() {
+            while !lock(&self.stderr).is_closed || self.end().is_none() {
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -222,10 +224,10 @@ impl Process {
             (_, None, Some(signal)) => format!("the proxy command ended with signal {signal}"),
             (_, None, None) => "the proxy command ended with an unknown status".to_owned(),
         };
-        let said = String::from_utf8_lossy(&lock(&self.said).words).into_owned();
-        if !said.trim().is_empty() {
+        let stderr = String::from_utf8_lossy(&lock(&self.stderr).bytes).into_owned();
+        if !stderr.trim().is_empty() {
             words.push_str(": ");
-            words.push_str(said.trim());
+            words.push_str(stderr.trim());
         }
         let end = match (end, status) {
             (None, _) => ProxyEnd::GoesOn,
@@ -238,7 +240,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself: no error is of interest, only that nobody is left.
+        // Fails where it has ended by itself, which is as good.
         let _ = kill_process_group(self.group, Signal::HUP);
         let mut looks = HANGUP.as_millis() / LOOK.as_millis();
         while looks > 0 && self.end().is_none() {

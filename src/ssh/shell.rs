@@ -1,19 +1,19 @@
-//! A command on the host that a person or a pipe is attached to.
+//! A command on the host, attached to the local terminal or to pipes.
 //!
 //! Two forms: in a terminal ([`Shell::terminal`]: raw mode, resizing, escapes), and between pipes
 //! ([`Shell::piped`]: standard input, output and error are the command's own, byte for byte).
-//! Whoever holds the session waits for [`Shell::ended`] beside everything else that may end it,
-//! and passes signals on; dropping the shell gives the terminal back and hangs up.
+//! The session waits for [`Shell::ended`] beside everything else that may end it, and passes
+//! signals on; dropping the shell gives the terminal back and hangs up.
 //!
-//! A terminal is attached to one on the host that outlives the connection: after [`Exit::Lost`] it
-//! is still in raw mode and reads escapes ([`Shell::escaped`]), until it is attached again over
-//! another connection ([`Shell::attach`]) or dropped.
+//! The local terminal is attached to one on the host that outlives the connection: after
+//! [`Exit::Lost`] it stays in raw mode and reads escapes ([`Shell::escaped`]), until it is attached
+//! again over another connection ([`Shell::attach`]) or dropped.
 //!
 //! Never here: deciding what an ending means, connecting, and printing, except for the echo of an
 //! escape and a notice.
 
+mod exit;
 mod pump;
-mod start;
 
 use std::io;
 use std::sync::Arc;
@@ -23,105 +23,60 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::channel::Session;
-use super::connection::{Ssh, SshError};
-use super::dedicated::{Gate, Line};
-use super::escape::Question;
+use super::connection::Ssh;
+use super::dedicated::DedicatedConnection;
+use super::escape::Answers;
+use super::gate::Gate;
+use super::start;
 use super::streams::Stop;
 use super::terminal::{Attached, Terminal};
 use crate::terminal::{self, Raw};
 
+pub use super::start::ShellError;
+pub use exit::Exit;
 pub use pump::Message;
 use pump::{Local, Request};
-pub(crate) use start::Begun;
-
-/// What answers the questions of `~#` and `~$`, in lines of text.
-pub type Answers = Box<dyn Fn(Question) -> String + Send>;
-
-/// Why a shell could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum ShellError {
-    /// The connection or the host.
-    #[error(transparent)]
-    Ssh(#[from] SshError),
-    /// The local terminal or standard streams.
-    #[error("cannot use the terminal: {0}")]
-    Local(#[from] io::Error),
-    /// The host has no terminal for it: python3 is missing there, say. What it said.
-    #[error("the host has no terminal for a shell: {0}")]
-    NoTerminal(String),
-}
-
-/// How a shell ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
-    /// The command ended with this status.
-    Status(u32),
-    /// A signal ended the command, or it was cut off because nobody reads its output any more.
-    Signal {
-        /// The signal's number on Linux; 0 if it has no number here.
-        number: u32,
-    },
-    /// The user typed `~.`, or closed the terminal.
-    Escaped,
-    /// The user typed `~d`: what runs on the host shall go on.
-    Detached,
-    /// The connection ended first; why.
-    Lost(String),
-}
-
-impl Exit {
-    /// The exit code to end with: the command's, 128 + n for signal n, 255 as ssh if it has none.
-    #[must_use]
-    pub fn code(&self) -> u8 {
-        let code = match self {
-            Self::Status(status) => status & 0xff,
-            Self::Signal { number } => 128 + number,
-            Self::Detached => 0,
-            Self::Escaped | Self::Lost(_) => 255,
-        };
-        u8::try_from(code).unwrap_or(255)
-    }
-}
 
 /// A running command with local ends.
 pub struct Shell {
     pump: Option<Pump>,
     requests: mpsc::UnboundedSender<Request>,
-    /// How it ended; after [`Exit::Lost`] only this connection did.
+    /// How it ended; after [`Exit::Lost`] only the connection did.
     exit: Option<Exit>,
-    /// The local ends of a terminal that is attached to nothing at the moment.
+    /// The local ends while they are attached to nothing.
     local: Option<Local>,
     terminal: Option<(Terminal, Arc<Gate>)>,
     typing: Option<Stop>,
     raw: Option<Raw>,
 }
 
-/// Carries one connection's bytes; gives the local ends back if there may be another one.
+/// The task that carries one connection's bytes. It gives the local ends back if another connection
+/// may follow.
 type Pump = JoinHandle<(Exit, Option<Local>)>;
 
 impl Shell {
-    /// Attaches the local terminal, which is in raw mode from here on, to the one on the host:
-    /// a new one, or one that was left there.
+    /// Attaches the local terminal, which is in raw mode from here on, to the one on the host: a
+    /// new one, or one that was left there.
     pub async fn terminal(
-        mut line: Line,
+        mut connection: DedicatedConnection,
         terminal: Terminal,
         answers: Answers,
     ) -> Result<Self, ShellError> {
-        let begun = line.begun.take();
+        let begun = connection.begun.take();
         let (session, attached, rest) =
-            start::begun_or_attached(&line.ssh, &terminal, begun).await?;
-        let mut local = Local::open(&line.gate, Some(answers))?;
+            start::begun_or_attached(&connection.ssh, &terminal, begun).await?;
+        let mut local = Local::open(&connection.gate, Some(answers))?;
         let typing = local.stop()?;
         let raw = Raw::enter()?;
-        // One that was left is found again: what it showed last, and then all of its screen anew.
+        // Of one that was left, first what it showed last, and then its whole screen drawn anew.
         if let Attached::Same(from) = attached {
             local.follow(from);
         }
         local.show(rest);
         let mut shell = Self::begin(Some(typing));
         shell.raw = Some(raw);
-        shell.terminal = Some((terminal, Arc::clone(&line.gate)));
-        shell.carry(session, local, line);
+        shell.terminal = Some((terminal, Arc::clone(&connection.gate)));
+        shell.carry(session, local, connection);
         if attached != Attached::New {
             shell.request(Request::Redraw);
         }
@@ -129,11 +84,11 @@ impl Shell {
     }
 
     /// Runs `command` on the host between the local standard streams.
-    pub async fn piped(line: Line, command: &str) -> Result<Self, ShellError> {
-        let session = start::piped(&line.ssh, command).await?;
-        let local = Local::open(&line.gate, None)?;
+    pub async fn piped(connection: DedicatedConnection, command: &str) -> Result<Self, ShellError> {
+        let session = start::piped(&connection.ssh, command).await?;
+        let local = Local::open(&connection.gate, None)?;
         let mut shell = Self::begin(Some(local.stop()?));
-        shell.carry(session, local, line);
+        shell.carry(session, local, connection);
         Ok(shell)
     }
 
@@ -150,15 +105,15 @@ impl Shell {
         }
     }
 
-    fn carry(&mut self, session: Session, mut local: Local, line: Line) {
+    fn carry(&mut self, session: Session, mut local: Local, connection: DedicatedConnection) {
         let (requests, mut asked) = mpsc::unbounded_channel();
         self.requests = requests.clone();
         self.exit = None;
         self.pump = Some(tokio::spawn(async move {
             // The connection lives as long as its shell.
-            let Line {
-                ssh: _line, beside, ..
-            } = line;
+            let DedicatedConnection {
+                ssh: _ssh, beside, ..
+            } = connection;
             let exit = tokio::select! {
                 exit = local.carry(session, &mut asked, &requests) => exit,
                 reason = beside.ended() => Exit::Lost(reason),
@@ -190,8 +145,8 @@ impl Shell {
         self.exit.clone().unwrap_or(Exit::Escaped)
     }
 
-    /// After [`Exit::Lost`]: waits for an escape that ends the session, and throws away what else
-    /// is typed. Loses nothing if it is dropped before it is ready.
+    /// After [`Exit::Lost`]: waits for an escape that ends the session, and discards everything
+    /// else that is typed. Loses nothing if it is dropped before it is ready.
     pub async fn escaped(&mut self) -> Exit {
         match &mut self.local {
             Some(local) => local.escape().await,
@@ -199,25 +154,25 @@ impl Shell {
         }
     }
 
-    /// After [`Exit::Lost`]: shows `lines` without spoiling the screen, instead of what the last
-    /// call showed.
+    /// After [`Exit::Lost`]: shows `lines` without spoiling the screen, in place of those of the
+    /// last call.
     pub fn notice(&mut self, lines: &[String]) {
         if let Some(local) = &mut self.local {
             local.notice(lines);
         }
     }
 
-    /// Says something to the person at the terminal, without spoiling the screen: a title at once,
-    /// a line as soon as no full-screen program has the screen.
-    pub fn print(&mut self, word: Message) {
+    /// Prints a message of xdrive's own at the terminal without spoiling the screen: a title at
+    /// once, a line as soon as no full-screen program has the screen.
+    pub fn print(&mut self, message: Message) {
         match &mut self.local {
-            Some(local) => local.print(word),
-            None => self.request(Request::Say(word)),
+            Some(local) => local.print(message),
+            None => self.request(Request::Print(message)),
         }
     }
 
-    /// After [`Exit::Lost`]: attaches to the same terminal again, over a new line beside `ssh`. The
-    /// notice is taken away, and the screen goes on exactly where it was.
+    /// After [`Exit::Lost`]: attaches to the same terminal again, over a new connection beside
+    /// `ssh`. The notice is removed, and the screen goes on exactly where it was.
     ///
     /// The local ends stay as they are after an error, for another try.
     pub async fn attach(&mut self, ssh: &Ssh) -> Result<Attached, ShellError> {
@@ -226,8 +181,9 @@ impl Shell {
             return Ok(Attached::Gone);
         };
         let seen = local.terminal.as_ref().map_or(0, |terminal| terminal.seen);
-        let line = Line::behind(ssh, Arc::clone(gate)).await?;
-        let (session, attached, rest) = start::attached(&line.ssh, &terminal.attach(seen)).await?;
+        let connection = DedicatedConnection::with_gate(ssh, Arc::clone(gate)).await?;
+        let (session, attached, rest) =
+            start::attached(&connection.ssh, &terminal.attach(seen)).await?;
         let Some(mut local) = self.local.take_if(|_| attached != Attached::Gone) else {
             return Ok(attached);
         };
@@ -236,14 +192,14 @@ impl Shell {
             local.follow(from);
         }
         local.show(rest);
-        self.carry(session, local, line);
+        self.carry(session, local, connection);
         if redraw {
             self.request(Request::Redraw);
         }
         Ok(attached)
     }
 
-    /// Tells the host the terminal's size of now.
+    /// Sends the terminal's size to the host.
     pub fn resize(&self) {
         if self.raw.is_some() {
             self.request(Request::Resize);
@@ -251,7 +207,7 @@ impl Shell {
     }
 
     fn request(&self, request: Request) {
-        // Without a pump there is nobody to tell.
+        // Fails only without a pump.
         let _ended = self.requests.send(request);
     }
 
@@ -271,9 +227,9 @@ impl Shell {
 
     /// Asks the host to send `signal` to the command (the whole process group that sshd started).
     ///
-    /// OpenSSH does so from 7.9 on, for users other than root; nothing tells whether it did. What
-    /// runs in a container does not get it: `docker exec` passes no signals on, so that the caller
-    /// must kill there, over another connection.
+    /// OpenSSH does so from 7.9 on, for users other than root; nothing shows whether it did. A
+    /// process in a container does not get the signal: `docker exec` passes none on, so that the
+    /// caller must kill there, over another connection.
     pub fn kill(&self, signal: rustix::process::Signal) {
         use rustix::process::Signal;
         let signal = match signal {
@@ -292,7 +248,7 @@ impl Shell {
 impl Shell {
     /// Gives the terminal back and hangs up, as dropping does.
     pub fn close(&mut self) {
-        // Reading ends first, so that nothing typed from here on is eaten; then the modes.
+        // Reading ends first: what is typed from here on is for the next program. Then the modes.
         self.typing = None;
         if let Some(pump) = &self.pump {
             pump.abort();

@@ -2,8 +2,8 @@
 //!
 //! Each has a thread of its own on a raw descriptor, because a terminal or a pipe may block for
 //! ever and the runtime must not wait for it, neither while the session runs nor when the process
-//! ends. Input is read only while someone wants it; output is queued without ever blocking, and a
-//! queue that is full holds the [`Gate`] until it has been written.
+//! ends. Input is read only on demand. Output is queued without ever blocking; a full queue holds
+//! the [`Gate`] until it has been written.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,21 +19,22 @@ use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::{Notify, mpsc};
 
 use super::channel::CHUNK;
-use super::dedicated::Gate;
+use super::gate::Gate;
 
-/// A queue this long holds the gate: enough to keep a pipe busy, little to wait for after Ctrl-C.
+/// The length in bytes at which a queue holds the gate: enough to keep a pipe busy, little to wait
+/// for after Ctrl-C.
 const FULL: usize = 256 << 10;
-/// A queue that has come down to this lets the gate go.
+/// The length in bytes at which a full queue releases the gate.
 const DRAINED: usize = 64 << 10;
 
-/// Local input. Dropping it ends the reading; what was not read stays for the next program.
+/// Local input. Dropping it ends the reading; unread input stays for the next program.
 #[derive(Debug)]
 pub(super) struct Source {
     chunks: mpsc::Receiver<Bytes>,
     stop: Stop,
 }
 
-/// Ends a [`Source`]'s reading when it is dropped, from wherever.
+/// A handle that ends a [`Source`]'s reading when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stop(UnixStream);
 
@@ -55,25 +56,25 @@ impl Source {
         Ok(Self { chunks, stop })
     }
 
-    /// A second way to end the reading.
+    /// A second handle that ends the reading.
     pub(super) fn stop(&self) -> io::Result<Stop> {
         Ok(Stop(self.stop.0.try_clone()?))
     }
 
-    /// What was read next; `None` at its end. Loses nothing if dropped before it is ready.
+    /// The next chunk; `None` at the end of the input. Loses nothing if it is dropped before it is
+    /// ready.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         self.chunks.recv().await
     }
 }
 
-/// Reads the next line that a person types at the terminal on standard input, from this call on:
-/// what was typed before it answers nothing, and is thrown away. So it is called before the question
-/// is printed. The line comes without its end; none at the end of the input. Dropped, it reads no
-/// more.
+/// Reads the next line that a person types at the terminal on standard input, without its line end;
+/// none at the end of the input. What was typed before this call answers nothing and is discarded:
+/// call it before the question is printed. Dropped, it reads no more.
 pub fn answer() -> impl Future<Output = io::Result<Option<String>>> {
     let opened = open_terminal();
     async {
-        // A terminal that is in line mode gives a line at a time (termios(3), canonical mode).
+        // In canonical mode a terminal gives a line at a time (termios(3)).
         let line = opened?.next().await;
         Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
     }
@@ -85,7 +86,7 @@ fn open_terminal() -> io::Result<Source> {
     Source::open(stdin.try_clone_to_owned()?)
 }
 
-/// Until the end of `input`, an error on it (a closed terminal), or a hang-up of `stop`.
+/// Reads until the end of `input`, an error on it (a closed terminal), or a hang-up of `stop`.
 fn read(input: &OwnedFd, stop: &UnixStream, sender: &mpsc::Sender<Bytes>) {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -119,7 +120,7 @@ fn read(input: &OwnedFd, stop: &UnixStream, sender: &mpsc::Sender<Bytes>) {
     }
 }
 
-/// Local output. Dropping it throws away what is not written yet.
+/// Local output. Dropping it discards what is not written yet.
 #[derive(Debug)]
 pub(super) struct Sink {
     shared: Arc<Shared>,
@@ -128,9 +129,9 @@ pub(super) struct Sink {
 #[derive(Debug)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// For the thread: there is something to write, or nothing will come any more.
+    /// For the thread: there is something to write, or there will be nothing more.
     more: Condvar,
-    /// For the runtime: something was written, or nothing can be any more.
+    /// For the runtime: something was written, or nothing more can be.
     progress: Notify,
     gate: Arc<Gate>,
 }
@@ -141,7 +142,7 @@ struct Queue {
     /// Bytes that are queued or being written.
     length: usize,
     holds_gate: bool,
-    /// The reader is gone: everything more is thrown away.
+    /// The reader is gone: everything more is discarded.
     failed: bool,
     /// The sink is gone.
     closed: bool,
@@ -260,7 +261,7 @@ fn write_all(output: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
         match rustix::io::write(output, bytes) {
             Ok(length) => bytes = &bytes[length..],
             Err(Errno::INTR) => {}
-            // Someone else made the descriptor non-blocking, for all who share it.
+            // Another program made the descriptor non-blocking, for all that share it.
             Err(Errno::AGAIN) => {
                 let mut ready = [PollFd::new(output, PollFlags::OUT)];
                 match poll(&mut ready, None) {

@@ -1,17 +1,17 @@
-//! A terminal on the host that outlives the connection it is shown through: the words that attach
-//! to it, and what it answers. The other side is `shell/host/terminal.py`.
+//! A terminal on the host that outlives the connection it is shown through: the commands that
+//! attach to it, and its answer. The other side is `shell/host/terminal.py`.
 //!
-//! The first line says how the terminal is; what follows is its command's output, byte for byte,
-//! and the command's exit status is the channel's. Nothing may be typed before that line: the
+//! The first line is the answer; what follows is the output of the terminal's command, byte for
+//! byte, and the command's exit status is the channel's. Nothing may be typed before that line: the
 //! channel's own terminal would show it a second time.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::quote::quote;
 
-/// What the first line begins with.
-const SAYS: &[u8] = b"xdrive: terminal=";
-/// A first line that is longer is none.
+/// The beginning of the first line.
+const PREFIX: &[u8] = b"xdrive: terminal=";
+/// The longest that a first line may be, in bytes.
 const LONGEST: usize = 200;
 
 /// One terminal of a host.
@@ -22,21 +22,22 @@ pub struct Terminal {
     command: String,
 }
 
-/// How a terminal is, to whoever has just attached to it.
+/// A terminal's answer to an attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
     /// It was started.
     New,
-    /// It was there already. What follows is its output from this byte on: a later one than was
-    /// asked for if that is not kept any more.
+    /// It was there already. Its output follows from this byte on: a later one than was asked for
+    /// if the host does not keep that any more.
     Same(u64),
     /// It is gone, and its command with it.
     Gone,
 }
 
 impl Terminal {
-    /// The terminal `name` (of a host, for ever: a word without slashes), in which `command` (the
-    /// words of a shell) runs. `program` is where `shell/host/terminal.py` is on that host.
+    /// The terminal `name` of a host, in which `command`, a string for a shell, runs. The name has
+    /// no slashes and is never used again. `program` is the path of `shell/host/terminal.py` on
+    /// that host.
     #[must_use]
     pub fn new(program: &str, name: &str, command: &str) -> Self {
         Self {
@@ -46,24 +47,24 @@ impl Terminal {
         }
     }
 
-    /// The words that start it, and attach to it.
+    /// The command that starts it, and attaches to it.
     pub(super) fn start(&self) -> String {
         format!("{} {}", self.attach(0), self.command)
     }
 
-    /// The words that attach to the one that the host chooses for the session `name`, once that has
-    /// arrived there.
+    /// The command that attaches to the one that the host chooses for the session `name`, once the
+    /// session has arrived there.
     pub(super) fn arrive(&self) -> String {
-        format!("{} {}", self.words("arrive"), self.command)
+        format!("{} {}", self.call("arrive"), self.command)
     }
 
-    /// The words that attach to it again, after `seen` bytes of its output.
+    /// The command that attaches to it again, after `seen` bytes of its output.
     pub(super) fn attach(&self, seen: u64) -> String {
-        format!("{} {seen}", self.words("attach"))
+        format!("{} {seen}", self.call("attach"))
     }
 
-    fn words(&self, verb: &str) -> String {
-        // Isolated: neither the environment nor a folder chooses what is imported.
+    fn call(&self, verb: &str) -> String {
+        // Isolated: neither the environment nor a folder decides what is imported.
         let Self { program, name, .. } = self;
         format!(
             "exec python3 -I -S {} {verb} {}",
@@ -72,46 +73,46 @@ impl Terminal {
         )
     }
 
-    /// The words of its command.
+    /// The command that runs in it.
     pub(super) fn command(&self) -> &str {
         &self.command
     }
 }
 
-/// Reads the first line as it arrives.
+/// The first line, as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct FirstLine {
-    said: BytesMut,
+    read: BytesMut,
 }
 
 impl FirstLine {
-    /// Takes more of what the host says: the answer once it is there, with what follows it; an
-    /// error as soon as it cannot be one any more.
-    pub(super) fn take(&mut self, data: &[u8]) -> Result<Option<(Attached, Bytes)>, String> {
-        self.said.extend_from_slice(data);
-        let Some(end) = self.said.iter().position(|byte| *byte == b'\n') else {
-            let known = self.said.len().min(SAYS.len());
-            return if self.said[..known] == SAYS[..known] && self.said.len() < LONGEST {
+    /// Reads more of the host's output: the answer once the line is whole, with what follows it; an
+    /// error as soon as it cannot become one.
+    pub(super) fn read(&mut self, data: &[u8]) -> Result<Option<(Attached, Bytes)>, String> {
+        self.read.extend_from_slice(data);
+        let Some(end) = self.read.iter().position(|byte| *byte == b'\n') else {
+            let known = self.read.len().min(PREFIX.len());
+            return if self.read[..known] == PREFIX[..known] && self.read.len() < LONGEST {
                 Ok(None)
             } else {
-                Err(self.words())
+                Err(self.text())
             };
         };
-        let line = self.said.split_to(end + 1);
+        let line = self.read.split_to(end + 1);
         match parse(&line) {
-            Some(attached) => Ok(Some((attached, self.said.split().freeze()))),
+            Some(attached) => Ok(Some((attached, self.read.split().freeze()))),
             None => Err(String::from_utf8_lossy(&line).trim().to_owned()),
         }
     }
 
-    /// What it said instead of its answer.
-    pub(super) fn words(&self) -> String {
-        String::from_utf8_lossy(&self.said).trim().to_owned()
+    /// What was read so far, as text for an error.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.read).trim().to_owned()
     }
 }
 
 fn parse(line: &[u8]) -> Option<Attached> {
-    let line = std::str::from_utf8(line.strip_prefix(SAYS)?).ok()?;
+    let line = std::str::from_utf8(line.strip_prefix(PREFIX)?).ok()?;
     let (how, from) = line.trim_end().split_once(' ')?;
     let from = from.parse().ok()?;
     match how {
@@ -128,12 +129,12 @@ mod tests {
 
     #[test]
     fn the_first_line_is_read_however_it_is_split_and_the_rest_kept() {
-        let said = b"xdrive: terminal=same 17\nxdrive: terminal=none 0\n";
-        for size in 1..said.len() {
+        let output = b"xdrive: terminal=same 17\nxdrive: terminal=none 0\n";
+        for size in 1..output.len() {
             let mut line = FirstLine::default();
-            let mut pieces = said.chunks(size);
+            let mut pieces = output.chunks(size);
             let (attached, mut rest) = loop {
-                if let Some((attached, rest)) = line.take(pieces.next().unwrap()).unwrap() {
+                if let Some((attached, rest)) = line.read(pieces.next().unwrap()).unwrap() {
                     break (attached, rest.to_vec());
                 }
             };
@@ -146,13 +147,13 @@ mod tests {
     #[test]
     fn a_host_that_cannot_have_terminals_is_quoted() {
         let mut line = FirstLine::default();
-        let error = line.take(b"sh: 1: exec: python3: not found\r\n");
+        let error = line.read(b"sh: 1: exec: python3: not found\r\n");
         assert_eq!(error.unwrap_err(), "sh: 1: exec: python3: not found");
         for nonsense in ["xdrive: terminal=same x\n", "xdrive: terminal=old 1\n"] {
-            assert!(FirstLine::default().take(nonsense.as_bytes()).is_err());
+            assert!(FirstLine::default().read(nonsense.as_bytes()).is_err());
         }
         let endless = format!("xdrive: terminal={}", "1".repeat(LONGEST));
-        assert!(FirstLine::default().take(endless.as_bytes()).is_err());
+        assert!(FirstLine::default().read(endless.as_bytes()).is_err());
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl State {
         let Said { what, event, fact } = said;
         if is_look(what) {
             let name = format!("{what} after {}", self.last_change);
-            let is_new = event != "sending" && event != "said" && !self.passed.contains(&name);
+            let is_new = event != "sending" && event != "received" && !self.passed.contains(&name);
             return is_new.then(|| {
                 self.passed.push(name.clone());
                 name
@@ -106,8 +106,8 @@ impl State {
         let fact = fact.split('=').next().unwrap_or_default();
         let phase = match event.as_str() {
             "sending" => "during",
-            "said" if fact.starts_with("ms.") || fact == "attached" => fact,
-            "said" => return None,
+            "received" if fact.starts_with("ms.") || fact == "attached" => fact,
+            "received" => return None,
             ended => ended,
         };
         Some(format!("{what}#{count} {phase}"))

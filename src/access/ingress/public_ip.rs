@@ -2,9 +2,9 @@
 //!
 //! What the user says; else, towards a public address of AWS, what an address service sees; else
 //! the one that this computer's own routes choose, which is right wherever nobody translates
-//! addresses on the way (IPv6, a VPN, the EC2 in a folder). Where an endpoint was put in AWS's place
-//! no service is asked. Where connections go through a command nobody is let in but those whom the
-//! user names.
+//! addresses on the way (IPv6, a VPN, the EC2 in a folder). Where an endpoint was put in AWS's
+//! place no service is asked. Where connections go through a command nobody is let in but those
+//! whom the user names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -74,9 +74,9 @@ impl Plan {
     }
 }
 
-/// An address of this computer, if it is from there that it reaches `at`: what the one sees that was
-/// asked by IPv6 says nothing of the way to an IPv4 address. A host that has no address yet may get
-/// one of either.
+/// An address of this computer, if it is from there that it reaches `at`: what the one sees that
+/// was asked by IPv6 says nothing of the way to an IPv4 address. A host that has no address yet may
+/// get one of either.
 fn reaches(address: IpAddr, at: Option<IpAddr>) -> Result<IpAddr, String> {
     match at {
         Some(at) if at.is_ipv4() != address.is_ipv4() => {

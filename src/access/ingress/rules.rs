@@ -4,8 +4,8 @@
 //! laptop adds what it wants and lacks, and renews the date of what it comes by. It takes away only
 //! rules of its own that it does not want now, and those only a day after their date: until then
 //! another of its sessions may stand behind them, by a VPN or with another `--cidr`. `gc` takes
-//! away whosever rules are older than what uses the group ([`is_unused_since`]). Only where the group
-//! has no room they go at once. Connections that are up outlive their rule (EC2 user guide,
+//! away whosever rules are older than what uses the group ([`is_unused_since`]). Only where the
+//! group has no room they go at once. Connections that are up outlive their rule (EC2 user guide,
 //! *Security group connection tracking*), and whoever connects again looks first: so a session that
 //! wants a rule that went has it again.
 
@@ -53,7 +53,8 @@ pub(super) struct Authorized {
 }
 
 impl Plan {
-    /// Lets `from` in, and takes away what this laptop wants no more. No one at all changes nothing.
+    /// Lets `from` in, and takes away what this laptop wants no more. No one at all changes
+    /// nothing.
     pub(super) async fn authorize(
         &self,
         group: &Group,

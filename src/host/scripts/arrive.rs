@@ -1,15 +1,15 @@
-//! Coming to a host where the drive was left running: attached, and told all there is to know, in one
-//! round trip behind the login.
+//! Coming to a host where the drive was left running: attached, and told all there is to know, in
+//! one round trip behind the login.
 //!
-//! A shell waits on the host meanwhile, over another connection ([`Early`]): the host lets it
-//! begin once the client is attached.
+//! A shell waits on the host meanwhile, over another connection ([`EarlyConnection`]): the host
+//! lets it begin once the client is attached.
 //!
-//! [`Early`]: crate::host::Early
+//! [`EarlyConnection`]: crate::host::EarlyConnection
 
 use super::{ClientLock, Contact, Host, Mounted, bundle, call, running};
 use crate::host::container::Container;
 use crate::host::facts::HostError;
-use crate::ssh::connection::Ssh;
+use crate::ssh::Ssh;
 
 /// Who comes, and to which drive.
 #[derive(Debug, Clone, Copy)]

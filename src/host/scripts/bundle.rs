@@ -66,8 +66,8 @@ pub(super) fn command(script: &str) -> String {
     )
 }
 
-/// The same for `command`, which runs a script with inputs: where the scripts are not, they are asked
-/// for, and nothing else happens.
+/// The same for `command`, which runs a script with inputs: where the scripts are not, they are
+/// asked for, and nothing else happens.
 pub(super) fn only_there(command: &str) -> String {
     let directory = &*DIRECTORY;
     format!("[ -d {directory} ] || {{ echo 'xdrive: {QUESTION}'; exit; }}; {command}")
@@ -82,8 +82,8 @@ pub(super) fn packed(script: &str) -> Vec<u8> {
     written.and_then(|()| packer.finish()).unwrap_or_default()
 }
 
-/// A script for `sh`'s standard input that unpacks all others and runs `script`. What it does stands
-/// in a function called by its last line: a bundle cut short does nothing.
+/// A script for `sh`'s standard input that unpacks all others and runs `script`. What it does
+/// stands in a function called by its last line: a bundle cut short does nothing.
 pub(super) fn bundle(script: &str) -> String {
     let directory = &*DIRECTORY;
     let mut text = format!(

@@ -1,8 +1,8 @@
-//! Between the local ends and the host: carries bytes, reads escapes, until one side ends.
+//! Between the local ends and the host: carries bytes and reads escapes until one side ends.
 //!
-//! The local ends outlive a connection: after one is lost, the same ends, with what is still to be
-//! written and what is on in the terminal, go on with the next. What was typed and not sent until
-//! then is thrown away: nobody wants a command carried out that was typed blindly, minutes later.
+//! The local ends outlive a connection: after one is lost, the same ends go on with the next, with
+//! what is still to be written and the modes that are on in the terminal. What was typed and not
+//! sent until then is discarded: a command that was typed blindly must not run minutes later.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,40 +14,40 @@ use bytes::Bytes;
 use russh::{ChannelMsg, Sig};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Answers, Exit};
+use super::exit::Exit;
 use crate::ssh::channel::{Sender, Session, signal_number};
-use crate::ssh::dedicated::Gate;
-use crate::ssh::escape::{Escapes, HELP, Question, Typed};
+use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
+use crate::ssh::gate::Gate;
 use crate::ssh::streams::{Sink, Source, Stop};
 use crate::terminal::{self, Margin, Screen};
 
-/// How much typed input waits for a dead link before reading stops (and escapes with it).
+/// How much typed input may wait for a dead link before reading stops (and escapes with it).
 const TYPED: usize = 4 << 20;
 /// How much piped input is read ahead of what the host takes.
 const PIPED: usize = 256 << 10;
-/// How long a terminal that takes no output is waited for at the end of a session.
+/// The longest wait, at the end of a session, for a terminal that takes no output.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// How long what was typed before an escape that ends the session is waited for.
+/// The longest wait, at an escape that ends the session, for what was typed before it to be sent.
 const LAST_INPUT: Duration = Duration::from_secs(1);
-/// Between two sizes, so that a program sees both: what makes it draw all of its screen again.
+/// The pause between two sizes, so that a program sees both and draws its whole screen again.
 const REDRAW: Duration = Duration::from_millis(50);
 
-/// What is asked beside the data: of the host, or of the terminal.
+/// A request beside the data, to the host or to the local terminal.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
-    /// The terminal's size of now.
+    /// Send the terminal's size.
     Resize,
-    /// Another size and back.
+    /// Send another size, and then the terminal's.
     Redraw,
     Signal(Sig),
-    /// Words for the person at the terminal.
-    Say(Message),
+    /// Print a message of xdrive's own.
+    Print(Message),
 }
 
-/// Words of xdrive's own, in between what the host shows.
+/// A message of xdrive's own, shown amid the host's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// A line, shown as soon as that does not spoil the screen; with it the bell rings at once.
+    /// A line, shown as soon as that does not spoil the screen; the bell rings at once.
     Line(String),
     /// The terminal's title, until the end.
     Title(String),
@@ -63,19 +63,19 @@ pub(super) struct Local {
     pub(super) terminal: Option<TerminalState>,
 }
 
-/// What a terminal has beyond its streams.
+/// The state of a terminal, beyond its streams.
 pub(super) struct TerminalState {
     escapes: Escapes,
     screen: Screen,
     margin: Margin,
     answers: Answers,
-    /// What waits to be said: lines, the bell, a title.
+    /// What waits to be printed: lines, the bell, a title.
     lines: Vec<String>,
     bell: bool,
     title: Option<String>,
-    /// How many bytes of the host's terminal have been shown.
+    /// How many bytes of the output of the host's terminal have been shown.
     pub(super) seen: u64,
-    /// The screen that a notice is on: the terminal's own is behind it.
+    /// Whether a notice is shown on a screen of its own, the terminal's behind it.
     has_own_screen: bool,
 }
 
@@ -115,7 +115,7 @@ impl Local {
         self.input.stop()
     }
 
-    /// Output of the host.
+    /// Shows output of the host.
     pub(super) fn show(&mut self, data: Bytes) {
         if let Some(terminal) = &mut self.terminal {
             terminal.screen.watch(&data);
@@ -125,12 +125,12 @@ impl Local {
         self.output.push(data);
     }
 
-    /// Says it as soon as it can be said.
-    pub(super) fn print(&mut self, word: Message) {
+    /// Prints a message as soon as it can be shown.
+    pub(super) fn print(&mut self, message: Message) {
         let Some(terminal) = &mut self.terminal else {
             return;
         };
-        match word {
+        match message {
             Message::Title(text) => terminal.title = Some(text),
             Message::Line(line) => {
                 terminal.lines.push(line);
@@ -139,9 +139,9 @@ impl Local {
         }
     }
 
-    /// Says what waits to be said, if this is the moment: never in the middle of a sequence, and
-    /// lines never on the screen of a full-screen program. True if something stood in the line: a
-    /// prompt, say, which is to be drawn again.
+    /// Prints what waits, if it can be shown now: nothing in the middle of a sequence, and no line
+    /// on the screen of a full-screen program. True if the cursor's line held something (a prompt,
+    /// say), which is to be drawn again.
     fn print_pending(&mut self) -> bool {
         let Some(terminal) = &mut self.terminal else {
             return false;
@@ -150,30 +150,30 @@ impl Local {
             return false;
         }
         let title = terminal.title.take();
-        let mut words = title.map_or_else(String::new, |title| terminal::title(&title));
+        let mut text = title.map_or_else(String::new, |title| terminal::title(&title));
         if std::mem::take(&mut terminal.bell) {
-            words.push('\x07');
+            text.push('\x07');
         }
         let shows = !terminal.lines.is_empty() && !terminal::Screen::is_alternate();
         let is_inside = shows && terminal.margin.is_inside_line();
         if shows {
             if is_inside {
-                words.push_str("\r\n");
+                text.push_str("\r\n");
             }
             for line in terminal.lines.drain(..) {
-                words.push_str(&line.replace('\n', "\r\n"));
-                words.push_str("\r\n");
+                text.push_str(&line.replace('\n', "\r\n"));
+                text.push_str("\r\n");
             }
-            // A line of xdrive's own: nothing stands in the next one.
+            // The cursor is on an empty line now.
             terminal.margin.watch(b"\n");
         }
-        if !words.is_empty() {
-            self.output.push(Bytes::from(words));
+        if !text.is_empty() {
+            self.output.push(Bytes::from(text));
         }
         is_inside
     }
 
-    /// Words of xdrive's own, with what they do to the terminal.
+    /// Prints text of xdrive's own, and keeps track of the modes that it switches.
     fn print_watched(&mut self, text: String) {
         if let Some(terminal) = &mut self.terminal {
             terminal.screen.watch(text.as_bytes());
@@ -181,8 +181,8 @@ impl Local {
         self.output.push(Bytes::from(text));
     }
 
-    /// Shows `lines` without spoiling the terminal's screen: on a screen of their own, or, where a
-    /// program uses that already, the first of them in its last row. Replaces what was shown.
+    /// Shows `lines` without spoiling the terminal's screen: on the alternate screen, or, where a
+    /// program uses that already, in its last row, as much as fits. Replaces the last notice.
     pub(super) fn notice(&mut self, lines: &[String]) {
         let Some(terminal) = &mut self.terminal else {
             return;
@@ -205,12 +205,12 @@ impl Local {
         if is_first {
             self.print_watched(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J{lines}\r\n"));
         } else {
-            // Below it may be answers to questions.
+            // Answers to questions may stand below it.
             self.print_watched(format!("\x1b7{lines}\x1b8"));
         }
     }
 
-    /// Takes the notice away; true if a program has to draw its screen again for that.
+    /// Removes the notice; true if a program has to draw its screen again for that.
     pub(super) fn end_of_notice(&mut self) -> bool {
         let Some(terminal) = &mut self.terminal else {
             return false;
@@ -222,7 +222,8 @@ impl Local {
         terminal::Screen::is_alternate()
     }
 
-    /// The output from byte `from` on follows: more than what was shown last if some is lost.
+    /// Prepares for output that begins with byte `from`. If bytes are missing in between, the
+    /// screen is cleared.
     pub(super) fn follow(&mut self, from: u64) {
         let Some(terminal) = &mut self.terminal else {
             return;
@@ -232,8 +233,8 @@ impl Local {
         }
     }
 
-    /// The next escape typed that ends the session, while there is no host to type to. Loses
-    /// nothing if it is dropped before it is ready.
+    /// Waits, without a connection, for an escape that ends the session. Loses nothing if it is
+    /// dropped before it is ready.
     pub(super) async fn escape(&mut self) -> Exit {
         loop {
             let Some(chunk) = self.input.next().await else {
@@ -247,7 +248,7 @@ impl Local {
         }
     }
 
-    /// From here on the start of a line is typed.
+    /// What is typed next begins a line, for the escapes.
     pub(super) fn begin_line(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.escapes = Escapes::default();
@@ -278,7 +279,7 @@ impl Local {
             Typed::Suspend => {
                 self.print_watched("~^Z [suspended]\r\n".to_owned());
                 last_output(&self.output).await;
-                // Where nothing can stop us (an orphan), the session goes on.
+                // An orphan cannot be stopped: the session goes on.
                 let _not_stopped = terminal::suspend();
             }
         }
@@ -289,9 +290,9 @@ impl Local {
         let Some(terminal) = &self.terminal else {
             return;
         };
-        let words = (terminal.answers)(question).replace('\n', "\r\n ");
+        let answer = (terminal.answers)(question).replace('\n', "\r\n ");
         let key = question.key();
-        self.print_watched(format!("~{key}\r\n {words}\r\n"));
+        self.print_watched(format!("~{key}\r\n {answer}\r\n"));
     }
 
     /// Carries everything between the local ends and the host, until one of them ends.
@@ -324,7 +325,7 @@ impl Local {
                 () = &mut sending, if !all_sent => all_sent = true,
                 () = &mut asking, if !none_asks => none_asks = true,
                 Some(request) = asked.recv() => match request {
-                    Request::Say(word) => self.print(word),
+                    Request::Print(message) => self.print(message),
                     request => {
                         let _ended = orders.send(request);
                     }
@@ -332,7 +333,7 @@ impl Local {
                 () = backlog.shrunk.notified(), if !room => {}
                 chunk = self.input.next(), if room && queue.is_some() => {
                     let Some(chunk) = chunk else {
-                        // A terminal in raw mode has no end of input but its own.
+                        // In raw mode, input ends only with the terminal itself.
                         if self.terminal.is_some() {
                             return Exit::Escaped;
                         }
@@ -350,7 +351,8 @@ impl Local {
                         }
                         let is_suspend = typed == Typed::Suspend;
                         if let Some(exit) = self.obey(typed).await {
-                            // What was typed before it is meant to arrive; a dead link takes nothing.
+                            // What was typed before it is meant to arrive; a dead link takes
+                            // nothing.
                             let sent = async {
                                 while backlog.bytes.load(Ordering::Relaxed) > 0 {
                                     tokio::select! {
@@ -367,7 +369,7 @@ impl Local {
                         }
                     }
                 }
-                // A pipe whose reader is gone ends the command, as it would without a host between.
+                // A pipe whose reader is gone ends the command (SIGPIPE), as it would locally.
                 () = self.output.failed(), if self.terminal.is_none() => {
                     return Exit::Signal { number: 13 };
                 }
@@ -390,8 +392,8 @@ impl Local {
         }
     }
 
-    /// The end: typing from here on is for whoever reads the terminal next; what is still to be
-    /// shown is.
+    /// Ends reading, so that what is typed from here on is for the terminal's next reader; shows
+    /// what is still to be shown.
     pub(super) async fn end(mut self) {
         self.print_pending();
         drop(self.input);
@@ -416,7 +418,7 @@ async fn send(sender: &Sender, queued: &mut mpsc::UnboundedReceiver<Bytes>, back
     sender.eof().await;
 }
 
-/// Not in one queue with the data, which may wait for window.
+/// Sends requests, which do not queue behind data that waits for window.
 async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
     while let Some(request) = asked.recv().await {
         let alive = match request {
@@ -429,7 +431,7 @@ async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
                 sender.resize(terminal::size()).await
             }
             Request::Signal(signal) => sender.signal(signal).await,
-            Request::Say(_) => true,
+            Request::Print(_) => true,
         };
         if !alive {
             return;
@@ -437,7 +439,7 @@ async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
     }
 }
 
-/// What a terminal shows last; one that takes nothing is not waited for.
+/// Waits until the last output is written, but not for a terminal that takes none.
 async fn last_output(output: &Sink) {
     let _stuck = tokio::time::timeout(LAST_OUTPUT, output.drained()).await;
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xdrive::signals::{Signal, Signals};
 use xdrive::ssh::shell::Exit;
 use xdrive::ssh::terminal::Attached;
-use xdrive::ssh::{Line, Shell, Ssh, Target, Terminal};
+use xdrive::ssh::{DedicatedConnection, Shell, Ssh, Target, Terminal};
 
 use super::sshd::Sshd;
 use crate::harness::Pty;
@@ -112,7 +112,7 @@ async fn attach(task: Task) {
         proxy: None,
     };
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
-    let line = Line::open(&ssh).await.unwrap();
+    let line = DedicatedConnection::open(&ssh).await.unwrap();
     let mut shell = if task.terminal {
         // What runs in a terminal is a program and its words.
         let command = format!("sh -c {}", xdrive::quote::quote(&task.command));

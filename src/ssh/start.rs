@@ -1,24 +1,40 @@
-//! How a command on the host begins: a channel, the host's word, and for a terminal its first line.
+//! How a command for a shell begins on the host: a channel, the host's reply, and for a terminal
+//! its first line.
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
 use russh::ChannelMsg;
 
-use super::ShellError;
-use crate::ssh::channel::{Session, TerminalRequest};
-use crate::ssh::connection::{Ssh, SshError};
-use crate::ssh::modes;
-use crate::ssh::terminal::{Attached, FirstLine, Terminal};
+use super::channel::{Session, TerminalRequest};
+use super::connection::Ssh;
+use super::error::SshError;
+use super::modes;
+use super::terminal::{Attached, FirstLine, Terminal};
 use crate::terminal;
 
-/// How long the host may take to open a terminal and start a command: three round trips of that are
-/// the line's, a second at 300 ms.
+/// How long the host may take to open a terminal and start a command; three round trips of it are
+/// the link's, a second at 300 ms.
 const START: Duration = Duration::from_secs(15);
 
-/// A shell that has begun before anybody asked for it.
+/// Why a shell could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ShellError {
+    /// The connection or the host.
+    #[error(transparent)]
+    Ssh(#[from] SshError),
+    /// The local terminal or standard streams.
+    #[error("cannot use the terminal: {0}")]
+    Local(#[from] io::Error),
+    /// The host has no terminal for it, because python3 is missing there, say: what it printed.
+    #[error("the host has no terminal for a shell: {0}")]
+    NoTerminal(String),
+}
+
+/// A shell that was begun early, before the session knows that it needs it.
 pub(crate) struct Begun {
-    /// The words of its command.
+    /// Its command, as one string for a shell.
     command: String,
     session: Session,
     attached: Attached,
@@ -32,8 +48,8 @@ impl std::fmt::Debug for Begun {
 }
 
 impl Begun {
-    /// Attaches to the terminal that the host chooses for a session, once that has arrived there.
-    /// None if it chooses none.
+    /// Attaches to the terminal that the host chooses for a session, once the session has arrived
+    /// there. None if it chooses none.
     pub(crate) async fn waiting(
         ssh: &Ssh,
         terminal: &Terminal,
@@ -54,7 +70,7 @@ pub(super) async fn piped(ssh: &Ssh, command: &str) -> Result<Session, SshError>
     in_time(ssh, start(ssh, command, None)).await
 }
 
-/// What `begun` has, if it runs what `terminal` is to run; else as [`attached`].
+/// The shell that has `begun`, if it runs the command of `terminal`; else as [`attached`].
 pub(super) async fn begun_or_attached(
     ssh: &Ssh,
     terminal: &Terminal,
@@ -62,7 +78,7 @@ pub(super) async fn begun_or_attached(
 ) -> Result<(Session, Attached, Bytes), ShellError> {
     match begun.filter(|begun| begun.command == terminal.command()) {
         Some(begun) => {
-            // What happened to its size meanwhile nobody could tell it.
+            // The size may have changed since it was begun.
             begun.session.sender.resize(terminal::size()).await;
             Ok((begun.session, begun.attached, begun.rest))
         }
@@ -70,8 +86,8 @@ pub(super) async fn begun_or_attached(
     }
 }
 
-/// Opens a session with a terminal as the local one is now, and waits for the first line of
-/// `command`, which attaches to a [`crate::ssh::terminal`]. Also what came after that line.
+/// Opens a session with a terminal like the local one, and waits for the first line of `command`,
+/// which attaches to a [`super::terminal`]. Also returns what came after that line.
 pub(super) async fn attached(
     ssh: &Ssh,
     command: &str,
@@ -86,19 +102,19 @@ pub(super) async fn attached(
         let mut line = FirstLine::default();
         loop {
             match session.messages.wait().await {
-                Some(ChannelMsg::Data { data }) => match line.take(&data) {
+                Some(ChannelMsg::Data { data }) => match line.read(&data) {
                     Ok(None) => {}
                     Ok(Some((attached, rest))) => return Ok(Ok((session, attached, rest))),
-                    Err(words) => return Ok(Err(ShellError::NoTerminal(words))),
+                    Err(output) => return Ok(Err(ShellError::NoTerminal(output))),
                 },
-                Some(ChannelMsg::Close) => return Ok(Err(ShellError::NoTerminal(line.words()))),
+                Some(ChannelMsg::Close) => return Ok(Err(ShellError::NoTerminal(line.text()))),
                 None => return Err(ssh.why_ended().await),
                 Some(_) => {}
             }
         }
     };
     let (session, attached, rest) = in_time(ssh, starting).await??;
-    // It may have changed while the host was asked, when nobody could be told.
+    // It may have changed before the session could take a resize.
     let size = terminal::size();
     if size != request.size {
         session.sender.resize(size).await;

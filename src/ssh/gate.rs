@@ -1,0 +1,217 @@
+//! The gate in front of a connection's reading.
+//!
+//! russh grants window as soon as data arrives, whether or not anything has read it, and stops the
+//! whole connection while a channel is not drained. So a slow reader is held back one layer below:
+//! while a [`Gate`] is shut, no byte is read from the socket, TCP holds the host back, and the
+//! other direction (keys, signals, input) goes on. Nothing is lost and memory stays bounded. This
+//! needs a connection that carries nothing else.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The longest that an open gate waits for a byte. A keepalive goes out after 5 s without one, and
+/// its answer takes a round trip: a link of 300 ms that loses packets has time for many.
+const READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest that the socket may take no byte. A slow link (0.5 Mbit/s) may need some 15 s until
+/// a full buffer has room again.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// A gate that is shut while anything holds it.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    state: Mutex<GateState>,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    /// How many full queues hold the gate.
+    holders: usize,
+    reader: Option<Waker>,
+}
+
+impl Gate {
+    /// Adds a holder.
+    pub(super) fn hold(&self) {
+        self.state().holders += 1;
+    }
+
+    /// Removes a holder; reading goes on when none is left.
+    pub(super) fn release(&self) {
+        let mut state = self.state();
+        state.holders = state.holders.saturating_sub(1);
+        if state.holders == 0
+            && let Some(reader) = state.reader.take()
+        {
+            reader.wake();
+        }
+    }
+
+    fn poll_open(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.holders == 0 {
+            return Poll::Ready(());
+        }
+        state.reader = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        // Nothing in here panics half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time for which one direction of a stream has been pending.
+#[derive(Debug)]
+struct Stall {
+    limit: Duration,
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stall {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            since: None,
+            timer: None,
+        }
+    }
+
+    /// `polled`, or an error once it has been pending for longer than the limit.
+    fn limit<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.since = None;
+            return polled;
+        }
+        let end = *self.since.get_or_insert_with(Instant::now) + self.limit;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        ready!(timer.as_mut().poll(context));
+        // The timer may still be set for an earlier wait, which has ended.
+        if Instant::now() < end {
+            timer.as_mut().reset(end);
+            ready!(timer.as_mut().poll(context));
+        }
+        let seconds = self.limit.as_secs();
+        let why = format!("no answer for {seconds} seconds");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+}
+
+/// A connection's stream, with or without a gate. With one, the stream itself times out when its
+/// other end is gone: russh's own timeouts know no gate.
+pub(super) struct GatedStream<S> {
+    stream: S,
+    gate: Option<Arc<Gate>>,
+    reading: Stall,
+    writing: Stall,
+}
+
+impl<S> GatedStream<S> {
+    pub(super) fn new(stream: S, gate: Option<Arc<Gate>>) -> Self {
+        Self {
+            stream,
+            gate,
+            reading: Stall::new(READ_TIMEOUT),
+            writing: Stall::new(WRITE_TIMEOUT),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for GatedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let Some(gate) = &this.gate else {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        };
+        if gate.poll_open(context).is_pending() {
+            this.reading.since = None;
+            return Poll::Pending;
+        }
+        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        this.reading.limit(polled, context)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for GatedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.stream).poll_write(context, buffer);
+        match &this.gate {
+            Some(_) => this.writing.limit(polled, context),
+            None => polled,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const HOURS: Duration = Duration::from_hours(9);
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_what_is_read_through_an_open_gate_and_nothing_else() {
+        let gate = Arc::<Gate>::default();
+        let (near, mut far) = duplex(64);
+        let mut gated = GatedStream::new(near, Some(Arc::clone(&gate)));
+        let mut byte = [0];
+        // Bytes that come in time keep it open for ever.
+        for _ in 0..10 {
+            let late = async {
+                sleep(READ_TIMEOUT * 9 / 10).await;
+                far.write_all(b"x").await.unwrap();
+            };
+            let (read, ()) = tokio::join!(gated.read_exact(&mut byte), late);
+            read.unwrap();
+        }
+        gate.hold();
+        assert!(timeout(HOURS, gated.read(&mut byte)).await.is_err(), "shut");
+        gate.release();
+        let began = Instant::now();
+        let error = gated.read(&mut byte).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer for 15 seconds");
+        assert_eq!(began.elapsed().as_secs(), READ_TIMEOUT.as_secs());
+
+        let (near, _far) = duplex(64);
+        let mut without = GatedStream::new(near, None);
+        assert!(timeout(HOURS, without.read(&mut byte)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_socket_that_takes_no_byte_is_given_up() {
+        let (near, _far) = duplex(64);
+        let mut gated = GatedStream::new(near, Some(Arc::default()));
+        let error = gated.write_all(&[0; 65]).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer for 25 seconds");
+    }
+}
