@@ -19,13 +19,6 @@
 //! `aws`. Nothing is asserted about time. Everything is made in a directory of its own and removed
 //! again, also after a failure, Ctrl-C or SIGTERM.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what is shared with the test suite fails where it stands"
-)]
-
-#[path = "../suite/evidence.rs"]
-mod evidence;
 mod folder;
 mod parts;
 mod path;
@@ -34,14 +27,6 @@ mod spread;
 mod terminal;
 mod trips;
 mod verdict;
-
-#[expect(
-    dead_code,
-    unused_imports,
-    reason = "the test suite uses the rest of it"
-)]
-#[path = "../suite/harness/mod.rs"]
-mod harness;
 
 use anyhow::Context as _;
 

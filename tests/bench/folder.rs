@@ -13,9 +13,9 @@ use tokio::process::{Child, Command};
 use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::{Delays, Preset};
 
-use super::harness::leaks;
 use super::site::Site;
 use super::terminal::{Sat, sit};
+use harness::leaks;
 
 /// Its directory, below the site's.
 pub(crate) const NAME: &str = "aws";

@@ -13,8 +13,6 @@
 //! joins a session of xdrive beside OpenSSH ([`guest`]). Nothing is asserted about time. Everything
 //! is made in a directory of its own and removed again, also after a failure, Ctrl-C or SIGTERM.
 
-#[path = "../suite/evidence.rs"]
-mod evidence;
 mod guest;
 mod parts;
 mod program;

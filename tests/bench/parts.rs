@@ -28,7 +28,7 @@ use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use super::site::{Site, now};
-use crate::evidence::{may_delete, may_prune, may_terminate};
+use harness::evidence::{may_delete, may_prune, may_terminate};
 
 /// How soon what is waited for is looked at again.
 const AGAIN: Duration = Duration::from_millis(5);

@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 use portable_pty::CommandBuilder;
 use tokio::time::sleep;
 
-use super::harness::Pty;
 use super::site::now;
+use harness::Pty;
 
 /// What the prompt in the container ends with, wherever its shell comes from.
 const PROMPT: &str = "/work#";

@@ -12,8 +12,8 @@ use anyhow::{Context as _, ensure};
 use portable_pty::CommandBuilder;
 use tokio::time::sleep;
 
-use super::harness::{Distance, Far, Pty};
 use super::site::Site;
+use harness::{Distance, Far, Pty};
 
 /// Its directory, below the site's.
 pub(crate) const NAME: &str = "trips";

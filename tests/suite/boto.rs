@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::harness::{leaks, python};
-use crate::serving::Serving;
+use harness::Serving;
+use harness::{leaks, python};
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and nothing
 /// else that could point elsewhere.

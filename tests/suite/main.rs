@@ -6,10 +6,6 @@
 )]
 
 mod boto;
-mod evidence;
-mod fault_connector;
-mod fault_proxy;
-mod harness;
 mod host;
 mod house;
 mod local_api;
@@ -17,10 +13,7 @@ mod local_instances;
 mod loops;
 mod model;
 mod moto;
-mod registry;
 mod sdk;
 mod serve;
-mod serving;
 mod session;
-mod simulation;
 mod ssh;

@@ -19,7 +19,7 @@ use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
-use crate::fault_connector::Line;
+use harness::faults::connector::Line;
 
 /// A paper EC2 in an empty folder, and a client with a line to it.
 struct Scene {

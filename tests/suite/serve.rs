@@ -17,8 +17,8 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
 use xdrive::local::{Local, OpenOptions};
 
-use crate::harness::DEADLINE;
-use crate::serving::Serving;
+use harness::DEADLINE;
+use harness::Serving;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded";

@@ -26,10 +26,10 @@ use anyhow::{Context as _, bail, ensure};
 use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
-use crate::pace::Pace;
 use crate::points::Passed;
 use crate::running::{Ended, Running};
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// How many cuts make a whole sweep.
 const CUTS: usize = 40;

@@ -12,8 +12,8 @@ use anyhow::{Context as _, ensure};
 
 use crate::ending::{Ending, LAYERS, Session, Told};
 use crate::journal::{Journal, Writer};
-use crate::pace::Pace;
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// How many sessions make a day.
 const SESSIONS: usize = 100;

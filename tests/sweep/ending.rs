@@ -8,9 +8,9 @@ use rustix::process::Signal;
 use crate::cut::Switch;
 use crate::host::Host;
 use crate::journal::{READ, WRITE, Writer, acknowledged};
-use crate::pace::Pace;
 use crate::running::{Ended, Running};
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// The shortest lease there is, as `--keep` has it.
 const KEEP: &str = "10s";

@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 use xdrive::drive::Outcome;
 
 use crate::jobs::side_by_side;
-use crate::pace::Pace;
-use crate::simulation::wire::{Calls, Fault, WAYS};
-use crate::simulation::{Ask, FRESH, Staleness, Told, Trouble, World};
+use harness::pace::Pace;
+use harness::simulation::wire::{Calls, Fault, WAYS};
+use harness::simulation::{Ask, FRESH, Staleness, Told, Trouble, World};
 
 /// As old as lists ever were seen to be, nearly; reads by id lag less.
 const OLD: Staleness = Staleness {

@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::anyhow;
 
-use crate::pace::Pace;
+use harness::pace::Pace;
 
 /// Has every one of `points` taken once, by as many workers as the pace has jobs, until there is no
 /// more time, and at least one by each: how many were taken. A worker begins with what `begin`

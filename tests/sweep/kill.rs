@@ -8,9 +8,9 @@ use anyhow::{Context as _, ensure};
 use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
-use crate::pace::Pace;
 use crate::points::{self, Kill};
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// How often a point is tried that a session may pass by: what it waits for may be there already.
 const TRIES: u32 = 3;

@@ -13,9 +13,9 @@ use crate::host::Host;
 use crate::jobs::side_by_side;
 use crate::journal::{WRITE, acknowledged};
 use crate::month::Month;
-use crate::pace::Pace;
 use crate::running::Running;
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// The lease, as `--keep` has it, and in seconds.
 const KEEP: (&str, u64) = ("15s", 15);

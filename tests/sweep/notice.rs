@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::pace::Pace;
 use crate::running::Running;
 use crate::site::Site;
+use harness::pace::Pace;
 
 /// What EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
 const NOTICE: Duration = Duration::from_mins(2);

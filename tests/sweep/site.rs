@@ -17,10 +17,10 @@ use xdrive::local::wire::InProcess;
 use xdrive::local::{Local, OpenOptions};
 
 use crate::client::{AFTER, KILL, TRACE};
-use crate::image::small_image;
-use crate::leaks::leaks;
 use crate::points::Kill;
 use crate::running::{Ended, Running};
+use harness::leaks;
+use harness::small_image;
 
 /// How long what ends beside a session may take: its supervisor tidies up.
 const TIDY: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@ use xdrive::host::container::Came;
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{Committed, Host, Image, Role};
 
-use crate::harness::DEADLINE;
+use harness::DEADLINE;
 
 use super::machine::{Disk, Machine, hold, order, soon};
 

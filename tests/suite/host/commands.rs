@@ -5,7 +5,7 @@ use std::time::Duration;
 use xdrive::host::container::{CommandId, Signal};
 use xdrive::host::scripts::Image;
 
-use crate::harness::DEADLINE;
+use harness::DEADLINE;
 
 use super::machine::{Disk, Machine};
 

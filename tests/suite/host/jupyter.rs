@@ -6,7 +6,7 @@ use tokio::fs::File;
 use xdrive::host::scripts::{Image, Role};
 
 use super::machine::{Disk, Machine, hold, soon};
-use crate::harness::cache;
+use harness::cache;
 
 async fn status(machine: &Machine, address: &str, path: &str) -> String {
     let url = format!("http://{address}/{path}");

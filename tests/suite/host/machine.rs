@@ -16,7 +16,7 @@ use xdrive::host::scripts::{
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use crate::harness::{DEADLINE, cache};
+use harness::{DEADLINE, cache};
 
 /// From launch to login; two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);

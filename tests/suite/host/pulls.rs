@@ -8,7 +8,7 @@ use xdrive::host::pull::{Pulled, Refused};
 use xdrive::host::scripts::Image;
 
 use super::machine::{Disk, Machine};
-use crate::registry::{OPEN, PRIVATE, Registry, SLOW, USER, publish};
+use harness::registry::{OPEN, PRIVATE, Registry, SLOW, USER, publish};
 
 async fn machine(disk: &Disk) -> Machine {
     let mut machine = Machine::boot().await;

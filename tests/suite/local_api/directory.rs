@@ -210,7 +210,7 @@ fn a_killed_writer_loses_nothing_that_was_answered() {
             .map(|_| {
                 Command::new(std::env::current_exe().unwrap())
                     .args([
-                        "folder::directory::writer",
+                        "local_api::directory::writer",
                         "--exact",
                         "--ignored",
                         "--nocapture",

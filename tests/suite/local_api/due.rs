@@ -7,7 +7,7 @@ use xdrive::local::{Preset, Settings};
 
 use super::real::Real;
 use super::{find, launch_params, text};
-use crate::harness::leaks;
+use harness::leaks;
 
 fn aws() -> Real {
     Real::with(Settings {

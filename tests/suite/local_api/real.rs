@@ -11,7 +11,7 @@ use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, OpenOptions, Settings};
 
-use crate::harness::cache;
+use harness::cache;
 
 use super::{call, find, launch_params, text, texts};
 

@@ -10,7 +10,7 @@ use xdrive::clock::{BootTime, Clock};
 use xdrive::local::plane::{Machine, PlaneError, Up};
 
 use super::site::{Host, Site, id, succeed, until};
-use crate::harness::leaks;
+use harness::leaks;
 
 const LATER: Duration = Duration::from_hours(1);
 

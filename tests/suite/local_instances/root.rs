@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::harness::leaks;
+use harness::leaks;
 
 use super::site::{Host, Site, succeed, until};
 

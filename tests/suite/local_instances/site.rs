@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use xdrive::clock::Clock;
 use xdrive::local::plane::{Machine, Plane, PlaneError, RealPlane, Up};
 
-use crate::harness::{DEADLINE, cache, eventually_within, leaks};
+use harness::{DEADLINE, cache, eventually_within, leaks};
 
 /// A state directory; everything of it is gone after the test, or the test has failed.
 pub(super) struct Site {

@@ -5,7 +5,7 @@ use xdrive::drive::stuck::Why;
 use xdrive::drive::{Event, Outcome};
 
 use super::{Past, is_saved, world};
-use crate::simulation::{Ask, FRESH, Trouble, World};
+use harness::simulation::{Ask, FRESH, Trouble, World};
 
 async fn checkpoints(world: &World) -> usize {
     let snapshots = world.truth.snapshots("demo").await.unwrap();

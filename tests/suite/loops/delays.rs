@@ -13,8 +13,8 @@ use xdrive::ec2::Market;
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 
-use crate::simulation::host::{PaperHosts, wanted};
-use crate::simulation::{Hidden, drive};
+use harness::simulation::host::{PaperHosts, wanted};
+use harness::simulation::{Hidden, drive};
 
 /// How often is looked: rarely enough for a test that is over soon.
 const POLL: Duration = Duration::from_millis(200);

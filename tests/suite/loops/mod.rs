@@ -11,8 +11,8 @@ mod slow;
 use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
 
-use crate::simulation::wire::{Calls, Fault};
-use crate::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+use harness::simulation::wire::{Calls, Fault};
+use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
 
 /// How a drive came to be as it is when a run begins.
 #[derive(Debug, Clone, Copy)]

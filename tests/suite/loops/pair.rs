@@ -6,7 +6,7 @@ use xdrive::drive::Outcome;
 use xdrive::drive::stuck::Head;
 
 use super::{PASTS, Past, is_saved, world};
-use crate::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
 
 /// Two sessions, the second so many milliseconds after the first.
 async fn race(past: &World, later: u64) -> [Told; 2] {

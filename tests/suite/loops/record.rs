@@ -5,7 +5,7 @@ use xdrive::drive::tags::Settings;
 use xdrive::ec2::Arch;
 
 use super::{Past, is_saved, world};
-use crate::simulation::{Ask, FRESH, Trouble, drive};
+use harness::simulation::{Ask, FRESH, Trouble, drive};
 
 #[tokio::test(start_paused = true)]
 async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_architecture_on_the_drive()

@@ -9,7 +9,7 @@ use xdrive::ec2::SnapshotState;
 use xdrive::local::Fault;
 
 use super::{Past, is_saved, world};
-use crate::simulation::{Ask, FRESH, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, Told, Trouble, World};
 
 /// Lets every pending snapshot fail, until so many have.
 async fn break_snapshots(world: &World, count: usize) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use xdrive::drive::Event;
 
 use super::{PASTS, is_saved, world};
-use crate::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble};
+use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble};
 
 /// One session in which every answer takes so long, from every past; then a stop.
 async fn ends(slow: Duration, stale: Staleness) {

@@ -14,7 +14,7 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
-use crate::evidence::{may_delete, may_prune, may_terminate};
+use harness::evidence::{may_delete, may_prune, may_terminate};
 
 const DRIVE: &str = "demo";
 const DEVICE: &str = "/dev/sdf";

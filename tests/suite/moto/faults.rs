@@ -10,9 +10,6 @@
 //! Without `XDRIVE_LONG` some seconds of cases are taken, others every time; `XDRIVE_SWEEP_SEED`
 //! repeats a choice.
 
-#[path = "../../sweep/pace.rs"]
-#[expect(dead_code, reason = "the long sweeps use the rest of it")]
-mod pace;
 mod world;
 
 use std::collections::BTreeMap;
@@ -23,9 +20,9 @@ use std::time::{Duration, Instant};
 use std::os::fd::OwnedFd;
 
 use super::server::{Moto, again, inside, is_inside};
-use crate::fault_proxy::{Asked, Fate};
-use crate::simulation::wire::{Fault, WAYS};
-use pace::Pace;
+use harness::faults::proxy::{Asked, Fate};
+use harness::pace::Pace;
+use harness::simulation::wire::{Fault, WAYS};
 use world::{Ended, World};
 
 /// How long cases are chosen for when nobody asks for all of them.
@@ -73,7 +70,7 @@ fn a_drive_lives_through_storms_in_the_folder() {
 }
 
 /// Runs the test called `name` again in a process of its own, whose way to any EC2 leads through a
-/// [`Between`](crate::fault_proxy::Between).
+/// [`Between`](harness::faults::proxy::Between).
 fn test(name: &str, on_moto: bool, body: impl AsyncFnOnce(&mut World)) {
     if !is_inside() {
         let moto = on_moto.then(Moto::start_bare);

@@ -9,7 +9,7 @@ use xdrive::local::{Local, OpenOptions};
 
 use super::calls::launch;
 use super::server::against_moto;
-use crate::evidence::may_terminate;
+use harness::evidence::may_terminate;
 
 #[test]
 #[ignore = "needs python3 with moto"]

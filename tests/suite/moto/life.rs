@@ -13,9 +13,9 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
-use crate::harness::DEADLINE;
-use crate::simulation::host::{PaperHosts, wanted};
-use crate::simulation::{Hidden, drive};
+use harness::DEADLINE;
+use harness::simulation::host::{PaperHosts, wanted};
+use harness::simulation::{Hidden, drive};
 
 #[test]
 #[ignore = "needs python3 with moto"]

@@ -15,7 +15,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::server::Moto;
-use crate::harness::Pty;
+use harness::Pty;
 
 const XDRIVE: &str = env!("CARGO_BIN_EXE_xdrive");
 

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::ec2::{Account, Ec2};
 
-use crate::harness::python;
+use harness::python;
 
 /// How long a server may take to come up: Python reads some hundred files first.
 const START: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@ use xdrive::local::plane::PaperSuperblock;
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, tags, until, volume_order};
-use crate::fault_connector::Trouble;
+use harness::faults::connector::Trouble;
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 

@@ -10,8 +10,8 @@ use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 
 use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
-use crate::evidence::{may_delete, may_prune, may_terminate};
-use crate::fault_connector::Trouble;
+use harness::evidence::{may_delete, may_prune, may_terminate};
+use harness::faults::connector::Trouble;
 
 fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
     let hex = "0123456789abcdef0";

@@ -4,7 +4,7 @@ use xdrive::ec2::{GroupId, Kind, LaunchOrder, Rule, SubnetId, VpcId, Zone};
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, launch_order, tags};
-use crate::evidence::may_terminate;
+use harness::evidence::may_terminate;
 
 fn rule(from: &str, description: &str) -> Rule {
     Rule {

@@ -7,7 +7,7 @@ use xdrive::ec2::{
 use xdrive::local::Preset;
 
 use super::{DEVICE, DRIVE, Scene, ZONE, launch_order, tags, until, volume_order};
-use crate::evidence::{may_delete, may_prune, may_terminate};
+use harness::evidence::{may_delete, may_prune, may_terminate};
 
 #[tokio::test(start_paused = true)]
 async fn a_drive_lives_with_fast_delays() {

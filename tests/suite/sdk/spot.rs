@@ -6,7 +6,7 @@ use xdrive::ec2::{InstanceState, LaunchOrder, Market};
 use xdrive::local::Preset;
 
 use super::{Scene, launch_order, until};
-use crate::evidence::may_terminate;
+use harness::evidence::may_terminate;
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::serving::Serving;
+use harness::Serving;
 
 /// Counts how often it is run, and answers with the keys that follow.
 fn program(log: &str, environment: &str) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive, write};
-use crate::harness::{Distance, eventually_within};
+use harness::{Distance, eventually_within};
 
 /// Half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
 const FAR: Distance = Distance {

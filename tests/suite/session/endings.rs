@@ -210,7 +210,7 @@ fn the_escape_and_a_closed_terminal_save() {
     emulator.prints("# ");
     emulator.signal(Signal::KILL);
     emulator.end();
-    crate::harness::eventually_within(
+    harness::eventually_within(
         SESSION,
         || std::fs::read_to_string(&said).unwrap(),
         || {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::harness::{DEADLINE, Pty, eventually_within};
+use harness::{DEADLINE, Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::connection_lost::{instance, recorded};
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive};
-use crate::harness::{Pty, eventually_within};
+use harness::{Pty, eventually_within};
 use rustix::process::{Signal, kill_process};
 
 /// Longer than a silent host is believed to be there, on a busy machine.

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Pty, eventually_within};
+use harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 

@@ -10,7 +10,7 @@ use xdrive::ec2::{
 use xdrive::local::Fault;
 
 use super::site::{Ended, Site};
-use crate::evidence::may_delete;
+use harness::evidence::may_delete;
 
 pub(super) fn paper() -> Site {
     let site = Site::new();

@@ -3,7 +3,7 @@
 use super::site::{SESSION, Site};
 use super::terminal::ends;
 use super::tree::{init, inside};
-use crate::registry::{PRIVATE, Registry, SLOW, publish};
+use harness::registry::{PRIVATE, Registry, SLOW, publish};
 
 /// A drive whose session was left running, with a registry beside it that has `three:v1`.
 fn with_a_registry() -> (Site, Registry) {

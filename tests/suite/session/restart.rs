@@ -6,7 +6,7 @@ use xdrive::local::plane::{Plane as _, RealPlane};
 
 use super::site::{Running, SESSION, Site};
 use super::tree::inside;
-use crate::harness::{cache, eventually_within};
+use harness::{cache, eventually_within};
 
 /// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote
 /// what is synced.

@@ -10,7 +10,7 @@ use xdrive::local::Fault;
 use super::paper::{configured, in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
-use crate::harness::left;
+use harness::cloud::left;
 
 const ROLE: &str = "arn:aws:iam::111122223333:role/fis";
 

@@ -17,7 +17,7 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::{Local, OpenOptions};
 
-use crate::harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
+use harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);

@@ -7,7 +7,7 @@ use xdrive::local::wire::Params;
 
 use super::paper::{configured, connect, dry_run, paper};
 use super::site::{SESSION, Site};
-use crate::serving::Serving;
+use harness::Serving;
 
 /// What EC2 says of all volumes while a session of `demo` with these flags runs; it is saved then.
 pub(super) fn volumes(site: &Site, flags: &[&str]) -> String {

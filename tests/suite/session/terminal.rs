@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 
 use super::site::{SESSION, Site};
-use crate::harness::{Pty, eventually_within};
+use harness::{Pty, eventually_within};
 
 /// A drive whose container exists, so that sessions of it are quick.
 pub(super) fn with_a_drive() -> Site {

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use xdrive::local::wire::Params;
 
-use crate::harness::{cache, eventually_within};
 use crate::local_api::texts;
+use harness::{cache, eventually_within};
 
 use super::site::{Ended, Running, SESSION, Site};
 

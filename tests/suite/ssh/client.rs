@@ -14,8 +14,8 @@ use xdrive::ssh::shell::Exit;
 use xdrive::ssh::terminal::Attached;
 use xdrive::ssh::{DedicatedConnection, Shell, Ssh, Target, Terminal};
 
-use super::sshd::Sshd;
-use crate::harness::Pty;
+use harness::Pty;
+use harness::sshd::Sshd;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
 /// What attaches to a terminal on the host.

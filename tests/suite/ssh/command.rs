@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use xdrive::ssh::{HostKey, Ssh, SshError, Target, UserKey};
 
 use super::link::Link;
-use super::sshd::Sshd;
+use harness::sshd::Sshd;
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]

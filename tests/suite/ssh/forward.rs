@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use xdrive::ssh::forward::Forward;
 
 use super::DEADLINE;
-use super::sshd::Sshd;
+use harness::sshd::Sshd;
 
 /// A server on the host's side; gone when it is dropped.
 struct Server {

@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 
 use xdrive::ssh::{Ssh, Target};
 
-use super::sshd::Sshd;
+use harness::sshd::Sshd;
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::DEADLINE;
+use harness::DEADLINE;
 
 mod client;
 mod command;
@@ -12,7 +12,6 @@ mod link;
 mod piped;
 mod proxy;
 mod reattach;
-mod sshd;
 mod terminal;
 
 /// Polls until `reached`, and fails with `what` when it never is.
@@ -21,5 +20,5 @@ fn eventually(what: &str, reached: impl FnMut() -> bool) {
 }
 
 fn eventually_within(limit: Duration, what: &str, reached: impl FnMut() -> bool) {
-    crate::harness::eventually_within(limit, || what.to_owned(), reached);
+    harness::eventually_within(limit, || what.to_owned(), reached);
 }

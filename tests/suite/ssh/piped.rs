@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Task, report};
 use super::link::Link;
-use super::sshd::Sshd;
 use super::{DEADLINE, eventually};
+use harness::sshd::Sshd;
 
 /// A client that is killed when a test fails.
 struct Client(Child);

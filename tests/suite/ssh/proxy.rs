@@ -11,7 +11,7 @@ use xdrive::ssh::forward::Forward;
 use xdrive::ssh::{HostKey, Proxy, Ssh, SshError, Target};
 
 use super::DEADLINE;
-use super::sshd::Sshd;
+use harness::sshd::Sshd;
 
 /// A command that leads to where it is told.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
@@ -20,45 +20,43 @@ const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 /// for a busy machine.
 const LIMIT: Duration = Duration::from_secs(40);
 
-impl Sshd {
-    /// The way there through `command`, in whose environment `%i` marks all its processes.
-    fn through(&self, command: &str) -> Target {
-        let command = format!("export XDRIVE_TEST=%i; {command}");
-        Target {
-            proxy: Some(Proxy {
-                command: command.parse().unwrap(),
-                instance: self.mark(),
-            }),
-            ..self.target("root")
-        }
+/// The target, reached through `command`, in whose environment `%i` marks all its processes.
+fn through(sshd: &Sshd, command: &str) -> Target {
+    let command = format!("export XDRIVE_TEST=%i; {command}");
+    Target {
+        proxy: Some(Proxy {
+            command: command.parse().unwrap(),
+            instance: mark(sshd),
+        }),
+        ..sshd.target("root")
     }
+}
 
-    fn mark(&self) -> String {
-        let name = self.home.path().file_name().unwrap();
-        format!("i-{}", name.to_string_lossy())
-    }
+fn mark(sshd: &Sshd) -> String {
+    let name = sshd.home.path().file_name().unwrap();
+    format!("i-{}", name.to_string_lossy())
+}
 
-    /// The processes of its commands that are there: the shells by their words, what they started
-    /// by its environment.
-    fn processes(&self) -> Vec<PathBuf> {
-        let mark = format!("XDRIVE_TEST={}", self.mark());
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        all.map(|entry| entry.path())
-            .filter(|process| {
-                ["cmdline", "environ"].iter().any(|file| {
-                    let text = std::fs::read(process.join(file)).unwrap_or_default();
-                    String::from_utf8_lossy(&text).contains(&mark)
-                })
+/// The processes of its commands that are there: the shells by their words, what they started
+/// by its environment.
+fn processes(sshd: &Sshd) -> Vec<PathBuf> {
+    let mark = format!("XDRIVE_TEST={}", mark(sshd));
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.map(|entry| entry.path())
+        .filter(|process| {
+            ["cmdline", "environ"].iter().any(|file| {
+                let text = std::fs::read(process.join(file)).unwrap_or_default();
+                String::from_utf8_lossy(&text).contains(&mark)
             })
-            .collect()
-    }
+        })
+        .collect()
+}
 
-    async fn refused(&self, command: &str) -> String {
-        let target = self.through(command);
-        match Ssh::connect(&target, self.user_key.private()).await {
-            Err(SshError::Unreachable(_, why)) => why.to_string(),
-            other => panic!("{other:?}"),
-        }
+async fn refused(sshd: &Sshd, command: &str) -> String {
+    let target = through(sshd, command);
+    match Ssh::connect(&target, sshd.user_key.private()).await {
+        Err(SshError::Unreachable(_, why)) => why.to_string(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -82,7 +80,7 @@ fn is_child(process: &Path) -> bool {
 #[ignore = "needs root and sshd"]
 async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_left() {
     let sshd = Sshd::start();
-    let target = sshd.through(THROUGH);
+    let target = through(&sshd, THROUGH);
     let ssh = Ssh::connect(&target, sshd.user_key.private())
         .await
         .unwrap();
@@ -92,12 +90,12 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
         .await
         .unwrap();
     assert_eq!((output.status, output.stdout == large), (37, true));
-    let one = sshd.processes().len();
+    let one = processes(&sshd).len();
     assert!(one > 0);
 
     let sibling = ssh.sibling().await.unwrap();
     assert_eq!(sibling.run("true", b"").await.unwrap().status, 0);
-    assert!(sshd.processes().len() > one);
+    assert!(processes(&sshd).len() > one);
     let forward = Forward::open(&ssh, 0, sshd.address).unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", forward.port()))
         .await
@@ -106,14 +104,14 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
     stream.read_exact(&mut banner).await.unwrap();
     assert_eq!(&banner, b"SSH-2.0-");
     drop((stream, forward, sibling));
-    eventually("one way is closed", || sshd.processes().len() <= one).await;
+    eventually("one way is closed", || processes(&sshd).len() <= one).await;
     assert_eq!(ssh.run("true", b"").await.unwrap().status, 0);
 
-    let all = sshd.processes();
+    let all = processes(&sshd);
     let children: Vec<_> = all.into_iter().filter(|it| is_child(it)).collect();
     assert!(!children.is_empty());
     drop(ssh);
-    eventually("all ways are closed", || sshd.processes().is_empty()).await;
+    eventually("all ways are closed", || processes(&sshd).is_empty()).await;
     // Nor is one left that has ended and that nobody has asked how.
     eventually("all are reaped", || children.iter().all(|it| !it.exists())).await;
 }
@@ -122,28 +120,30 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
 #[ignore = "needs root and sshd"]
 async fn a_command_that_ends_is_told_with_its_status_and_its_last_words() {
     let sshd = Sshd::start();
-    let why = sshd.refused("echo no such target >&2; exit 3").await;
+    let why = refused(&sshd, "echo no such target >&2; exit 3").await;
     assert_eq!(
         why,
         "the proxy command ended with exit status 3: no such target"
     );
-    let why = sshd.refused("no-such-program %h").await;
+    let why = refused(&sshd, "no-such-program %h").await;
     assert!(why.contains("ended with exit status 127: "), "{why}");
     assert!(why.contains("no-such-program"), "{why}");
-    let why = sshd.refused("kill -KILL $$").await;
+    let why = refused(&sshd, "kill -KILL $$").await;
     assert!(why.ends_with("signal 9"), "{why}");
     // What is no SSH server is none, also when it goes on.
-    let why = sshd.refused("echo hello; exec sleep 1000").await;
+    let why = refused(&sshd, "echo hello; exec sleep 1000").await;
     assert!(
         why.contains("the proxy command does not come through"),
         "{why}"
     );
     // The end of what was said is what counts, and saying much stops nothing.
-    let why = sshd
-        .refused("yes waiting | head -c 1000000 >&2; echo over >&2; exit 1")
-        .await;
+    let why = refused(
+        &sshd,
+        "yes waiting | head -c 1000000 >&2; echo over >&2; exit 1",
+    )
+    .await;
     assert!(why.ends_with("waiting\nover") && why.len() < 4096, "{why}");
-    assert!(sshd.processes().is_empty());
+    assert!(processes(&sshd).is_empty());
 }
 
 #[tokio::test]
@@ -151,7 +151,10 @@ async fn a_command_that_ends_is_told_with_its_status_and_its_last_words() {
 async fn a_command_that_never_answers_is_given_up_and_ended_whatever_it_ignores() {
     let sshd = Sshd::start();
     let began = Instant::now();
-    let why = sshd.refused("trap '' HUP TERM; echo on my way >&2; sleep 1000 & sleep 1000");
+    let why = refused(
+        &sshd,
+        "trap '' HUP TERM; echo on my way >&2; sleep 1000 & sleep 1000",
+    );
     let why = why.await;
     assert!(
         why.starts_with("the proxy command does not come through: "),
@@ -159,17 +162,17 @@ async fn a_command_that_never_answers_is_given_up_and_ended_whatever_it_ignores(
     );
     assert!(why.ends_with(": on my way"), "{why}");
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
-    eventually("it is gone", || sshd.processes().is_empty()).await;
+    eventually("it is gone", || processes(&sshd).is_empty()).await;
 
     // Nobody waits any more.
-    let target = sshd.through("trap '' HUP; sleep 1000");
+    let target = through(&sshd, "trap '' HUP; sleep 1000");
     let connecting = Ssh::connect(&target, sshd.user_key.private());
     assert!(
         timeout(Duration::from_millis(500), connecting)
             .await
             .is_err()
     );
-    eventually("it is gone too", || sshd.processes().is_empty()).await;
+    eventually("it is gone too", || processes(&sshd).is_empty()).await;
 }
 
 #[tokio::test]
@@ -178,23 +181,22 @@ async fn a_host_with_another_key_is_not_talked_to_through_a_command_either() {
     let sshd = Sshd::start();
     let target = Target {
         host_key: HostKey::generate().unwrap().public,
-        ..sshd.through(THROUGH)
+        ..through(&sshd, THROUGH)
     };
     let error = Ssh::connect(&target, sshd.user_key.private()).await;
     assert!(matches!(error, Err(SshError::WrongHostKey(_))), "{error:?}");
-    eventually("it is gone", || sshd.processes().is_empty()).await;
+    eventually("it is gone", || processes(&sshd).is_empty()).await;
 }
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn a_command_that_dies_ends_its_connection() {
     let sshd = Sshd::start();
-    let target = sshd.through(THROUGH);
+    let target = through(&sshd, THROUGH);
     let ssh = Ssh::connect(&target, sshd.user_key.private())
         .await
         .unwrap();
-    let group = sshd
-        .processes()
+    let group = processes(&sshd)
         .into_iter()
         .find(|it| is_child(it))
         .unwrap();

@@ -3,9 +3,9 @@
 use super::client::report;
 use super::eventually;
 use super::link::Link;
-use super::sshd::Sshd;
 use super::terminal::{ended_well, task};
-use crate::harness::Pty;
+use harness::Pty;
+use harness::sshd::Sshd;
 
 /// A shell over the first link, which comes back over the second as soon as that carries anything.
 fn between_two_links(sshd: &Sshd) -> (Pty, Link, Link) {

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 
 use super::client::{Task, report};
 use super::link::Link;
-use super::sshd::Sshd;
 use super::{DEADLINE, eventually, eventually_within};
-use crate::harness::Pty;
+use harness::Pty;
+use harness::sshd::Sshd;
 
 /// A shell whose prompt is computed, so that it cannot be taken for its own echo.
 const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";

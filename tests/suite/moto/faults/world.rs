@@ -20,10 +20,10 @@ use xdrive::local::wire::Server;
 use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::{CASES, Past};
-use crate::fault_proxy::{Asked, Between};
-use crate::harness::DEADLINE;
-use crate::simulation::host::{PaperHosts, wanted};
-use crate::simulation::{Hidden, drive};
+use harness::DEADLINE;
+use harness::faults::proxy::{Asked, Between};
+use harness::simulation::host::{PaperHosts, wanted};
+use harness::simulation::{Hidden, drive};
 
 /// The key that spoilt calls are signed with, and the one of whoever looks from outside, at moto.
 const SPOILT: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -96,7 +96,7 @@ impl World {
     /// Comes to a drive of this past: for a new one EC2 is empty; for a saved one the drive is as
     /// the last case left it.
     pub(super) async fn come_to(&mut self, past: Past) {
-        self.line.decide(|_| crate::fault_proxy::Fate::Passed);
+        self.line.decide(|_| harness::faults::proxy::Fate::Passed);
         match past {
             Past::New => self.begin().await,
             Past::Saved if self.now.is_some() && self.cases < CASES => {}

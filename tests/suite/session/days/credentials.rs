@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Account, ended};
-use crate::fault_proxy::Fate;
+use harness::faults::proxy::Fate;
 
 /// The name of the file that the AWS CLI keeps the token of the SSO session `lab` in: the SHA-1 of
 /// the session's name (AWS SDKs and tools reference guide, *Understand IAM Identity Center

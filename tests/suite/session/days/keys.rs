@@ -7,9 +7,9 @@ use xdrive::ec2::{VolumeId, VolumeState};
 use xdrive::local::Local;
 
 use super::{Account, is_xdrive};
-use crate::evidence::may_delete;
-use crate::fault_proxy::Fate;
 use crate::session::site::Ended;
+use harness::evidence::may_delete;
+use harness::faults::proxy::Fate;
 
 /// The first thing of this kind in an answer.
 fn id_of(answer: &str, prefix: &str) -> String {

@@ -32,9 +32,10 @@ use xdrive::session;
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
-use crate::fault_proxy::{Asked, Between};
-use crate::harness::{DEADLINE, cache, eventually_within, left, small_image};
-use crate::serving::Serving;
+use harness::Serving;
+use harness::cloud::left;
+use harness::faults::proxy::{Asked, Between};
+use harness::{DEADLINE, cache, eventually_within, small_image};
 
 /// Set where a test is run again as the xdrive that it looks at: the words it was given.
 const WORDS: &str = "XDRIVE_TEST_WORDS";

@@ -8,8 +8,8 @@ use russh::keys::ssh_key::LineEnding;
 use xdrive::ssh::HostKey;
 
 use super::{Account, is_xdrive};
-use crate::fault_proxy::{Asked, Fate};
 use crate::session::site::Ended;
+use harness::faults::proxy::{Asked, Fate};
 
 const DENIED: Fate = Fate::Refused(
     403,

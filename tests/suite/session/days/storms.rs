@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Account, is_xdrive};
-use crate::fault_proxy::Fate;
+use harness::faults::proxy::Fate;
 
 const THROTTLED: Fate = Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.");
 

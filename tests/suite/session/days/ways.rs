@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use super::{Account, ended, is_xdrive};
-use crate::fault_proxy::Fate;
+use harness::faults::proxy::Fate;
 
 #[test]
 fn a_command_that_is_not_there_is_told_at_once() {

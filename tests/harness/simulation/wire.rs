@@ -22,7 +22,7 @@ use super::{Hidden, World};
 
 /// Which calls are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Calls {
+pub enum Calls {
     /// Those that change something.
     Changes,
     /// `Describe…`, `Get…` and `List…`.
@@ -31,7 +31,7 @@ pub(crate) enum Calls {
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It never arrives.
     Unsent,
     /// It is carried out, and its answer lost.
@@ -48,7 +48,7 @@ pub(crate) enum Fault {
 }
 
 /// The ways to fail: AWS's codes by what may be done about them, and lines that are cut.
-pub(crate) const WAYS: [(&str, Fault); 16] = [
+pub const WAYS: [(&str, Fault); 16] = [
     ("never sent", Fault::Unsent),
     ("answer lost", Fault::Unanswered),
     ("carried out twice", Fault::Twice),
@@ -81,7 +81,7 @@ pub(crate) const WAYS: [(&str, Fault); 16] = [
 
 impl Fault {
     /// Looks are many, and fail in fewer ways: one of each that xdrive takes differently.
-    pub(crate) fn happens_to_looks(self) -> bool {
+    pub fn happens_to_looks(self) -> bool {
         match self {
             Self::Unsent => true,
             Self::Refused(_, code) => [
@@ -97,7 +97,7 @@ impl Fault {
 
 /// The wire of one process.
 #[derive(Clone)]
-pub(crate) struct Wire {
+pub struct Wire {
     inner: SharedHttpConnector,
     fault: Option<(Calls, usize, Fault)>,
     changes: Arc<AtomicUsize>,
@@ -116,7 +116,7 @@ impl fmt::Debug for Wire {
 }
 
 impl Wire {
-    pub(crate) fn new(world: &World, local: &Local, fault: Option<(Calls, usize, Fault)>) -> Self {
+    pub fn new(world: &World, local: &Local, fault: Option<(Calls, usize, Fault)>) -> Self {
         Self {
             inner: SharedHttpConnector::new(InProcess::new(local.clone())),
             fault,
@@ -136,7 +136,7 @@ impl Wire {
     }
 
     /// How many such calls were made.
-    pub(crate) fn count(&self, calls: Calls) -> usize {
+    pub fn count(&self, calls: Calls) -> usize {
         self.counter(calls).load(Ordering::Relaxed)
     }
 
@@ -153,7 +153,7 @@ impl Wire {
     }
 
     /// Ends when the process is killed.
-    pub(crate) async fn killed(&self) {
+    pub async fn killed(&self) {
         let mut killed = self.killed.subscribe();
         killed.wait_for(|killed| *killed).await.unwrap();
     }
@@ -315,7 +315,7 @@ fn refusal(status: u16, code: &str) -> HttpResponse {
 fn params(request: &HttpRequest) -> BTreeMap<String, String> {
     let body = request.body().bytes().unwrap_or_default();
     let mut params: BTreeMap<_, _> = form_urlencoded::parse(body).into_owned().collect();
-    params.insert("Action".into(), crate::fault_connector::action(request));
+    params.insert("Action".into(), crate::faults::connector::action(request));
     params
 }
 

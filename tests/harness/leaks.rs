@@ -7,7 +7,7 @@ use std::path::Path;
 /// Everything of the state directory `dir` that still takes part in the running system, a line
 /// each: loop devices, mounts, processes, and the network namespaces, interfaces and cgroups of
 /// every instance that `dir` has, or had and keeps the console of.
-pub(crate) fn leaks(dir: &Path) -> Vec<String> {
+pub fn leaks(dir: &Path) -> Vec<String> {
     let dir = fs::canonicalize(dir).unwrap();
     let text = dir.to_str().unwrap();
     let mut found = Vec::new();

@@ -23,7 +23,7 @@ const DEVICE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The hosts as one process reaches them; its end frees its locks.
-pub(crate) struct PaperHosts {
+pub struct PaperHosts {
     process: u32,
     hidden: Arc<Mutex<Hidden>>,
     truth: Ec2,
@@ -32,13 +32,13 @@ pub(crate) struct PaperHosts {
 }
 
 impl PaperHosts {
-    pub(crate) fn new(world: &World, process: u32) -> Self {
+    pub fn new(world: &World, process: u32) -> Self {
         let sheets = Some(world.local.clone());
         Self::of(process, &world.hidden, &world.truth, sheets)
     }
 
     /// The hosts of another cloud.
-    pub(crate) fn of(
+    pub fn of(
         process: u32,
         hidden: &Arc<Mutex<Hidden>>,
         truth: &Ec2,
@@ -296,7 +296,7 @@ fn uuid_of(volume: &VolumeId) -> [u8; 16] {
 }
 
 /// What every session on paper launches: one pool, whose type and image any EC2 knows.
-pub(crate) fn wanted(market: Market) -> Wanted {
+pub fn wanted(market: Market) -> Wanted {
     Wanted {
         offers: vec![Offer {
             pool: Pool {

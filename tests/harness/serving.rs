@@ -6,37 +6,38 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use xdrive::local::plane::{Plane as _, RealPlane};
+use xdrive::local::plane::Plane as _;
 
-use crate::harness::cache;
+use crate::cloud::plane;
+use crate::home::{cache, program};
 
 /// A served EC2; killed when dropped, should it still run.
-pub(crate) struct Serving {
+pub struct Serving {
     dir: TempDir,
     child: Child,
-    pub(crate) url: String,
+    pub url: String,
     /// Whether it has machines and disks.
     real: bool,
 }
 
 impl Serving {
     /// Starts one of states only on an empty folder, and waits until it listens.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self::on("paper", "")
     }
 
     /// Starts one with machines and disks.
-    pub(crate) fn start_real() -> Self {
+    pub fn start_real() -> Self {
         Self::on("real", "")
     }
 
     /// Starts one with machines and disks, and these settings besides.
-    pub(crate) fn start_real_with(settings: &str) -> Self {
+    pub fn start_real_with(settings: &str) -> Self {
         Self::on("real", settings)
     }
 
     /// Starts one of states only, with these settings besides.
-    pub(crate) fn start_with(settings: &str) -> Self {
+    pub fn start_with(settings: &str) -> Self {
         Self::on("paper", settings)
     }
 
@@ -60,17 +61,17 @@ impl Serving {
     }
 
     /// What `xdrive local env` says meanwhile, or afterwards.
-    pub(crate) fn environment(&self) -> Output {
+    pub fn environment(&self) -> Output {
         xdrive(self.dir.path(), &["local", "env"]).output().unwrap()
     }
 
     /// Its state directory.
-    pub(crate) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Sends it `signal` and waits for its end.
-    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+    pub fn end(&mut self, signal: Signal) -> ExitStatus {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
         self.child.wait().unwrap()
@@ -83,11 +84,7 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if self.real {
-            let plane = RealPlane {
-                dir: self.dir.path().to_owned(),
-                program: env!("CARGO_BIN_EXE_xdrive").into(),
-                cache: cache().join("local"),
-            };
+            let plane = plane(self.dir.path());
             if let Err(error) = plane.sweep(&[], &[], &[]) {
                 eprintln!("cannot clean up: {error}");
             }
@@ -96,7 +93,7 @@ impl Drop for Serving {
 }
 
 fn xdrive(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+    let mut command = Command::new(program());
     command
         .env_clear()
         .env("HOME", dir.join("home"))

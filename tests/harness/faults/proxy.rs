@@ -14,20 +14,20 @@ use std::thread::JoinHandle;
 
 /// A call, as far as it can be told from outside.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// Such as `RunInstances`.
-    pub(crate) action: String,
+    pub action: String,
     /// Its parameters, for calls that have them in a form.
-    pub(crate) params: BTreeMap<String, String>,
+    pub params: BTreeMap<String, String>,
     /// How many calls of this action came, this one among them.
-    pub(crate) number: usize,
+    pub number: usize,
     /// The id of the key that it is signed with.
     key: String,
 }
 
 impl Asked {
     /// A call of this name, for those who ask about calls.
-    pub(crate) fn named(action: &str) -> Self {
+    pub fn named(action: &str) -> Self {
         Self {
             action: action.to_owned(),
             ..Self::default()
@@ -35,12 +35,12 @@ impl Asked {
     }
 
     /// Whether it ends something.
-    pub(crate) fn destroys(&self) -> bool {
+    pub fn destroys(&self) -> bool {
         self.action.starts_with("Delete") || self.action.starts_with("Terminate")
     }
 
     /// Whether it changes nothing.
-    pub(crate) fn only_looks(&self) -> bool {
+    pub fn only_looks(&self) -> bool {
         ["Describe", "Get", "List"]
             .iter()
             .any(|verb| self.action.starts_with(verb))
@@ -49,7 +49,7 @@ impl Asked {
 
 /// What becomes of a call.
 #[derive(Debug, Clone)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// It is passed on, and its answer passed back.
     Passed,
     /// It never arrives: the line is cut.
@@ -68,7 +68,7 @@ type Decide = Box<dyn FnMut(&Asked) -> Fate + Send>;
 type Change = Box<dyn FnMut(&Asked, String) -> String + Send>;
 
 /// The proxy. It ends when it is dropped.
-pub(crate) struct Between {
+pub struct Between {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     over: Arc<AtomicBool>,
@@ -86,12 +86,12 @@ struct State {
 
 impl Between {
     /// One on a free port, which passes everything on.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").unwrap())
     }
 
     /// One that listens there.
-    pub(crate) fn on(listener: TcpListener) -> Self {
+    pub fn on(listener: TcpListener) -> Self {
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State {
             spared: None,
@@ -121,17 +121,17 @@ impl Between {
     }
 
     /// What `HTTP_PROXY` is to be.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Calls that are signed with the key of this id are passed on and not counted.
-    pub(crate) fn spare(&self, key: &str) {
+    pub fn spare(&self, key: &str) {
         self.state().spared = Some(key.to_owned());
     }
 
     /// From now on `decide` says what becomes of each call; counting begins anew.
-    pub(crate) fn decide(&self, decide: impl FnMut(&Asked) -> Fate + Send + 'static) {
+    pub fn decide(&self, decide: impl FnMut(&Asked) -> Fate + Send + 'static) {
         let mut state = self.state();
         state.counts.clear();
         state.calls.clear();
@@ -139,12 +139,12 @@ impl Between {
     }
 
     /// From now on `change` sees every answer of EC2's, and says what it reads like.
-    pub(crate) fn change(&self, change: impl FnMut(&Asked, String) -> String + Send + 'static) {
+    pub fn change(&self, change: impl FnMut(&Asked, String) -> String + Send + 'static) {
         self.state().change = Box::new(change);
     }
 
     /// The calls that came since it was last told what to do, in their order.
-    pub(crate) fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
     }
 

@@ -41,16 +41,16 @@ const CHUNK: usize = 4 << 10;
 
 /// How far away.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Distance {
+pub struct Distance {
     /// There and back.
-    pub(crate) round_trip: Duration,
+    pub round_trip: Duration,
     /// Bytes a second from the laptop to all hosts together; none for as many as there are.
-    pub(crate) up: Option<u32>,
+    pub up: Option<u32>,
 }
 
 /// A network namespace with such a relay. Instances that are launched from there are reached from
 /// there alone. Dropped, both are gone.
-pub(crate) struct Far {
+pub struct Far {
     name: String,
     stop: Option<oneshot::Sender<()>>,
     relay: Option<JoinHandle<()>>,
@@ -93,7 +93,7 @@ impl Clocks {
 }
 
 impl Far {
-    pub(crate) fn new(distance: Distance) -> Self {
+    pub fn new(distance: Distance) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut far = Self {
@@ -139,22 +139,22 @@ impl Far {
     }
 
     /// The words before those of a program that is to run there.
-    pub(crate) fn words(&self) -> [String; 2] {
+    pub fn words(&self) -> [String; 2] {
         ["nsenter".to_owned(), format!("--net={}", self.namespace())]
     }
 
     /// How many connections were made through the relay.
-    pub(crate) fn passed(&self) -> usize {
+    pub fn passed(&self) -> usize {
         self.passed.load(Ordering::Relaxed)
     }
 
     /// From now on new connections go so far.
-    pub(crate) fn moves(&self, distance: Distance) {
+    pub fn moves(&self, distance: Distance) {
         *self.distance.lock().unwrap() = distance;
     }
 
     /// How many round trips were waited for, one after the other, until now.
-    pub(crate) fn round_trips(&self) -> usize {
+    pub fn round_trips(&self) -> usize {
         self.clocks.laptop.load(Ordering::Relaxed) / 2
     }
 

@@ -18,7 +18,7 @@ use xdrive::ec2::{
 };
 
 /// An instance that has no volume of a drive.
-pub(crate) fn may_terminate(id: &InstanceId) -> MayTerminate {
+pub fn may_terminate(id: &InstanceId) -> MayTerminate {
     let instance = Instance {
         id: id.clone(),
         state: InstanceState::Running,
@@ -43,7 +43,7 @@ pub(crate) fn may_terminate(id: &InstanceId) -> MayTerminate {
 }
 
 /// A volume that was never attached.
-pub(crate) fn may_delete(id: &VolumeId) -> MayDelete {
+pub fn may_delete(id: &VolumeId) -> MayDelete {
     let volume = volume(id);
     let (seen, at) = seen(Vec::new(), vec![volume.clone()], Vec::new());
     let spent = DeletionGrounds::prove(&seen, &seen.volumes[0]).expect("it was never attached");
@@ -53,7 +53,7 @@ pub(crate) fn may_delete(id: &VolumeId) -> MayDelete {
 }
 
 /// A snapshot that failed, of a volume that is there.
-pub(crate) fn may_prune(id: &SnapshotId) -> MayPrune {
+pub fn may_prune(id: &SnapshotId) -> MayPrune {
     let volume = volume(&"vol-1".parse().expect("an id"));
     let own = SnapshotTags {
         generation: Generation::EMPTY.next(),

@@ -8,7 +8,7 @@ const PROGRAMS: &str =
     "sh bash cat echo env head id ls mkdir ps rm sleep stat stty sync touch true";
 
 /// Makes it at `tar`, unless it is there.
-pub(crate) fn small_image(tar: &Path) {
+pub fn small_image(tar: &Path) {
     if tar.exists() {
         return;
     }

@@ -5,8 +5,8 @@
 //! single calls and checks the promises at every call that could break one; [`host`] checks them
 //! at every mount.
 
-pub(crate) mod host;
-pub(crate) mod wire;
+pub mod host;
+pub mod wire;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,90 +32,90 @@ use wire::{Calls, Fault, Wire};
 
 /// What is on a volume or in a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Content {
+pub struct Content {
     /// Whether it was ever formatted, and as which file system.
-    pub(crate) formatted: bool,
-    pub(crate) uuid: [u8; 16],
+    pub formatted: bool,
+    pub uuid: [u8; 16],
     /// What users wrote and synced.
-    pub(crate) notes: BTreeSet<u32>,
+    pub notes: BTreeSet<u32>,
 }
 
 /// A paper host's state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HostState {
+pub struct HostState {
     /// The process that holds its client lock.
-    pub(crate) client: Option<u32>,
+    pub client: Option<u32>,
     /// The process that closed it, for good.
-    pub(crate) closed_by: Option<u32>,
-    pub(crate) mounted: Option<String>,
-    pub(crate) unmounted: Option<String>,
+    pub closed_by: Option<u32>,
+    pub mounted: Option<String>,
+    pub unmounted: Option<String>,
 }
 
 /// What no API shows: contents, hosts, and what was broken.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hidden {
-    pub(crate) contents: BTreeMap<String, Content>,
-    pub(crate) hosts: BTreeMap<String, HostState>,
+pub struct Hidden {
+    pub contents: BTreeMap<String, Content>,
+    pub hosts: BTreeMap<String, HostState>,
     /// Every note that a user was told is safe.
-    pub(crate) acknowledged: BTreeSet<u32>,
+    pub acknowledged: BTreeSet<u32>,
     /// Promises that were broken.
-    pub(crate) broken: Vec<String>,
+    pub broken: Vec<String>,
 }
 
 /// An EC2 in a folder, its hosts and contents.
-pub(crate) struct World {
-    pub(crate) hidden: Arc<Mutex<Hidden>>,
-    pub(crate) clock: Clock,
+pub struct World {
+    pub hidden: Arc<Mutex<Hidden>>,
+    pub clock: Clock,
     timing: Timing,
     local: Local,
     /// The same folder without any staleness: what is really there.
-    pub(crate) truth: Ec2,
+    pub truth: Ec2,
     stale: Staleness,
     /// What the drive's user chose for it.
-    pub(crate) settings: RefCell<Settings>,
+    pub settings: RefCell<Settings>,
     processes: RefCell<u32>,
     dir: tempfile::TempDir,
 }
 
 /// How stale lists and reads are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Staleness {
-    pub(crate) lists: u64,
-    pub(crate) reads: u64,
+pub struct Staleness {
+    pub lists: u64,
+    pub reads: u64,
 }
 
-pub(crate) const FRESH: Staleness = Staleness { lists: 0, reads: 0 };
-pub(crate) const STALE: Staleness = Staleness {
+pub const FRESH: Staleness = Staleness { lists: 0, reads: 0 };
+pub const STALE: Staleness = Staleness {
     lists: 1000,
     reads: 200,
 };
 
 /// What happens to one run of xdrive.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trouble {
+pub struct Trouble {
     /// What happens to which call, counted from 1: among those that change something, or among
     /// those that only look.
-    pub(crate) fault: Option<(Calls, usize, Fault)>,
+    pub fault: Option<(Calls, usize, Fault)>,
     /// Interrupts, after so many events each.
-    pub(crate) interrupts: Vec<usize>,
+    pub interrupts: Vec<usize>,
     /// How long every answer takes.
-    pub(crate) slow: Duration,
+    pub slow: Duration,
 }
 
 /// How a run went.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub struct Told {
     /// None if it was killed.
-    pub(crate) outcome: Option<Outcome>,
+    pub outcome: Option<Outcome>,
     /// How many calls changed something, and how many only looked.
-    pub(crate) changes: usize,
-    pub(crate) looks: usize,
-    pub(crate) events: Vec<Event>,
+    pub changes: usize,
+    pub looks: usize,
+    pub events: Vec<Event>,
 }
 
 /// What a run of xdrive is asked to do.
 #[derive(Debug, Clone)]
-pub(crate) enum Ask {
+pub enum Ask {
     /// Connect, write a note, save.
     Session(u32),
     /// The same with so many checkpoints before the save; then killed, if so said.
@@ -133,13 +133,13 @@ pub(crate) enum Ask {
 }
 
 impl World {
-    pub(crate) fn new(stale: Staleness) -> Self {
+    pub fn new(stale: Staleness) -> Self {
         let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
         Self::open(folder(), stale, clock, Hidden::default())
     }
 
     /// A world of its own that has the same past.
-    pub(crate) fn copy(&self) -> Self {
+    pub fn copy(&self) -> Self {
         let dir = folder();
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
             let entry = entry.unwrap();
@@ -178,12 +178,12 @@ impl World {
     }
 
     /// Writes `text` into the folder's `settings.toml`: it holds for every run from then on.
-    pub(crate) fn set(&self, text: &str) {
+    pub fn set(&self, text: &str) {
         std::fs::write(self.dir.path().join("settings.toml"), text).unwrap();
     }
 
     /// Waits for hosts from now on for some seconds only: what is waited for costs looks.
-    pub(crate) fn hurry(&mut self) {
+    pub fn hurry(&mut self) {
         self.timing = Timing {
             no_ssh: Duration::from_secs(3),
             boot: Duration::from_secs(9),
@@ -199,17 +199,17 @@ impl World {
         open(self.dir.path(), &self.clock, self.stale, slow)
     }
 
-    pub(crate) fn hidden(&self) -> MutexGuard<'_, Hidden> {
+    pub fn hidden(&self) -> MutexGuard<'_, Hidden> {
         self.hidden.lock().unwrap()
     }
 
     /// The folder, for what only the cloud does.
-    pub(crate) fn local(&self) -> &Local {
+    pub fn local(&self) -> &Local {
         &self.local
     }
 
     /// Runs one process of xdrive to its end, whatever happens to it.
-    pub(crate) async fn run(&self, ask: Ask, trouble: Trouble) -> Told {
+    pub async fn run(&self, ask: Ask, trouble: Trouble) -> Told {
         let process = {
             let mut processes = self.processes.borrow_mut();
             *processes += 1;
@@ -327,7 +327,7 @@ impl World {
     }
 
     /// The instance that runs is gone without notice: a power cut.
-    pub(crate) async fn cut_power(&self) {
+    pub async fn cut_power(&self) {
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
             if matches!(
                 instance.state,
@@ -346,7 +346,7 @@ impl World {
     /// What is billed by the hour or the gigabyte although the run has ended without naming it.
     /// One that was killed can name nothing, nor one that has made nothing and never saw the three
     /// lists.
-    pub(crate) async fn unsaid(&self, told: &Told) -> Vec<String> {
+    pub async fn unsaid(&self, told: &Told) -> Vec<String> {
         let Some(outcome) = &told.outcome else {
             return Vec::new();
         };
@@ -383,7 +383,7 @@ impl World {
     }
 
     /// What is left besides snapshots, and whether the newest of those has every note.
-    pub(crate) async fn problems(&self) -> Vec<String> {
+    pub async fn problems(&self) -> Vec<String> {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let mut problems = self.hidden().broken.clone();
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
@@ -415,7 +415,7 @@ impl World {
     }
 }
 
-pub(crate) fn drive() -> DriveName {
+pub fn drive() -> DriveName {
     "demo".parse().unwrap()
 }
 

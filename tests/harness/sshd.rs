@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use super::eventually;
+use crate::{DEADLINE, eventually_within};
 
-pub(super) struct Sshd {
+pub struct Sshd {
     /// First, so that it is dead before its folder is removed.
     process: Process,
-    pub(super) address: SocketAddr,
-    pub(super) host_key: HostKey,
-    pub(super) user_key: UserKey,
-    pub(super) home: tempfile::TempDir,
+    pub address: SocketAddr,
+    pub host_key: HostKey,
+    pub user_key: UserKey,
+    pub home: tempfile::TempDir,
 }
 
 struct Process(Child);
@@ -34,12 +34,12 @@ impl Drop for Process {
 }
 
 impl Sshd {
-    pub(super) fn start() -> Self {
+    pub fn start() -> Self {
         Self::with("")
     }
 
     /// Starts one with more lines of configuration, which come first and so have precedence.
-    pub(super) fn with(configuration: &str) -> Self {
+    pub fn with(configuration: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = (std::process::id() << 6) + COUNT.fetch_add(1, Ordering::Relaxed);
         let [_, high, middle, low] = number.to_be_bytes();
@@ -95,11 +95,15 @@ impl Sshd {
             user_key,
             home,
         };
-        eventually("sshd listens", || TcpStream::connect(address).is_ok());
+        eventually_within(
+            DEADLINE,
+            || "sshd listens".to_owned(),
+            || TcpStream::connect(address).is_ok(),
+        );
         sshd
     }
 
-    pub(super) fn target(&self, user: &str) -> Target {
+    pub fn target(&self, user: &str) -> Target {
         Target {
             address: self.address,
             user: user.to_owned(),
@@ -108,27 +112,27 @@ impl Sshd {
         }
     }
 
-    pub(super) async fn connect(&self) -> Ssh {
+    pub async fn connect(&self) -> Ssh {
         self.connect_as("root").await
     }
 
-    pub(super) async fn connect_as(&self, user: &str) -> Ssh {
+    pub async fn connect_as(&self, user: &str) -> Ssh {
         match Ssh::connect(&self.target(user), self.user_key.private()).await {
             Ok(ssh) => ssh,
             Err(error) => panic!("{error}; {}", self.log()),
         }
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    pub(super) fn log(&self) -> String {
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
     /// Runs a shell's words where it runs: in its namespaces.
-    pub(super) fn inside(&self, words: &str) -> std::process::ExitStatus {
+    pub fn inside(&self, words: &str) -> std::process::ExitStatus {
         // `unshare` waits outside for the first process inside.
         let unshare = self.process.0.id();
         let children = format!("/proc/{unshare}/task/{unshare}/children");
@@ -140,7 +144,7 @@ impl Sshd {
 
     /// Kills it with everything that runs in it, as a power cut would, except that the kernel
     /// still resets its connections.
-    pub(super) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.process.0.kill().unwrap();
         self.process.0.wait().unwrap();
     }

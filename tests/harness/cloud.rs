@@ -1,11 +1,26 @@
-//! What is billed of an EC2's drives, asked of the EC2 itself.
+//! An EC2 in a folder, and what is billed there.
+
+use std::path::Path;
+
 use xdrive::cloud::folder;
 use xdrive::ec2::{InstanceState, VolumeState};
 use xdrive::local::Local;
+use xdrive::local::plane::RealPlane;
+
+use crate::home::{cache, program};
+
+/// The machines and disks of the state directory `dir`.
+pub fn plane(dir: &Path) -> RealPlane {
+    RealPlane {
+        dir: dir.to_owned(),
+        program: program(),
+        cache: cache().join("local"),
+    }
+}
 
 /// The instances, volumes and snapshots that there are, by their ids. An instance that is on its
 /// way out is none, nor is a volume that is being deleted.
-pub(crate) fn left(local: &Local) -> Vec<String> {
+pub fn left(local: &Local) -> Vec<String> {
     let ec2 = folder::ec2(local);
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();

@@ -16,7 +16,7 @@ use xdrive::local::wire::InProcess;
 
 /// What happens to a request on its way.
 #[derive(Debug, Clone)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// It never arrives, and the sender knows.
     Refused,
     /// It is carried out, and the answer is lost.
@@ -31,7 +31,7 @@ pub(crate) enum Trouble {
 
 /// An HTTP client over [`InProcess`] that keeps a log of calls and makes trouble when told.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub struct Line {
     inner: InProcess,
     state: Arc<Mutex<State>>,
 }
@@ -44,7 +44,7 @@ struct State {
 
 impl Line {
     /// A quiet line to `local`.
-    pub(crate) fn new(local: Local) -> Self {
+    pub fn new(local: Local) -> Self {
         Self {
             inner: InProcess::new(local),
             state: Arc::default(),
@@ -52,19 +52,19 @@ impl Line {
     }
 
     /// As the SDK takes it.
-    pub(crate) fn client(&self) -> SharedHttpClient {
+    pub fn client(&self) -> SharedHttpClient {
         SharedHttpClient::new(self.clone())
     }
 
     /// The next request of `action` that no earlier trouble waits for meets `trouble`.
-    pub(crate) fn trouble(&self, action: &str, trouble: Trouble) {
+    pub fn trouble(&self, action: &str, trouble: Trouble) {
         self.state()
             .troubles
             .push_back((action.to_owned(), trouble));
     }
 
     /// The actions asked for since the last look, in order.
-    pub(crate) fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
     }
 
@@ -121,7 +121,7 @@ impl HttpConnector for Line {
 }
 
 /// What a request asks for: named in its body, or known by its path.
-pub(crate) fn action(request: &HttpRequest) -> String {
+pub fn action(request: &HttpRequest) -> String {
     let uri = request.uri();
     let path = uri.split_once('?').map_or(uri, |(path, _)| path);
     if let Some((_, path)) = path.split_once("/snapshots/") {

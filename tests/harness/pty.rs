@@ -16,7 +16,7 @@ const SIZE: PtySize = PtySize {
     pixel_height: 0,
 };
 
-pub(crate) struct Pty {
+pub struct Pty {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
@@ -35,7 +35,7 @@ impl Drop for Pty {
 
 impl Pty {
     /// Runs `command` in a terminal of 80 by 24.
-    pub(crate) fn start(mut command: CommandBuilder) -> Self {
+    pub fn start(mut command: CommandBuilder) -> Self {
         let pair = native_pty_system().openpty(SIZE).unwrap();
         command.env("TERM", "xterm");
         // A backtrace would scroll what a test looks for off the screen.
@@ -67,46 +67,46 @@ impl Pty {
     }
 
     /// How often `bytes` were sent to the terminal, seen or not.
-    pub(crate) fn sent(&self, bytes: &str) -> usize {
+    pub fn sent(&self, bytes: &str) -> usize {
         let record = self.record.lock().unwrap();
         String::from_utf8_lossy(&record).matches(bytes).count()
     }
 
-    pub(crate) fn type_in(&mut self, keys: &str) {
+    pub fn type_in(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
         self.keyboard.flush().unwrap();
     }
 
     /// Waits until `text` is on the screen: something computed, not what was typed.
-    pub(crate) fn see(&self, text: &str) {
+    pub fn see(&self, text: &str) {
         self.see_within(DEADLINE, text);
     }
 
     /// The same, for what takes a while.
-    pub(crate) fn see_within(&self, limit: Duration, text: &str) {
+    pub fn see_within(&self, limit: Duration, text: &str) {
         let seen = || self.contents().contains(text);
         eventually_within(limit, || format!("{text:?} in\n{}", self.contents()), seen);
     }
 
-    pub(crate) fn contents(&self) -> String {
+    pub fn contents(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    pub(crate) fn screen<T>(&self, look: impl Fn(&vt100::Screen) -> T) -> T {
+    pub fn screen<T>(&self, look: impl Fn(&vt100::Screen) -> T) -> T {
         look(self.screen.lock().unwrap().screen())
     }
 
-    pub(crate) fn resize(&self, rows: u16, cols: u16) {
+    pub fn resize(&self, rows: u16, cols: u16) {
         let size = PtySize { rows, cols, ..SIZE };
         self.master.resize(size).unwrap();
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
     /// The state letter of the program's process in proc(5): `T` is stopped.
-    pub(crate) fn state(&self) -> char {
+    pub fn state(&self) -> char {
         let pid = self.pid().as_raw_nonzero();
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let (_, after_name) = stat.rsplit_once(") ").unwrap();
@@ -118,12 +118,12 @@ impl Pty {
         Pid::from_raw(pid.try_into().unwrap()).unwrap()
     }
 
-    pub(crate) fn wait(&mut self) {
+    pub fn wait(&mut self) {
         self.wait_within(DEADLINE);
     }
 
     /// Waits for the end; the exit code, 1 for a signal.
-    pub(crate) fn wait_within(&mut self, limit: Duration) -> u32 {
+    pub fn wait_within(&mut self, limit: Duration) -> u32 {
         let mut code = None;
         let screen = Arc::clone(&self.screen);
         eventually_within(
@@ -138,13 +138,13 @@ impl Pty {
     }
 
     /// The exit code, once it has ended; 1 for a signal.
-    pub(crate) fn ended(&mut self) -> Option<u32> {
+    pub fn ended(&mut self) -> Option<u32> {
         let status = self.child.try_wait().unwrap();
         status.map(|status| status.exit_code())
     }
 
     /// Every mode of the terminal, byte for byte, is as before the program.
-    pub(crate) fn modes_are_as_before(&self) -> bool {
+    pub fn modes_are_as_before(&self) -> bool {
         modes_of(&*self.master) == self.modes_before
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 /// The pace of one sweep.
-pub(crate) struct Pace {
+pub struct Pace {
     /// No end but the last point.
     long: bool,
     began: Instant,
@@ -20,7 +20,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// As the environment asks, and says so; for no longer than `bound` where nobody asks for all,
     /// `jobs` points at once.
-    pub(crate) fn new(bound: Duration, jobs: usize) -> anyhow::Result<Self> {
+    pub fn new(bound: Duration, jobs: usize) -> anyhow::Result<Self> {
         let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
             Ok(said) => said
@@ -47,28 +47,28 @@ impl Pace {
         })
     }
 
-    pub(crate) fn is_long(&self) -> bool {
+    pub fn is_long(&self) -> bool {
         self.long
     }
 
     /// How many points may be under way at once.
-    pub(crate) fn jobs(&self) -> usize {
+    pub fn jobs(&self) -> usize {
         self.jobs
     }
 
     /// Whether there is time for one more.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         self.long || self.began.elapsed() < self.bound
     }
 
     /// An error once somebody asked for the end.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.stopped.load(Ordering::Relaxed), "stopped");
         Ok(())
     }
 
     /// The next of a sequence that the seed decides (`SplitMix64`), below `limit`.
-    pub(crate) fn random(&mut self, limit: usize) -> usize {
+    pub fn random(&mut self, limit: usize) -> usize {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -78,7 +78,7 @@ impl Pace {
     }
 
     /// All of them in order, or in another order every time where not all will be taken.
-    pub(crate) fn order<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
+    pub fn order<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
         if !self.long {
             for last in (1..all.len()).rev() {
                 let other = self.random(last + 1);

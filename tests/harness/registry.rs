@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// Where it answers whoever asks.
-pub(crate) const OPEN: &str = "127.0.0.1:5000";
+pub const OPEN: &str = "127.0.0.1:5000";
 /// Where the same one wants to know who asks.
-pub(crate) const PRIVATE: &str = "127.0.0.1:5001";
+pub const PRIVATE: &str = "127.0.0.1:5001";
 /// Where the open one is far away: [`RATE`] bytes a second.
-pub(crate) const SLOW: &str = "127.0.0.1:5002";
+pub const SLOW: &str = "127.0.0.1:5002";
 /// Whom the private one knows, and the password.
-pub(crate) const USER: (&str, &str) = ("ada", "secret");
+pub const USER: (&str, &str) = ("ada", "secret");
 
 /// The password as bcrypt has it, of which alone the registry takes.
 const HASH: &str = "$2b$04$027bMn8F0GR4YC6yv5wqw.Ybq7HylhGYV5XiJAxaiBHDNcmdgrH7m";
@@ -47,14 +47,14 @@ while True:
 "#;
 
 /// The registry; it ends when this is dropped, which must be before its instance does.
-pub(crate) struct Registry {
+pub struct Registry {
     programs: Vec<Child>,
     _folder: TempDir,
 }
 
 impl Registry {
     /// Starts it in the network of the instance whose process 1 is `init`.
-    pub(crate) fn start(init: &str) -> Self {
+    pub fn start(init: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
         let (user, _) = USER;
@@ -117,7 +117,7 @@ fn listening(words: &[&str]) -> Child {
 
 /// What a root shell of the instance runs to have an image of three layers of its own, and one that
 /// is there, at [`OPEN`] as `NAME`, and nothing of it left on the drive.
-pub(crate) fn publish(base: &str, name: &str) -> String {
+pub fn publish(base: &str, name: &str) -> String {
     format!(
         "set -e; image={base}; for n in 1 2 3; do docker create --name layer $image sh >/dev/null; \
          head -c 4000000 /dev/urandom >/tmp/layer; docker cp /tmp/layer layer:/layer$n; \

@@ -1,0 +1,55 @@
+//! What the tests, the sweeps and the benchmarks share.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | [`home`] | the program, and the cache that its homes share |
+//! | [`cloud`], [`serving`] | an EC2 in a folder, in this process or served; what is billed there |
+//! | [`evidence`] | proofs from evidence that is made up |
+//! | [`faults`] | two injectors of faults: in process, and on the wire |
+//! | [`simulation`] | a drive's life on paper, with its promises checked |
+//! | [`sshd`], [`registry`], [`far`] | real servers, and a network of some length |
+//! | [`pty`] | a program in a terminal, and what a person would see |
+//! | [`leaks`] | what is left in the running system |
+//! | [`pace`] | how much of a sweep is done, and how much of it at once |
+
+use std::time::{Duration, Instant};
+
+pub mod cloud;
+pub mod evidence;
+pub mod far;
+pub mod faults;
+pub mod home;
+pub mod image;
+pub mod leaks;
+pub mod pace;
+pub mod pty;
+pub mod python;
+pub mod registry;
+pub mod serving;
+pub mod simulation;
+pub mod sshd;
+
+pub use far::{Distance, Far};
+pub use home::{cache, program};
+pub use image::small_image;
+pub use leaks::leaks;
+pub use pty::Pty;
+pub use python::python;
+pub use serving::Serving;
+
+/// How long anything that should happen at once may take: on a machine with four times the work it
+/// has processors for, what takes a second alone took up to twenty.
+pub const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Polls until `reached`, and fails with `what` when it never is.
+pub fn eventually_within(
+    limit: Duration,
+    what: impl Fn() -> String,
+    mut reached: impl FnMut() -> bool,
+) {
+    let end = Instant::now() + limit;
+    while !reached() {
+        assert!(Instant::now() < end, "never: {}", what());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
