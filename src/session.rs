@@ -6,9 +6,13 @@
 //!   └───────────┴── any ending ──┴──▶ ───────────┘
 //! ```
 //!
-//! Everything that can end a session (the command's end, `~.`, a signal, a closed terminal, a lost
-//! connection, a failure) is looked at here and leads to the same save. Before the drive was ever
-//! attached, the save is an unwind; `drive` decides which, not this file.
+//! Whatever ends a session (the command's end, `~.`, a signal, a closed terminal, a lost
+//! connection, a failure, EC2) becomes an [`Ending`], and every ending leads to the same save.
+//! Before the drive was ever attached, the save is an unwind; `drive` decides which.
+//!
+//! While the drive is in use two things run side by side: `shell` (or the command, or `reconnect`)
+//! and `monitor`. The one `select!` between their endings is in `Session::stay`. They share the
+//! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
 mod capacity;
 mod console;
@@ -22,12 +26,10 @@ pub mod finish;
 mod gpu;
 mod guest;
 mod interruption;
-mod kept;
 mod launch_failure;
 mod leave;
 mod monitor;
 mod outcome;
-mod patience;
 mod preflight;
 mod progress;
 mod prompt;
@@ -36,6 +38,7 @@ mod reconnect;
 mod request;
 mod room;
 mod shell;
+mod snapshot_cost;
 mod state;
 
 use std::pin::pin;
@@ -49,7 +52,7 @@ use crate::config::{Options, Reach};
 use crate::drive::{DriveName, Generation, Goal, Outcome};
 use crate::ec2::{Instance, VolumeId};
 use crate::failure::Failure;
-use crate::signals::Signal;
+use crate::signals::End;
 use crate::ssh::escape::Question;
 use crate::ssh::{DedicatedConnection, UserKey};
 
@@ -62,48 +65,48 @@ use cost::Cost;
 use ending::{Ending, Interruption};
 use guest::Joined;
 use monitor::{Context, Monitor, Output};
-use outcome::code_of;
-use preflight::Parts;
+use preflight::Listing;
 use prompt::unless_ended;
 use reconnect::Reconnector;
-use shell::{in_a_command, in_a_shell};
+use shell::{run_command, run_shell};
 use state::Session;
 
-/// How long an instance lives without a sign of life from here, if nobody says otherwise: longer
-/// than a laptop is carried from one room to another, shorter than a forgotten GPU hurts.
+/// The default lease: how long an instance lives without a sign of life from here. Longer than a
+/// laptop is carried from one room to another, shorter than a forgotten GPU hurts.
 const LEASE: Duration = Duration::from_mins(15);
 
-/// The same for an instance that is left running on purpose (`~d`): a night.
-const DETACHED: Duration = Duration::from_hours(8);
+/// The default lease of an instance that is left running on purpose (`~d`): a night.
+const DETACHED_LEASE: Duration = Duration::from_hours(8);
 
-/// Connects, and saves at the end. The answer is the exit code: the shell's or command's own, or
-/// that of what ended it.
+/// Runs one session: connects, and saves at the end. Returns the exit code: the shell's or
+/// command's own, or that of the signal that ended it.
 pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
     let is_dry_run = request.dry_run;
-    let (mut session, parts) = look(request, cloud, key).await?;
+    let (mut session, listing) = begin(request, cloud, key).await?;
     if !is_dry_run {
         session.reconciler.hosts().ingress().look_ahead();
     }
-    let found = session.check_patiently(parts).await?;
-    session.check_request(&found)?;
+    let drive = session.check(listing).await?;
+    session.check_request(&drive)?;
     if is_dry_run {
-        return session.preview(&found).await;
+        return session.preview(&drive).await;
     }
-    session.settle_terms(&found)?;
-    if found.live.is_some() {
-        session.comes_to_a_host();
+    session.settle_terms(&drive)?;
+    if drive.live.is_some() {
+        session.prepare_for_live_host();
     }
-    // The drive's own image goes before the default, where its container is not made yet.
-    if let Some(image) = found.settings.image() {
+    // A drive whose container is not made yet may have an image of its own: it replaces the
+    // default.
+    if let Some(image) = drive.settings.image() {
         image.clone_into(&mut session.cloud.image);
     }
-    let mut goes_on = false;
+    let mut is_resumed = false;
     let (host, ending) = loop {
-        let (outcome, asked) = if goes_on {
-            session.run_elsewhere().await
+        let (outcome, asked) = if is_resumed {
+            session.resume().await
         } else {
-            session.run_where_there_is_room().await
+            session.run_with_fallbacks().await
         };
         let (host, ending) = match (outcome, asked) {
             (
@@ -120,18 +123,18 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             }
             (Outcome::Busy(holder), None) => match session.join(&holder).await? {
                 Joined::Ended(host, ending) => (host, ending),
-                Joined::Asked(signal) => return Ok(code_of(signal)),
+                Joined::Asked(end) => return Ok(end.exit_code()),
                 Joined::Over => continue,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
         };
         match ending {
-            Ending::Interruption(taken) => {
-                if let Some(end) = session.interrupted(taken, &host).await {
-                    return end;
+            Ending::Interruption(interruption) => {
+                if let Some(result) = session.interrupted(interruption, &host).await {
+                    return result;
                 }
-                goes_on = true;
-                // Wherever the session goes on, Jupyter is where it was.
+                is_resumed = true;
+                // Jupyter keeps its local port on the next instance.
                 let port = &mut session.request.options.port;
                 *port = session.port.or(*port);
             }
@@ -145,22 +148,22 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     session.leave(&host, ending, is_shell).await
 }
 
-/// Begins a session, and lists what there is of its drive. Who calls is asked of another service:
-/// neither look waits for the other's connection.
-async fn look(
+/// Begins a session, and lists its drive at the same time: the caller's identity comes from STS,
+/// the list from EC2, and neither waits for the other's connection.
+async fn begin(
     request: Request,
     cloud: Cloud,
     key: UserKey,
-) -> Result<(Session, Result<Parts, Failure>), Failure> {
+) -> Result<(Session, Result<Listing, Failure>), Failure> {
     let (ec2, drive) = (cloud.ec2.clone(), request.drive.clone());
-    let (session, parts) = tokio::join!(
+    let (session, listing) = tokio::join!(
         Session::begin(request, cloud, key),
-        Parts::list(&ec2, &drive)
+        Listing::of(&ec2, &drive)
     );
-    Ok((session?, parts))
+    Ok((session?, listing))
 }
 
-/// Saves a drive from anywhere; the answer is the exit code.
+/// Saves a drive, whoever uses it and wherever from. Returns the exit code.
 pub async fn stop(
     drive: DriveName,
     shared: bool,
@@ -176,8 +179,8 @@ pub async fn stop(
         shared,
         ..Request::of(drive, options)
     };
-    let (mut session, parts) = look(request, cloud, key).await?;
-    session.check_patiently(parts).await?;
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    session.check(listing).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     session.report_commit();
@@ -185,27 +188,27 @@ pub async fn stop(
 }
 
 impl Session {
-    /// From a drive that is ready to the end of the shell or command, unless somebody `asked` for
-    /// the end before.
+    /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
+    /// all if a signal `asked` for the end before.
     async fn lead(
         &mut self,
         host: &Instance,
         (volume, generation): (&VolumeId, Generation),
-        asked: Option<Signal>,
+        asked: Option<End>,
     ) -> Ending {
         let found = self.reconciler.hosts().find(host, volume, generation);
         match (asked, found.await) {
-            (Some(signal), _) => Ending::Asked(signal),
+            (Some(end), _) => Ending::Asked(end),
             (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
-            (None, Ok(())) => self.be_inside(host).await,
+            (None, Ok(())) => self.enter(host).await,
         }
     }
 
-    /// From a mounted drive to the end of the shell or command in its container.
-    async fn be_inside(&mut self, instance: &Instance) -> Ending {
+    /// Starts the container on the mounted drive, and stays in it until the shell or command ends.
+    async fn enter(&mut self, instance: &Instance) -> Ending {
         let mounted = self.reconciler.hosts().mounted();
         let room = mounted.and_then(|mounted| mounted.room);
-        self.warn_of(room, room::When::InUse);
+        self.warn_if_full(room, room::Growth::AfterThisSession);
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
@@ -229,8 +232,8 @@ impl Session {
         let entered = unless_ended(&mut self.signals, &self.report, Box::pin(enter));
         let (inside, line) = match entered.await {
             Ok(Ok(inside)) => inside,
-            Err(signal) => return Ending::Asked(signal),
-            // Nothing can be begun on a host that is being taken away.
+            Err(end) => return Ending::Asked(end),
+            // EC2's notice explains why nothing could be started.
             Ok(Err(failure)) => {
                 return match monitor::noticed(&mut self.news) {
                     Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
@@ -241,7 +244,8 @@ impl Session {
         self.stay(instance, inside, line).await
     }
 
-    /// In the container, to the end of the shell or command, or of the host.
+    /// Runs the shell or command in the container, and the monitor beside it, until one of them
+    /// ends the session.
     async fn stay(
         &mut self,
         instance: &Instance,
@@ -255,7 +259,7 @@ impl Session {
         let hint = format!("{} connect {}", cloud.command, request.drive);
         let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
-        let (words, mut said) = mpsc::unbounded_channel();
+        let (sender, mut messages) = mpsc::unbounded_channel();
         let monitor = Monitor::new(Context {
             instance,
             ec2: &cloud.ec2,
@@ -263,11 +267,11 @@ impl Session {
             drive: &drive,
             checkpoint: request.options.checkpoint,
             output: match command.as_slice() {
-                [] => Output::Terminal(words),
+                [] => Output::Terminal(sender),
                 _ => Output::Report(self.report.clone()),
             },
         });
-        let mut monitor = pin!(monitor.keep(&mut self.news, stopped));
+        let mut monitor = pin!(monitor.run(&mut self.news, stopped));
         let middle = async {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
@@ -288,35 +292,25 @@ impl Session {
                     command: hint,
                 };
                 let signals = &mut self.signals;
-                in_a_shell(
+                run_shell(
                     &mut inside,
                     line,
                     &mut reconnector,
                     answers,
                     signals,
-                    &mut said,
+                    &mut messages,
                 )
                 .await
             } else {
-                in_a_command(&inside, line, command, &hint, &mut self.signals).await
+                run_command(&inside, line, command, &hint, &mut self.signals).await
             }
         };
-        let ended = tokio::select! {
+        tokio::select! {
             ended = middle => {
                 drop(stop);
-                // What the host said first is why the shell ended.
-                match (monitor.await, ended) {
-                    (Some(Ending::Interruption(Interruption::Noticed { at, .. })), Ok(Ending::Exit(code))) => {
-                        let code = Some(code);
-                        return Ending::Interruption(Interruption::Noticed { at, code });
-                    }
-                    (Some(Ending::Interruption(_)), Ok(asked @ Ending::Asked(_))) => return asked,
-                    (Some(ending), _) => return ending,
-                    (None, ended) => ended,
-                }
+                Ending::of_both(monitor.await, ended)
             }
-            Some(ending) = &mut monitor => return ending,
-        };
-        ended.unwrap_or_else(|error| Ending::Failed(Failure::from(error)))
+            Some(ending) = &mut monitor => ending,
+        }
     }
 }

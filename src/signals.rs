@@ -1,10 +1,9 @@
 //! Signals as values.
 //!
-//! The only installer of signal handlers. Nothing exits or prints here: signals come out of
-//! [`Signals::next`] in their order, and whoever holds the session decides what each one means in
-//! its phase. A signal that was ignored when xdrive started (`nohup`, a background job of a script)
-//! stays ignored. SIGPIPE never ends the process, so that a closed standard error is an error that
-//! is returned, not a death before the save.
+//! The only installer of signal handlers. Nothing exits or prints here: [`Signals::next`] yields
+//! the signals in their order, and its caller decides what each one means. A signal that was
+//! ignored when xdrive started (`nohup`, a background job of a script) stays ignored. SIGPIPE never
+//! ends the process: writing to a closed standard error returns an error, and the drive is saved.
 
 mod ignored;
 
@@ -17,12 +16,23 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SI
 use signal_hook::iterator::{Handle, Signals as Caught};
 use tokio::sync::mpsc;
 
-/// Within this time after the one before it, an interrupt is insistent.
+/// How soon after another one an interrupt is insistent.
 const INSIST: Duration = Duration::from_secs(2);
 
-/// What was asked of the process.
+/// A signal, by what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
+    /// The process shall end.
+    End(End),
+    /// The shell that started xdrive stops it or lets it run again.
+    Job(Job),
+    /// The terminal has another size (SIGWINCH).
+    Resize,
+}
+
+/// A signal that asks for the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
     /// Ctrl-C, while the terminal is not in raw mode (SIGINT).
     Interrupt {
         /// Whether it follows another one within two seconds.
@@ -32,8 +42,24 @@ pub enum Signal {
     Terminate,
     /// The terminal was closed (SIGHUP).
     Hangup,
-    /// The terminal has another size (SIGWINCH).
-    Resize,
+}
+
+impl End {
+    /// The exit code of a process that ended because of it: 128 and the signal's number, as shells
+    /// have it.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Hangup => 129,
+            Self::Interrupt { .. } => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+/// A signal of job control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Job {
     /// Ctrl-Z, while the terminal is not in raw mode (SIGTSTP): see [`crate::terminal::suspend`].
     Suspend,
     /// The process runs again (SIGCONT).
@@ -45,7 +71,7 @@ pub enum Signal {
 #[derive(Debug)]
 pub struct Signals {
     receiver: mpsc::UnboundedReceiver<Signal>,
-    catcher: Option<Handle>,
+    catcher: Handle,
 }
 
 impl Signals {
@@ -61,34 +87,19 @@ impl Signals {
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || {
-                let mut meaning = Meaning::default();
+                let mut decoder = Decoder::default();
                 for number in &mut caught {
-                    if let Some(signal) = meaning.of(number, Instant::now())
+                    if let Some(signal) = decoder.decode(number, Instant::now())
                         && sender.send(signal).is_err()
                     {
                         break;
                     }
                 }
             })?;
-        let catcher = Some(catcher);
         Ok(Self { receiver, catcher })
     }
 
-    /// A stream in which nothing ever happens.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::scripted().1
-    }
-
-    /// A stream that yields what is sent to it, for tests.
-    #[must_use]
-    pub fn scripted() -> (mpsc::UnboundedSender<Signal>, Self) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let catcher = None;
-        (sender, Self { receiver, catcher })
-    }
-
-    /// The next signal. Loses nothing if it is dropped before it is ready.
+    /// The next signal. Cancel safe: dropping the future loses no signal.
     pub async fn next(&mut self) -> Signal {
         match self.receiver.recv().await {
             Some(signal) => signal,
@@ -99,31 +110,29 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        if let Some(catcher) = &self.catcher {
-            catcher.close();
-        }
+        self.catcher.close();
     }
 }
 
-/// From numbers to what they mean; remembers the last interrupt.
+/// Turns signal numbers into signals; remembers the last interrupt.
 #[derive(Default)]
-struct Meaning {
+struct Decoder {
     interrupted: Option<Instant>,
 }
 
-impl Meaning {
-    fn of(&mut self, number: i32, now: Instant) -> Option<Signal> {
+impl Decoder {
+    fn decode(&mut self, number: i32, now: Instant) -> Option<Signal> {
         Some(match number {
             SIGINT => {
                 let last = self.interrupted.replace(now);
                 let again = last.is_some_and(|last| now.duration_since(last) <= INSIST);
-                Signal::Interrupt { again }
+                Signal::End(End::Interrupt { again })
             }
-            SIGTERM | SIGQUIT => Signal::Terminate,
-            SIGHUP => Signal::Hangup,
+            SIGTERM | SIGQUIT => Signal::End(End::Terminate),
+            SIGHUP => Signal::End(End::Hangup),
             SIGWINCH => Signal::Resize,
-            SIGTSTP => Signal::Suspend,
-            SIGCONT => Signal::Continue,
+            SIGTSTP => Signal::Job(Job::Suspend),
+            SIGCONT => Signal::Job(Job::Continue),
             _ => return None,
         })
     }
@@ -139,23 +148,13 @@ mod tests {
 
     #[test]
     fn a_second_interrupt_insists_only_within_two_seconds() {
-        let mut meaning = Meaning::default();
+        let mut decoder = Decoder::default();
         let start = Instant::now();
-        let mut at = |milliseconds| meaning.of(SIGINT, start + Duration::from_millis(milliseconds));
-        assert_eq!(at(0), Some(Signal::Interrupt { again: false }));
-        assert_eq!(at(1999), Some(Signal::Interrupt { again: true }));
-        assert_eq!(at(5000), Some(Signal::Interrupt { again: false }));
-    }
-
-    #[tokio::test]
-    async fn scripted_signals_come_in_their_order_and_then_nothing() {
-        let (sender, mut signals) = Signals::scripted();
-        sender.send(Signal::Resize).unwrap();
-        sender.send(Signal::Hangup).unwrap();
-        drop(sender);
-        assert_eq!(signals.next().await, Signal::Resize);
-        assert_eq!(signals.next().await, Signal::Hangup);
-        let nothing = tokio::time::timeout(Duration::from_millis(20), signals.next()).await;
-        assert!(nothing.is_err());
+        let mut at =
+            |milliseconds| decoder.decode(SIGINT, start + Duration::from_millis(milliseconds));
+        let interrupt = |again| Some(Signal::End(End::Interrupt { again }));
+        assert_eq!(at(0), interrupt(false));
+        assert_eq!(at(1999), interrupt(true));
+        assert_eq!(at(5000), interrupt(false));
     }
 }

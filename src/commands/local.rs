@@ -62,15 +62,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
             let paths = context.paths()?;
             super::block_on(async {
                 let mut signals = Signals::install().map_err(anyhow::Error::from)?;
-                let end = async {
-                    loop {
-                        if let Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup =
-                            signals.next().await
-                        {
-                            break;
-                        }
-                    }
-                };
+                let end = async { while !matches!(signals.next().await, Signal::End(_)) {} };
                 let ready = |url: &str| report::data(&format!("{url}\n"));
                 folder::serve(&paths, port, ready, end).await?;
                 Ok(0)

@@ -241,11 +241,7 @@ impl Run<'_> {
             tokio::select! {
                 biased;
                 signal = self.signals.next() => {
-                    let ends = matches!(
-                        signal,
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup
-                    );
-                    self.interrupted |= ends;
+                    self.interrupted |= matches!(signal, Signal::End(_));
                 }
                 () = std::future::ready(()) => return self.interrupted,
             }

@@ -59,8 +59,8 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
-/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be deleted
-/// with nothing in their place. No drive of anybody's has it.
+/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be
+/// deleted with nothing in their place. No drive of anybody's has it.
 pub const SCRATCH: &str = "xdrive:scratch";
 
 /// What a session is and for whom.
@@ -118,6 +118,25 @@ pub struct SnapshotTags {
     pub uuid: Option<Uuid>,
     /// For checkpoints: the how manieth of its generation it is, from 1; else 0.
     pub number: u32,
+}
+
+/// The newest of a drive's `parts` (volumes, snapshots), by their `tags`: that of the highest
+/// generation, never the latest by time. Of one generation a snapshot counts as newer than its
+/// volume, and a final one as newer than a checkpoint. Root disks, and tags that cannot be read,
+/// are left out.
+pub fn newest<'a, T>(
+    parts: impl Iterator<Item = &'a T>,
+    tags: impl Fn(&T) -> &Tags,
+) -> Option<(Generation, &'a T)> {
+    let rank = |part: &T| match (read_volume(tags(part)), read_snapshot(tags(part))) {
+        (_, Ok(snapshot)) => Some((snapshot.generation, Some(snapshot.kind))),
+        (Ok(VolumeTags::Drive { generation, .. }), _) => Some((generation, None)),
+        _ => None,
+    };
+    parts
+        .filter_map(|part| Some((rank(part)?, part)))
+        .max_by_key(|(rank, _)| *rank)
+        .map(|((generation, _), part)| (generation, part))
 }
 
 /// A tag that is missing or makes no sense.

@@ -1,12 +1,10 @@
-//! Where a session launches: by its terms, and from there, where nothing is to be had, to the next
-//! best.
+//! What a session launches: by its terms, and by fallbacks where EC2 has no capacity for those.
 //!
-//! Prices and types are looked up beside the first looks at the drive: nobody waits for them twice. A volume that
-//! waits in a zone is left there only if that was said, and on demand is launched only if that was
-//! said, or answered.
+//! Prices and types are looked up during the first sweeps of the drive. A volume's zone is left
+//! only with `--leave-zone`, and on demand is launched only if a flag or an answer says so.
 
 use super::Session;
-use super::preflight::Found;
+use super::preflight::DriveFacts;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, Failure as RunFailure, RunError};
 use crate::drive::stuck::Head;
@@ -14,18 +12,18 @@ use crate::drive::{Goal, Outcome};
 use crate::ec2::{Market, Zone};
 use crate::failure::Failure;
 use crate::launch::terms::{stays_on_spot, terms};
-use crate::signals::Signal;
+use crate::signals::End;
 
-/// The question where no spot is to be had.
+/// The question if there is no spot capacity.
 const QUESTION: &str = "launch on demand instead? [y/N]";
 
 impl Session {
-    /// Settles what is launched for the drive, as it was `found`.
-    pub(super) fn settle_terms(&mut self, found: &Found) -> Result<(), Failure> {
-        let terms = self.terms_of(found)?;
+    /// Settles what is launched for the drive.
+    pub(super) fn settle_terms(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        let terms = self.terms_of(drive)?;
         let options = &self.request.options;
         let markets = terms.markets.clone();
-        if let (Some(live), Some(Requirements::Types(types))) = (&found.live, &options.requirements)
+        if let (Some(live), Some(Requirements::Types(types))) = (&drive.live, &options.requirements)
             && !types.contains(live)
         {
             self.report.print(&format!(
@@ -34,24 +32,23 @@ impl Session {
                 types.join(", ")
             ));
         }
-        // One that cannot be read was refused before.
-        let own = found.settings.speed().unwrap_or_default();
+        // `check_request` has refused one that cannot be parsed.
+        let own = drive.settings.speed().unwrap_or_default();
         self.speed.set(options.speed.or(own));
         self.terms = Some(terms);
-        self.choose(&markets, found.live.is_some());
+        self.choose(&markets, drive.live.is_some());
         Ok(())
     }
 
-    /// The terms of a launch for the drive, as it was `found`.
-    pub(super) fn terms_of(&self, found: &Found) -> Result<Terms, Failure> {
+    /// The terms of a launch for the drive.
+    pub(super) fn terms_of(&self, drive: &DriveFacts) -> Result<Terms, Failure> {
         let request = &self.request;
-        let is_new = found.largest.is_none() || request.from == Some(Head::Empty);
-        let drive = (&request.drive, &found.settings);
+        let is_new = drive.largest.is_none() || request.from == Some(Head::Empty);
+        let drive = (&request.drive, &drive.settings);
         terms(&request.options, drive, is_new, &self.cloud)
     }
 
-    /// Begins to choose what to launch in these markets; or, if nothing may be launched at all,
-    /// not before it is.
+    /// Begins to choose what to launch in these `markets`; if `lazily`, only once a launch is due.
     pub(super) fn choose(&mut self, markets: &[Market], lazily: bool) {
         let Some(terms) = &self.terms else {
             return;
@@ -78,9 +75,9 @@ impl Session {
         self.reconciler.choose_pools(Box::new(choose));
     }
 
-    /// As [`Session::run`] towards a mounted drive; where nothing is to be had, from the drive's
-    /// snapshot in any zone, and on demand, each if that is wanted.
-    pub(super) async fn run_where_there_is_room(&mut self) -> (Outcome, Option<Signal>) {
+    /// As [`Session::run`] towards a mounted drive; without capacity, from the drive's snapshot in
+    /// any zone, and on demand, each only if that is allowed.
+    pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
         let goal = Goal::Ready {
             from: self.request.from.clone(),
         };
@@ -89,13 +86,13 @@ impl Session {
         let mut may_ask = options.fallback.is_none() && crate::terminal::is_interactive();
         loop {
             let (outcome, asked) = self.run(goal.clone()).await;
-            if asked.is_none() && is_of_plan(&outcome) && self.go_on_in_the_free_tier() {
+            if asked.is_none() && is_free_plan_refusal(&outcome) && self.choose_free_tier() {
                 continue;
             }
-            let Some(lacking) = lacking(&outcome).filter(|_| asked.is_none()) else {
+            let Some(lack) = lack(&outcome).filter(|_| asked.is_none()) else {
                 return (outcome, asked);
             };
-            match lacking.zone {
+            match lack.zone {
                 Some(zone) if may_leave => {
                     may_leave = false;
                     self.report.print(&format!(
@@ -111,7 +108,7 @@ impl Session {
                         return (saved, asked);
                     }
                 }
-                _ if may_ask && !lacking.on_demand => {
+                _ if may_ask && !lack.on_demand => {
                     may_ask = false;
                     if !self.ask(QUESTION, false).await {
                         return (outcome, asked);
@@ -125,8 +122,9 @@ impl Session {
 }
 
 impl Session {
-    /// Chooses among the types that the free tier has, where a need may be met by others.
-    fn go_on_in_the_free_tier(&mut self) -> bool {
+    /// Chooses among the free tier's types instead; false if the types were named, or are free
+    /// already.
+    fn choose_free_tier(&mut self) -> bool {
         let options = &self.request.options;
         let Some(terms) = &mut self.terms else {
             return false;
@@ -135,7 +133,7 @@ impl Session {
             return false;
         }
         terms.is_free = true;
-        // Credits pay for it; but whoever bound the price, or named the market, meant that.
+        // On demand, since credits pay for it; unless the options bind the price or name a market.
         let market = match options.market {
             Some(market) => market,
             None if stays_on_spot(options) => Market::Spot,
@@ -150,9 +148,8 @@ impl Session {
     }
 }
 
-/// Whether a run failed because the account's plan has none of the types, and all that it had made
-/// is ended in order.
-fn is_of_plan(outcome: &Outcome) -> bool {
+/// Whether a run failed because AWS's Free plan has none of the types, and was wound up in order.
+fn is_free_plan_refusal(outcome: &Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Failed(RunFailure {
@@ -163,15 +160,16 @@ fn is_of_plan(outcome: &Outcome) -> bool {
     )
 }
 
-/// What a run failed for, if nothing was to be had and all that it had made is ended in order.
-struct Lacking {
-    /// The zone that a waiting volume pinned.
+/// The lack of capacity that a run failed for.
+struct Lack {
+    /// The zone that an existing volume pinned the launch to.
     zone: Option<Zone>,
     /// Whether on demand was tried.
     on_demand: bool,
 }
 
-fn lacking(outcome: &Outcome) -> Option<Lacking> {
+/// The lack that a run failed for, if it was one, and was wound up in order.
+fn lack(outcome: &Outcome) -> Option<Lack> {
     let Outcome::Failed(RunFailure {
         error,
         also: Some(also),
@@ -184,9 +182,9 @@ fn lacking(outcome: &Outcome) -> Option<Lacking> {
         return None;
     }
     match error {
-        RunError::NoCapacity(lack) => Some(Lacking {
-            zone: lack.zone.clone(),
-            on_demand: lack.on_demand,
+        RunError::NoCapacity(refused) => Some(Lack {
+            zone: refused.zone.clone(),
+            on_demand: refused.on_demand,
         }),
         RunError::Pools(
             Refused::TooDear { .. }
@@ -194,7 +192,7 @@ fn lacking(outcome: &Outcome) -> Option<Lacking> {
                 market: Market::Spot,
                 ..
             },
-        ) => Some(Lacking {
+        ) => Some(Lack {
             zone: None,
             on_demand: false,
         }),

@@ -1,16 +1,15 @@
-//! The end of an instance's console, fit to be shown: some lines of plain text.
+//! The end of an instance's console output, as some lines of plain text.
 //!
-//! A console is whatever the instance wrote, colours, cursor movements and progress bars among it.
-//! None of that reaches the user's own terminal.
+//! The output may contain colours, cursor movements and progress bars. None of that reaches the
+//! user's terminal.
 
-/// How many lines are shown: enough for a panic and what led to it.
+/// How many lines are printed: enough for a panic and what led to it.
 const LINES: usize = 30;
 
-/// How long a line is shown, in characters.
+/// How many characters of a line are printed.
 const WIDTH: usize = 160;
 
-/// The last lines of `text` that are not empty, each indented, without control characters; empty if
-/// there are none.
+/// The last non-empty lines of `text`, indented, without control characters.
 pub(super) fn end(text: &str) -> String {
     let plain = plain(text);
     let lines: Vec<&str> = plain

@@ -22,13 +22,13 @@ use super::{Request, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
-/// The port that Jupyter is forwarded to when nobody says otherwise.
+/// Jupyter's default port on this computer.
 const JUPYTER: u16 = 8888;
 
 /// Jupyter's port in the container, as in `shell/host/jupyter_config.py`.
 const IN_CONTAINER: u16 = 8888;
 
-/// A session in its container. Dropping it closes Jupyter's port.
+/// A session inside its container. Dropping it closes Jupyter's port.
 pub(super) struct Inside {
     pub(super) host: Host,
     pub(super) container: Container,
@@ -36,18 +36,18 @@ pub(super) struct Inside {
     jupyter: JoinSet<()>,
 }
 
-/// What leads into a container: Jupyter's port on this computer, and the line for the shell. Opened
-/// beside whatever else is done meanwhile: until the container has an address nothing can answer.
-pub(super) struct Ways {
+/// The connections into a container: Jupyter's forwarded port, and the dedicated connection of the
+/// shell. They are opened while the container starts, and lead nowhere until it has an address.
+pub(super) struct Connections {
     forward: Result<Forward, ForwardError>,
     line: Result<DedicatedConnection, SshError>,
-    /// Jupyter's port that was asked for.
+    /// The port that Jupyter was to get on this computer.
     port: u16,
 }
 
-impl Ways {
-    /// Opens both, each over a connection of its own. The line is the `early` one if there is one,
-    /// with its shell if that `is_ready`.
+impl Connections {
+    /// Opens both. The shell's is the `early` one if there is one, with its shell if that
+    /// `is_ready`.
     pub(super) async fn open(
         ssh: &Ssh,
         port: Option<u16>,
@@ -68,7 +68,7 @@ impl Ways {
     }
 }
 
-/// Starts the container, opens what leads there meanwhile, unless both are `ready`, and says where
+/// Starts the container and opens the connections into it, unless both are `ready`; prints where
 /// Jupyter is.
 pub(super) async fn enter(
     request: &Request,
@@ -81,7 +81,7 @@ pub(super) async fn enter(
     let wanted = request.options.image.as_deref();
     let (image, ()) = tokio::try_join!(
         image(host, mounted, wanted, &cloud.image, report),
-        gpu::ready(host, mounted.gpus, instance, cloud, report),
+        gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
         drive: request.drive.to_string(),
@@ -91,14 +91,14 @@ pub(super) async fn enter(
     let step = report.step("start the container");
     let running = ready.container.filter(|_| order.image == Image::Kept);
     let is_ready = running.is_some();
-    let (container, ways) = tokio::join!(
+    let (container, connections) = tokio::join!(
         async {
             match running {
                 Some(container) => Ok(container),
                 None => host.container(&order).await,
             }
         },
-        Ways::open(ssh, request.options.port, ready.early, is_ready),
+        Connections::open(ssh, request.options.port, ready.early, is_ready),
     );
     let container = container.map_err(failure)?;
     step.done(&match &container.came {
@@ -107,29 +107,28 @@ pub(super) async fn enter(
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
-    join(ways, host, container, session, report).await
+    join(connections, host, container, session, report).await
 }
 
-/// The same where another session has the container up.
+/// Enters a container that runs, over these connections.
 pub(super) async fn join(
-    ways: Ways,
+    connections: Connections,
     host: &Host,
     container: Container,
     session: &str,
     report: &Report,
 ) -> Result<(Inside, DedicatedConnection), Failure> {
-    let Ways {
+    let Connections {
         forward,
         line,
         port,
-    } = ways;
+    } = connections;
     let inside = Inside::open(host, session, container, forward, port, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }
 
 impl Inside {
-    /// In `container`, with Jupyter if that can be had: a notebook that does not come up is no
-    /// reason to lose a shell.
+    /// Enters `container`, with Jupyter if that starts: its failure is printed, and costs no shell.
     async fn open(
         host: &Host,
         session: &str,
@@ -154,9 +153,9 @@ impl Inside {
         inside
     }
 
-    /// Starts Jupyter if the image has it; the port takes connections at once, and they wait until
-    /// it is up. The prompt waits only for the answer whether the image has it, and only the first
-    /// time.
+    /// Starts Jupyter if the image has it. The port accepts connections at once, which wait until
+    /// Jupyter listens. The prompt waits only to learn whether the image has Jupyter, and only the
+    /// first time.
     async fn open_jupyter(
         &mut self,
         session: &str,
@@ -173,7 +172,7 @@ impl Inside {
             forward,
             wanted,
             report: report.clone(),
-            is_told: AtomicBool::new(false),
+            is_printed: AtomicBool::new(false),
             is_up: AtomicBool::new(false),
         });
         self.notebook = Some(Arc::clone(&notebook));
@@ -194,13 +193,13 @@ impl Inside {
                         Ok(false) => notebook
                             .report
                             .print("no Jupyter: it is not installed any more"),
-                        // It is tried again when the connection is back.
+                        // `reconnected` starts it again.
                         Err(HostError::Ssh(_)) => {}
                         Err(error) => notebook.report.print(&format!("no Jupyter: {error}")),
                     }
                 });
             }
-            // Somebody may have installed it meanwhile.
+            // It may have been installed since.
             Some(false) => {
                 self.jupyter.spawn(notebook.start_if_there(host));
             }
@@ -208,8 +207,8 @@ impl Inside {
         Ok(())
     }
 
-    /// Goes on over another connection to the same host. The forwards find their own way back.
-    pub(super) fn back(&mut self, host: Host) {
+    /// Continues over a new connection to the same host. Forwards reconnect by themselves.
+    pub(super) fn reconnected(&mut self, host: Host) {
         self.host = host.clone();
         if let Some(notebook) = self.notebook.clone()
             && !notebook.is_up.load(Ordering::Relaxed)
@@ -226,33 +225,33 @@ impl Inside {
             .map(|notebook| notebook.forward.port())
     }
 
-    /// What answers which local ports lead where, a line each.
+    /// A function that lists which local ports lead where, a line each.
     pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
         let notebook = self.notebook.clone();
         move || match &notebook {
-            Some(notebook) if notebook.is_told.load(Ordering::Relaxed) => notebook.line(),
+            Some(notebook) if notebook.is_printed.load(Ordering::Relaxed) => notebook.line(),
             _ => "nothing is forwarded".to_owned(),
         }
     }
 }
 
-/// Jupyter in the container, and the port that leads there for as long as this lives.
+/// Jupyter in the container, and its forwarded port. Dropping it closes the port.
 struct Notebook {
-    /// Whose token it is.
+    /// The session that the token is for.
     session: String,
     token: String,
     forward: Forward,
-    /// The port that was asked for.
+    /// The port that it was to get on this computer.
     wanted: u16,
     report: Report,
-    /// Whether it was said where it is.
-    is_told: AtomicBool,
-    /// Whether it listened.
+    /// Whether its address was printed.
+    is_printed: AtomicBool,
+    /// Whether it has listened.
     is_up: AtomicBool,
 }
 
 impl Notebook {
-    /// Lets the token in, and starts Jupyter if it does not run; false if the image has none.
+    /// Authorizes the token, and starts Jupyter unless it runs; false if the image has none.
     async fn start(&self, host: &Host) -> Result<bool, HostError> {
         let Some(address) = host.jupyter(&self.session, &self.token).await? else {
             return Ok(false);
@@ -261,7 +260,7 @@ impl Notebook {
         Ok(true)
     }
 
-    /// Lets connections wait until it listens.
+    /// Holds connections back until Jupyter listens.
     async fn listen(self: Arc<Self>, host: Host) {
         let listens = host.jupyter_listens().await;
         if let Err(HostError::Ssh(_)) = listens {
@@ -275,17 +274,17 @@ impl Notebook {
         }
     }
 
-    /// Starts it where the image has it, and says where it is unless that is known.
+    /// Starts Jupyter if the image has it, and prints its address unless that was done.
     async fn start_if_there(self: Arc<Self>, host: Host) {
         if let Ok(true) = self.start(&host).await {
-            if !self.is_told.load(Ordering::Relaxed) {
+            if !self.is_printed.load(Ordering::Relaxed) {
                 self.report_step(self.report.step("start Jupyter"));
             }
             self.listen(host).await;
         }
     }
 
-    /// Says where it is.
+    /// Prints its address.
     fn report_step(&self, step: Step) {
         let port = self.forward.port();
         if port != self.wanted {
@@ -294,7 +293,7 @@ impl Notebook {
                 self.wanted
             ));
         }
-        self.is_told.store(true, Ordering::Relaxed);
+        self.is_printed.store(true, Ordering::Relaxed);
         step.done(&self.address());
     }
 
@@ -303,7 +302,7 @@ impl Notebook {
         format!("http://127.0.0.1:{port}/lab?token={}", self.token)
     }
 
-    /// Where its port leads.
+    /// What its port leads to.
     fn line(&self) -> String {
         let (port, target) = (self.forward.port(), self.forward.target());
         format!(
@@ -313,8 +312,7 @@ impl Notebook {
     }
 }
 
-/// What the container is to be made from; brings it to the host, from this computer or from a
-/// registry.
+/// Brings the image to the host, from this computer or from a registry, unless the drive has it.
 async fn image(
     host: &Host,
     mounted: &Mounted,
@@ -322,12 +320,12 @@ async fn image(
     default: &str,
     report: &Report,
 ) -> Result<Image, Failure> {
-    let requirements = match (wanted, &mounted.source) {
+    let source = match (wanted, &mounted.source) {
         (Some(given), _) => ImageSource::parse(given),
         (None, Some(_)) => return Ok(Image::Kept),
         (None, None) => ImageSource::parse(default),
     };
-    let path = match requirements {
+    let path = match source {
         ImageSource::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
             return Ok(Image::Kept);
         }
@@ -348,7 +346,7 @@ async fn image(
     Ok(Image::Loaded(loaded))
 }
 
-/// What the host said about the container, for the user.
+/// A host's error about the container as a failure of the session.
 pub(super) fn failure(error: HostError) -> Failure {
     match error {
         HostError::NoGpu(words) => gpu::failure(last_first(&words)),
@@ -362,7 +360,7 @@ pub(super) fn failure(error: HostError) -> Failure {
     }
 }
 
-/// A program's words as an error: its last line says what went wrong, those before it why.
+/// A program's output as an error: its last line says what failed, the lines before it why.
 pub(super) fn last_first(words: &str) -> anyhow::Error {
     let mut lines = words.lines().map(str::to_owned);
     let mut error = anyhow!(lines.next().unwrap_or_default());
@@ -372,7 +370,7 @@ pub(super) fn last_first(words: &str) -> anyhow::Error {
     error
 }
 
-/// A new token: 16 random bytes, which nobody guesses, in letters that fit a line of the terminal.
+/// A new token: 16 random bytes, in hexadecimal so that its URL fits a terminal's line.
 fn token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).context("no random numbers")?;

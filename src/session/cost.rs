@@ -1,6 +1,6 @@
-//! What a session costs so far, for whoever asks with `~$`.
+//! What a session costs so far, for `~$`.
 //!
-//! The price is asked for once, beside everything else: nobody waits for it.
+//! Prices are asked for once, in tasks of their own: nothing waits for them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,11 +19,11 @@ pub(super) struct Cost {
     market: Market,
     launched: Timestamp,
     clock: Clock,
-    /// US dollars an hour, once they are known.
+    /// The spot price in US dollars an hour, once EC2 has answered.
     price: Arc<OnceLock<f64>>,
-    /// The drive's volume, once it is known: its size, and what was bought of speed.
+    /// The size and the speed of the drive's volume, once EC2 has answered.
     volume: Arc<OnceLock<(GibiBytes, Speed)>>,
-    /// What its type costs besides, once that is known.
+    /// The line on a burstable type's surplus credits, once EC2 has answered.
     surplus: Arc<OnceLock<String>>,
 }
 
@@ -46,7 +46,7 @@ impl Cost {
         tokio::spawn(async move {
             let volumes = ec2_too.volumes(drive.as_str()).await.unwrap_or_default();
             if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
-                // What cannot be read was not bought by it.
+                // A speed that cannot be parsed was not bought by xdrive.
                 let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
                 let _known = asked.set((volume.size, speed));
             }
@@ -71,7 +71,7 @@ impl Cost {
         }
     }
 
-    /// What `instance` costs an hour, as the end of a sentence; nothing where that is not known.
+    /// What `instance` costs an hour, as the end of a sentence; empty if that is not known.
     pub(super) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
         if instance.market != Market::Spot {
             return String::new();
@@ -83,7 +83,7 @@ impl Cost {
         }
     }
 
-    /// Some lines of text, as of now.
+    /// The cost until now, as lines of text.
     pub(super) fn text(&self) -> String {
         let ran = self.clock.now().duration_since(self.launched);
         let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
@@ -121,7 +121,7 @@ impl Cost {
     }
 }
 
-/// Whether it is the drive's volume, and not the root disk, that `host` has.
+/// Whether `volume` is attached to `host` and is the drive's, not the root disk.
 fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
     let attachment = volume.attachment.as_ref();
     attachment.is_some_and(|attachment| attachment.instance == *host)

@@ -14,14 +14,14 @@ use crate::ec2::VolumeState;
 use crate::failure::Failure;
 use crate::ssh::UserKey;
 
-use super::outcome::of_run;
+use super::outcome::run_failure;
 use super::{Request, Session};
 
-/// How long a root disk may outlive its terminated instance: EC2 deletes it once that has shut down,
-/// which takes a minute or two.
-const GOES: Duration = Duration::from_mins(5);
+/// How long a root disk may outlive its terminated instance: EC2 deletes it once the instance has
+/// shut down, which takes a minute or two.
+const ROOT_DISK_LIFE: Duration = Duration::from_mins(5);
 
-/// Ends and deletes all there is of `drive`; the answer is what is still billed of it, by ids.
+/// Ends and deletes everything of `drive`. Returns the ids of what is still billed of it.
 pub async fn discard(
     drive: DriveName,
     cloud: &Cloud,
@@ -36,24 +36,24 @@ pub async fn discard(
     let mut session =
         Session::begin(Request::of(drive.clone(), options), cloud.clone(), key).await?;
     let (outcome, _) = session.run(Goal::Saved { even_if_used: true }).await;
-    // What could not be finished shows by what is left of it, too.
+    // A save that failed shows in what is left, too.
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })
         && let Err(failure) = session.report_outcome(outcome)
     {
         session.report.print(&failure.to_string());
     }
-    session.reconciler.discard().await.map_err(of_run)?;
+    session.reconciler.discard().await.map_err(run_failure)?;
     let began = cloud.clock.boot();
     loop {
         let left = left(&drive, cloud).await?;
-        if left.is_empty() || cloud.clock.boot().since(began) > GOES {
+        if left.is_empty() || cloud.clock.boot().since(began) > ROOT_DISK_LIFE {
             return Ok(left);
         }
         tokio::time::sleep(cloud.timing.poll).await;
     }
 }
 
-/// What EC2 lists of it, but for what is gone or going.
+/// The ids of what EC2 lists of `drive`, without what is deleted or being deleted.
 async fn left(drive: &DriveName, cloud: &Cloud) -> Result<Vec<String>, Failure> {
     let name = drive.as_str();
     let gone = [VolumeState::Deleting, VolumeState::Deleted];

@@ -1,17 +1,16 @@
-//! `connect --dry-run`: what there is of the drive, what would be launched and at what price, and
-//! nothing changed.
+//! `connect --dry-run`: prints what there is of the drive, what would be launched and at what
+//! price, and changes nothing.
 //!
-//! The same look, the same plan and the same choice as a real connect's, so that it cannot say
-//! anything else than what would be done. It is printed to standard output.
+//! Looks, plans and chooses by the same code as a real connect. Printed to standard output.
 
 use std::fmt::Write as _;
 
-use super::preflight::Found;
+use super::preflight::DriveFacts;
 use super::{Session, outcome, progress};
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools::{self};
 use crate::drive::stuck::{Head, volume_cents};
-use crate::drive::tags::{self, VolumeTags};
+use crate::drive::tags;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{SnapshotState, Zone};
 use crate::failure::Failure;
@@ -20,14 +19,14 @@ use crate::launch::offers::{self, dollars};
 use crate::report;
 
 impl Session {
-    /// Says what connecting would do. The answer is the exit code.
-    pub(super) async fn preview(&mut self, found: &Found) -> Result<u8, Failure> {
+    /// Prints what connecting would do. The answer is the exit code.
+    pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
             from: self.request.from.clone(),
         };
         self.reconciler.hosts().only_look();
         let next = match self.request.from {
-            // What is chosen between is looked at for as long as lists may lag.
+            // Both heads are looked for until the lists are settled.
             Some(_) => self
                 .reconciler
                 .foresee(&goal, None)
@@ -36,7 +35,7 @@ impl Session {
             None => self.reconciler.peek(&goal).await,
         };
         let mut text = String::new();
-        let zone = match next.map_err(outcome::of_run)? {
+        let zone = match next.map_err(outcome::run_failure)? {
             Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
                 let _ = writeln!(
@@ -97,27 +96,27 @@ impl Session {
         }
         let subnets = self.reconciler.hosts().ingress().network().await;
         let zone = zone.as_ref().or(there.as_ref());
-        let subnets = subnets.map_err(|error| outcome::of_run(error.into()))?;
+        let subnets = subnets.map_err(|error| outcome::run_failure(error.into()))?;
         let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
-        // As where it is launched: one that can be reached is enough.
+        // As at a launch: one zone whose instances can be reached is enough.
         let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
         if !zones.clone().any(|place| reached(place).is_ok()) {
             let places = zones.try_for_each(|place| reached(place).map(drop));
-            places.map_err(|error| outcome::of_run(error.into()))?;
+            places.map_err(|error| outcome::run_failure(error.into()))?;
         }
         if let Some(asked) = subnets.asked() {
             let _ = writeln!(text, "{asked}");
         }
         let size = self.request.options.size.unwrap_or(self.cloud.size);
-        // One that cannot be read was refused before.
+        // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
         let speed = self.request.options.speed.or(own);
         text.push_str(&offers::list(&chosen, zone, size, speed));
         print(&text)
     }
 
-    /// What the drive would come from, in a line.
-    fn origin(&self, found: &Found, pinned: Option<&Zone>) -> String {
+    /// What the drive would be made from, in a line.
+    fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>) -> String {
         let (request, cloud) = (&self.request, &self.cloud);
         let drive = &self.request.drive;
         let wanted = request.options.size.unwrap_or(0);
@@ -128,12 +127,7 @@ impl Session {
                 .iter()
                 .filter(|volume| volume.zone == *zone)
                 .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
-            let newest = there
-                .filter_map(|volume| match tags::read_volume(&volume.tags) {
-                    Ok(VolumeTags::Drive { generation, .. }) => Some((generation, volume)),
-                    _ => None,
-                })
-                .max_by_key(|(generation, _)| *generation);
+            let newest = tags::newest(there, |volume| &volume.tags);
             return newest.map_or_else(String::new, |(generation, volume)| {
                 format!(
                     "{drive} is {}, generation {generation}, {} GiB, waiting in {zone}: no other \
@@ -142,22 +136,19 @@ impl Session {
                 )
             });
         }
-        let newest = found
+        let usable = found
             .snapshots
             .iter()
             .filter(|snapshot| snapshot.state != SnapshotState::Error)
-            .filter(|snapshot| is_chosen(Head::Snapshot(snapshot.id.clone())))
-            .filter_map(|snapshot| Some((tags::read_snapshot(&snapshot.tags).ok()?, snapshot)))
-            .max_by_key(|(own, _)| (own.generation, own.kind));
-        if let Some((own, snapshot)) = newest {
+            .filter(|snapshot| is_chosen(Head::Snapshot(snapshot.id.clone())));
+        if let Some((generation, snapshot)) = tags::newest(usable, |snapshot| &snapshot.tags) {
             let pending = match snapshot.state {
                 SnapshotState::Pending => ", once that is completed",
                 SnapshotState::Completed | SnapshotState::Error => "",
             };
             return format!(
-                "{drive} is restored from {}, generation {}, {} GiB{pending}\n",
+                "{drive} is restored from {}, generation {generation}, {} GiB{pending}\n",
                 snapshot.id,
-                own.generation,
                 snapshot.size.max(wanted)
             );
         }
@@ -170,7 +161,7 @@ impl Session {
 }
 
 /// The zone of the volume that was chosen, if one was.
-fn zone_of(from: Option<&Head>, found: &Found) -> Option<Zone> {
+fn zone_of(from: Option<&Head>, found: &DriveFacts) -> Option<Zone> {
     let Some(Head::Volume(id)) = from else {
         return None;
     };

@@ -1,35 +1,52 @@
-//! How a session ends: the ground that everything else of it stands on.
+//! How a session ends.
 
 use jiff::Timestamp;
 
 use crate::failure::Failure;
-use crate::signals::Signal;
+use crate::signals::End;
 
-/// How the middle of a session ended.
+/// How the use of the drive ended, before the save.
 pub(super) enum Ending {
     /// The shell or command ended, with this exit code.
     Exit(u8),
-    /// This asked for the end.
-    Asked(Signal),
-    /// What runs there shall go on: `~d`.
+    /// A signal asked for the end.
+    Asked(End),
+    /// The user detached (`~d`): the host and what runs there go on.
     Detached,
-    /// The host closes the drive, for this reason, and did not ask.
+    /// The host closes the drive by itself, for this reason.
     Closed(String),
-    /// EC2 took the instance away.
+    /// EC2 took the instance back.
     Interruption(Interruption),
-    /// It could not be begun.
+    /// The session could not be begun, or its connection is lost for good.
     Failed(Failure),
 }
 
-/// How EC2 took the instance away.
+/// How EC2 took the instance back.
 pub(super) enum Interruption {
     /// With a notice.
     Noticed {
         /// When the instance ends.
         at: Timestamp,
-        /// The exit code of the command or shell, where it ended meanwhile.
+        /// The exit code of the shell or command, if it ended after the notice.
         code: Option<u8>,
     },
-    /// Without: what is to be said where the session does not go on.
+    /// Without a notice. The failure is reported if the session does not resume.
     Gone(Failure),
+}
+
+impl Ending {
+    /// The ending that counts once the shell or command has `ended` and the `monitor` has stopped.
+    /// What the host announced before is why the shell ended; but an end that a signal asked for
+    /// stays one, so that nobody is asked whether to resume.
+    pub(super) fn of_both(monitor: Option<Self>, ended: anyhow::Result<Self>) -> Self {
+        match (monitor, ended) {
+            (Some(Self::Interruption(Interruption::Noticed { at, .. })), Ok(Self::Exit(code))) => {
+                let code = Some(code);
+                Self::Interruption(Interruption::Noticed { at, code })
+            }
+            (Some(Self::Interruption(_)), Ok(asked @ Self::Asked(_))) => asked,
+            (Some(ending), _) | (None, Ok(ending)) => ending,
+            (None, Err(error)) => Self::Failed(Failure::from(error)),
+        }
+    }
 }

@@ -1,51 +1,51 @@
-//! One drive of `xdrive gc`: finished as any run would finish it, then cleared of what it does not
-//! need. With a rehearsal only said, and nothing changed.
+//! One drive of `xdrive gc`: saved as any run would save it, then pruned. A dry run only returns
+//! what would be done.
 
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
 use crate::drive::plan::{Goal, Next};
 use crate::drive::{DriveName, Outcome};
 use crate::failure::Failure;
-use crate::signals::Signal;
+use crate::signals::End;
 use crate::ssh::UserKey;
 
-use super::outcome::of_run;
+use super::outcome::run_failure;
 use super::{Request, Session};
 
-/// The drive is finished, but never taken from anybody who uses it.
+/// Saves what no session uses.
 const GOAL: Goal = Goal::Saved {
     even_if_used: false,
 };
 
-/// What came of one drive.
+/// The result for one drive.
 #[derive(Debug)]
 pub struct Finished {
     /// In words: `saved`, `in use`, or what is wrong.
     pub result: String,
-    /// What was cleared away, or would be done; a line each.
+    /// What was pruned, or would be done; a line each.
     pub steps: Vec<String>,
-    /// Why it is not finished, if it is not, with a way to go on.
+    /// Why the drive could not be saved, if so.
     pub failure: Option<Failure>,
-    /// Whether somebody asked for the end meanwhile.
-    pub asked: Option<Signal>,
+    /// The first signal that asked for the end, if one did.
+    pub asked: Option<End>,
 }
 
-/// Finishes what can be finished of a drive and clears away what later snapshots supersede; of the
-/// final ones the newest `keep` stay, all if none is given. With `rehearse` nothing is changed.
+/// Saves `drive` and deletes snapshots that later ones supersede; the newest `keep` final ones
+/// stay, or all without `keep`. A `dry_run` changes nothing.
 pub async fn finish_drive(
     drive: DriveName,
     cloud: &Cloud,
     (key, reach): (UserKey, Reach),
     keep: Option<usize>,
-    rehearse: bool,
+    dry_run: bool,
 ) -> Result<Finished, Failure> {
     let options = Options {
         reach,
         ..Options::default()
     };
     let mut session = Session::begin(Request::of(drive, options), cloud.clone(), key).await?;
-    if rehearse {
-        return session.rehearse(keep).await;
+    if dry_run {
+        return session.foresee_finish(keep).await;
     }
     let (outcome, asked) = session.run(GOAL).await;
     session.report_commit();
@@ -62,7 +62,7 @@ pub async fn finish_drive(
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
             if let Some(keep) = keep {
                 let gone = session.reconciler.prune(keep).await;
-                let gone = gone.map_err(of_run)?;
+                let gone = gone.map_err(run_failure)?;
                 finished.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
             }
         }
@@ -75,10 +75,11 @@ pub async fn finish_drive(
 }
 
 impl Session {
-    async fn rehearse(&mut self, keep: Option<usize>) -> Result<Finished, Failure> {
+    /// What finishing the drive would do; nothing is changed.
+    async fn foresee_finish(&mut self, keep: Option<usize>) -> Result<Finished, Failure> {
         self.reconciler.hosts().only_look();
         let foreseen = self.reconciler.foresee(&GOAL, keep).await;
-        let (next, outdated) = foreseen.map_err(of_run)?;
+        let (next, outdated) = foreseen.map_err(run_failure)?;
         let mut failure = None;
         let (result, mut steps) = match next {
             Next::Do(steps) => (

@@ -1,8 +1,8 @@
-//! A host's GPUs: whether it has those that it is paid for, and whether their driver is there.
+//! A host's GPUs: whether it has those of its instance type, and whether their driver is ready.
 //!
-//! The container is never made without the GPUs that are on the host's bus: it would work, slowly and
-//! at a GPU's price, and the next session would make it again. So the driver, which some images
-//! build at their first boot, is waited for, beside whatever else the container needs.
+//! The container is never made without the GPUs that are on the host's bus: it would work, slowly
+//! and at a GPU's price, and the next session would make it again. Some images build the driver at
+//! their first boot; the session waits for it while the container's image is loaded.
 
 use anyhow::anyhow;
 
@@ -13,8 +13,9 @@ use crate::failure::{Exit, Failure};
 use crate::host::scripts::{Gpus, Host};
 use crate::report::Report;
 
-/// Returns once the container of `host` can have the GPUs of `instance`; at once where it has none.
-pub(super) async fn ready(
+/// Waits until the container of `host` can have the GPUs of `instance`; returns at once if it has
+/// none.
+pub(super) async fn wait_ready(
     host: &Host,
     gpus: Gpus,
     instance: &Instance,
@@ -34,15 +35,14 @@ pub(super) async fn ready(
     }
 }
 
-/// Refuses an instance whose bus has no GPU though its type has one. EC2 is asked only about types
-/// whose names can be those of one: all with NVIDIA's begin with g or p.
+/// Refuses an instance whose bus has no GPU although its type has one. EC2 is asked only about
+/// types whose names begin with g or p: all with NVIDIA GPUs do.
 async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     let name = &instance.instance_type;
     if !name.starts_with(['g', 'p']) {
         return Ok(());
     }
-    // Whoever may not ask about types is told so where one is chosen; here only a warning hangs on
-    // it.
+    // A denied call is reported where types are chosen; here it only costs this check.
     let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
     match types.as_deref() {
         Ok([kind]) if kind.needs_driver() => Err(failure(anyhow!(
@@ -53,7 +53,7 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     }
 }
 
-/// A GPU that cannot be used, and what helps.
+/// The failure of a GPU that cannot be used.
 pub(super) fn failure(error: anyhow::Error) -> Failure {
     Failure::new(Exit::Unavailable, error).hint(
         "nothing is lost: the same command again takes another instance, --type one of another kind, \
@@ -61,7 +61,7 @@ pub(super) fn failure(error: anyhow::Error) -> Failure {
     )
 }
 
-/// The GPUs' names, each with how many of it there are.
+/// The GPUs' names, each with its count.
 fn counted(names: &[String]) -> String {
     let kinds = names.chunk_by(|one, other| one == other);
     let words: Vec<String> = kinds

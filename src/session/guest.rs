@@ -1,9 +1,9 @@
-//! Joining: another session has the drive, and this one works in it as well.
+//! Joining: another session leads on the drive's host, and this one becomes its guest.
 //!
-//! A guest mounts, starts and closes nothing. It waits until whoever leads has the container up,
-//! opens a shell or command of its own in it, and keeps the lease as everybody does who is
-//! attached. How it leaves is `leave`'s affair. Where this laptop is not let in, all there is to do
-//! is to wait until the lease of those who are in has ended.
+//! A guest mounts, starts and closes nothing. It waits until the leading session has started the
+//! container, opens a shell or command of its own in it, and renews the lease like every attached
+//! session. `leave` has how it ends. A laptop that the host does not let in can only wait until the
+//! lease of the others ends.
 
 use std::time::Duration;
 
@@ -12,55 +12,57 @@ use tokio::time::{Instant, sleep};
 
 use super::Session;
 use super::container;
-use super::container::{Inside, Ways};
+use super::container::{Connections, Inside};
 use super::ending::Ending;
 use super::prompt::unless_ended;
-use super::room::When;
+use super::room::Growth;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::room::Room;
-use crate::signals::Signal;
+use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 
-/// How often a host is asked whether its container runs.
+/// The interval between two looks whether the container runs.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long whoever leads may take until it does: an image of many gigabytes over a slow line.
-const PATIENCE: Duration = Duration::from_mins(30);
+/// How long the leading session may take to start the container: an image of many gigabytes over a
+/// slow line.
+const START: Duration = Duration::from_mins(30);
 
-/// How long nobody may lead until somebody else does: two looks at least over a line of 300 ms.
+/// How long the host may be without a leading session before this one gives up as a guest: two
+/// looks at least over a line of 300 ms.
 const LEADERLESS: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether those who do not let this laptop in are gone.
+/// The interval between two looks whether the sessions that cannot be joined are over.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// What came of joining.
+/// The result of joining.
 pub(super) enum Joined {
-    /// The host that was joined, and how that ended.
+    /// The host was joined, and this is how that ended.
     Ended(Box<Instance>, Ending),
-    /// The other session is over, or about to be: look anew.
+    /// The other session is over, or about to be: the caller observes again.
     Over,
-    /// A signal came before anything was joined.
-    Asked(Signal),
+    /// A signal asked for the end before the host was joined.
+    Asked(End),
 }
 
-/// What a guest finds: the container that runs, what leads into it, and the room on the drive, where
-/// that is known.
-type Visit = (Container, Ways, Option<Room>);
+/// A running container, the connections into it, and the drive's free room if the host knows it.
+type Entry = (Container, Connections, Option<Room>);
 
-/// What came of waiting for a container.
+/// The result of waiting for the container.
 enum Awaited {
-    /// It does, and the drive has so much room, where that is known.
+    /// It runs; with the drive's free room if the host knows it.
     Runs(Box<Container>, Option<Room>),
+    /// The leading session is over.
     Over,
     Ended(Ending),
 }
 
 impl Session {
-    /// Joins the session of `holder`, unless that is not wanted or cannot be.
+    /// Joins the session of `holder`. Fails with `--no-join`, and for another caller's drive.
     pub(super) async fn join(&mut self, holder: &Holder) -> Result<Joined, Failure> {
         if self.request.no_join {
             return Err(self.busy(holder));
@@ -74,8 +76,8 @@ impl Session {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
-        let container = match self.visit(&host).await {
-            Ok(container) => container,
+        let entry = match self.attach_as_guest(&host).await {
+            Ok(entry) => entry,
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
         };
@@ -83,14 +85,16 @@ impl Session {
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
-        let (awaited, ways) = match container {
-            Some((container, ways, room)) => (Awaited::Runs(Box::new(container), room), Some(ways)),
-            None => (self.until_it_runs(&host).await, None),
+        let (awaited, connections) = match entry {
+            Some((container, connections, room)) => {
+                (Awaited::Runs(Box::new(container), room), Some(connections))
+            }
+            None => (self.wait_for_container(&host).await, None),
         };
         let ending = match awaited {
             Awaited::Runs(container, room) => {
-                self.warn_of(room, When::InUse);
-                match self.enter_as_guest(&host, *container, ways).await {
+                self.warn_if_full(room, Growth::AfterThisSession);
+                match self.enter_as_guest(&host, *container, connections).await {
                     Ok((inside, line)) => self.stay(&host, inside, line).await,
                     Err(failure) => Ending::Failed(failure),
                 }
@@ -98,7 +102,7 @@ impl Session {
             Awaited::Ended(ending) => ending,
             Awaited::Over => {
                 self.reconciler.hosts().let_go(&host.id);
-                // What that host said is not about the next one.
+                // That host's news are not about the next one.
                 while self.news.try_recv().is_ok() {}
                 return Ok(Joined::Over);
             }
@@ -106,10 +110,10 @@ impl Session {
         Ok(Joined::Ended(host, ending))
     }
 
-    /// Waits until the container of the session that was joined runs.
-    async fn until_it_runs(&mut self, host: &Instance) -> Awaited {
+    /// Waits until the leading session has started the container.
+    async fn wait_for_container(&mut self, host: &Instance) -> Awaited {
         let step = self.report.step("wait for the container to run");
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + START;
         let mut led = Instant::now();
         loop {
             let hosts = self.reconciler.hosts();
@@ -133,7 +137,7 @@ impl Session {
                 match unless_ended(&mut self.signals, &self.report, look).await {
                     Ok(Ok(looked)) => looked,
                     Ok(Err(_)) => return Awaited::Over,
-                    Err(signal) => return Awaited::Ended(Ending::Asked(signal)),
+                    Err(end) => return Awaited::Ended(Ending::Asked(end)),
                 };
             if let Some(reason) = contact.closing {
                 self.report
@@ -150,7 +154,7 @@ impl Session {
                 return Awaited::Over;
             }
             if Instant::now() >= end {
-                let minutes = PATIENCE.as_secs() / 60;
+                let minutes = START.as_secs() / 60;
                 let error =
                     anyhow!("the session that was joined got no container up in {minutes} min");
                 return Awaited::Ended(Ending::Failed(Failure::new(Exit::TryAgain, error)));
@@ -158,60 +162,61 @@ impl Session {
         }
     }
 
-    /// Attaches this session as a guest; what it finds, if the container runs. Mostly it does:
-    /// beside the attachment it is asked for, and what leads into it is opened.
-    async fn visit(&mut self, host: &Instance) -> Result<Option<Visit>, HostError> {
+    /// Attaches this session to `host` as a guest. Returns the entry if the container runs. It
+    /// mostly does, so the container is asked for and the connections are opened at the same time.
+    async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Entry>, HostError> {
         let lease = self.request.options.keep.unwrap_or(super::LEASE);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let (ssh, scripts) = hosts.reach(host).await?;
         let early = hosts.take_ready(&host.id).early;
-        let (visited, container, ways) = tokio::join!(
+        let (attached, container, connections) = tokio::join!(
             hosts.visit(host, &session, &self.owner, lease),
             scripts.running(),
-            Ways::open(&ssh, self.request.options.port, early, false),
+            Connections::open(&ssh, self.request.options.port, early, false),
         );
-        visited?;
+        attached?;
         let room = hosts.room();
-        // What was opened goes stale while a container is waited for.
+        // Without a container the connections are dropped: they go stale while one is waited for.
         let container = container.unwrap_or_default();
-        Ok(container.map(|container| (container, ways, room)))
+        Ok(container.map(|container| (container, connections, room)))
     }
 
-    /// In the container of another session.
+    /// Opens a shell or command of this session in the container of another one.
     async fn enter_as_guest(
         &mut self,
         host: &Instance,
         container: Container,
-        ways: Option<Ways>,
+        connections: Option<Connections>,
     ) -> Result<(Inside, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let hosts = self.reconciler.hosts();
         let session = hosts.session().to_owned();
         let connection_lost = || anyhow!("the connection to {} was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
-        let ways = match ways {
-            Some(ways) => ways,
-            None => Ways::open(ssh, self.request.options.port, None, false).await,
+        let connections = match connections {
+            Some(connections) => connections,
+            None => Connections::open(ssh, self.request.options.port, None, false).await,
         };
-        container::join(ways, scripts, container, &session, &report).await
+        container::join(connections, scripts, container, &session, &report).await
     }
 
-    /// Says until when the host is in use at least, and waits for that if a person wants to.
+    /// Prints when the lease of `host` ends and `why` this laptop cannot join; then waits if the
+    /// user agrees to.
     async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<Joined, Failure> {
         let drive = self.request.drive.clone();
         let ends = tags::until(&host.tags).map_or_else(
             || "it has no lease".to_owned(),
             |until| format!("its lease ends at {until:.0} unless it is renewed"),
         );
-        if !self.is_patient {
+        if !self.waits_for_others {
             self.report.print(&format!(
                 "{drive} is in use on {} by {}, and this laptop cannot join: {why}\n{ends}",
                 host.id,
                 tags::owner(&host.tags)
             ));
-            self.is_patient = self.ask("wait for that? [y/N]", false).await;
-            if !self.is_patient {
+            self.waits_for_others = self.ask("wait for that? [y/N]", false).await;
+            if !self.waits_for_others {
                 return Err(Failure::new(
                     Exit::TryAgain,
                     anyhow!("{drive} is in use on {}, and {ends}", host.id),
@@ -226,7 +231,7 @@ impl Session {
         let _step = self.report.step(format!("wait for {}; {ends}", host.id));
         match unless_ended(&mut self.signals, &self.report, sleep(WAIT)).await {
             Ok(()) => Ok(Joined::Over),
-            Err(signal) => Ok(Joined::Asked(signal)),
+            Err(end) => Ok(Joined::Asked(end)),
         }
     }
 }

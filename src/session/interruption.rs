@@ -1,9 +1,9 @@
-//! After EC2 took the instance away: get the drive off it, then go on elsewhere or save.
+//! After EC2 took the instance back: park the drive, then resume on another instance, or save.
 //!
-//! Where the drive's volume is, it is there at once; so its zone is tried first, on demand before
-//! spot, whose capacity has just run out there. With none to be had the snapshot is waited for, and
-//! the drive goes on in any zone. A command is never run a second time: it may have done half of
-//! what it does.
+//! The drive's volume can be attached at once in its own zone. So that zone is tried first, on
+//! demand before spot, whose capacity has just run out there. If it has no capacity, the session
+//! waits for the snapshot and resumes in any zone. A command is never run a second time: it may
+//! have done half of its work.
 
 use anyhow::anyhow;
 
@@ -11,20 +11,20 @@ use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Instance, Market, SnapshotId, Zone};
 use crate::failure::{Exit, Failure};
-use crate::signals::Signal;
+use crate::signals::End;
 
 use super::Session;
 use super::cost::Cost;
 use super::ending::{Ending, Interruption};
 use crate::launch::terms::elsewhere;
 
-/// The question, where nobody has answered it beforehand.
+/// The question, unless `--resume` has answered it.
 const QUESTION: &str = "resume on another instance? [Y/n]";
 
 impl Session {
-    /// Gets the drive off `instance`, and finds out whether the session goes on: none if it does.
-    /// Otherwise the drive is saved; the answer is then the session's. A guest leaves the drive to
-    /// whoever leads, and follows there.
+    /// Parks the drive, which is off `instance` then. Returns none if the session resumes;
+    /// otherwise saves the drive, and returns the session's result. A guest leaves both to the
+    /// leading session, and joins it again.
     pub(super) async fn interrupted(
         &mut self,
         interruption: Interruption,
@@ -47,14 +47,14 @@ impl Session {
                 snapshot.map(|(snapshot, _)| snapshot),
             );
         }
-        let goes_on = !is_command
+        let resumes = !is_command
             && asked.is_none()
             && (self.request.options.resume || self.ask(QUESTION, true).await);
-        if goes_on {
+        if resumes {
             if is_guest {
                 self.reconciler.hosts().let_go(&instance.id);
             }
-            // What the old host still had to say is of no interest any more.
+            // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}
             let markets = elsewhere(&self.request.options, [Market::OnDemand, Market::Spot]);
             self.choose(&markets, false);
@@ -71,7 +71,7 @@ impl Session {
         Some(self.finish(ending, outcome))
     }
 
-    /// Says how far the drive is, and how long before the end of its host.
+    /// Prints that the drive is parked, and how long before the end of its host.
     fn report_parking(
         &self,
         interruption: &Interruption,
@@ -90,10 +90,10 @@ impl Session {
         });
     }
 
-    /// As [`Session::run`] towards a mounted drive, when the session goes on: where the volume's
-    /// zone has no capacity, from its snapshot in any zone.
-    pub(super) async fn run_elsewhere(&mut self) -> (Outcome, Option<Signal>) {
-        let (outcome, asked) = self.try_elsewhere().await;
+    /// As [`Session::run`] towards a mounted drive, for a session that resumes: if the volume's
+    /// zone has no capacity, from the snapshot in any zone.
+    pub(super) async fn resume(&mut self) -> (Outcome, Option<End>) {
+        let (outcome, asked) = self.try_to_resume().await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = instance.market;
             let price = Cost::hourly(instance, &self.cloud.ec2).await;
@@ -105,10 +105,10 @@ impl Session {
         (outcome, asked)
     }
 
-    async fn try_elsewhere(&mut self) -> (Outcome, Option<Signal>) {
+    async fn try_to_resume(&mut self) -> (Outcome, Option<End>) {
         let goal = Goal::Ready { from: None };
         let (outcome, asked) = self.run(goal.clone()).await;
-        match (full_zone(&outcome), asked) {
+        match (zone_without_capacity(&outcome), asked) {
             (Some(zone), None) => {
                 self.report.print(&format!(
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
@@ -122,6 +122,7 @@ impl Session {
         }
     }
 
+    /// The ending of a session that does not resume.
     fn ended(&self, interruption: Interruption, instance: &Instance, is_command: bool) -> Ending {
         let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
         Ending::Failed(match interruption {
@@ -147,9 +148,9 @@ impl Session {
     }
 }
 
-/// The zone that has no capacity while the drive's volume is there, if that is why a run failed
-/// and all that it had made is ended in order.
-fn full_zone(outcome: &Outcome) -> Option<Zone> {
+/// The zone of the drive's volume, if the run failed because it has no capacity, and the drive was
+/// saved after that.
+fn zone_without_capacity(outcome: &Outcome) -> Option<Zone> {
     match outcome {
         Outcome::Failed(RunFailure {
             error: RunError::NoCapacity(lack),

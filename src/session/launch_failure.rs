@@ -1,7 +1,8 @@
-//! What EC2 made and nobody could use: instances that end or never answer, volumes that fail.
+//! The failure of launches that EC2 accepted and that gave nothing usable: instances that end or
+//! never answer, volumes that fail.
 //!
-//! There is nothing to choose from here, as where a drive is stuck: what was made is gone again, and
-//! what helps is outside of xdrive. The words are about the likeliest causes.
+//! Such a drive is not stuck on a choice: what was made is gone again, and the cause is outside of
+//! xdrive. The hints name the likeliest causes.
 
 use anyhow::anyhow;
 
@@ -13,25 +14,26 @@ use crate::drive::stuck::Why;
 use crate::failure::{Exit, Failure, KEY};
 
 /// What helps against silence.
-const SILENT: &str = "where its console ends at a login prompt, something keeps port 22 shut on the way: the rules \
+const NO_ANSWER: &str = "where its console ends at a login prompt, something keeps port 22 shut on the way: the rules \
      of its security group (--cidr says who is let in), the subnet's network ACL, a firewall or \
      VPN here; --proxy-command goes another way";
 
-/// What helps where EC2 itself finds that an instance has not booted.
+/// The hint for an instance that has failed EC2's status checks.
 const IMPAIRED: &str = "the end of its console says how far it got; --ami names another image, \
                         --type another type";
 
-/// What helps where an instance ends by itself.
+/// The hint for an instance that ends by itself.
 const ENDED: &str = "--type names another type, --ami another image; AWS explains such ends under \
                      \"Troubleshoot Amazon EC2 instance termination issues\"";
 
 impl Session {
-    /// What to say where no host or no volume came to be; none if it is stuck for another reason.
-    pub(super) fn nothing_usable(&self, stuck: &Stuck) -> Option<Failure> {
+    /// The failure of a drive that is stuck without a usable host or volume; none if it is stuck
+    /// for another reason.
+    pub(super) fn launch_failure(&self, stuck: &Stuck) -> Option<Failure> {
         let (exit, why, hint) = match &stuck.why {
             Why::NoVolume(_) => (Exit::Denied, String::new(), KEY),
             Why::NoHost(_) => match self.reconciler.unusable() {
-                None => (Exit::Unavailable, String::new(), SILENT),
+                None => (Exit::Unavailable, String::new(), NO_ANSWER),
                 Some(UnusableHost { instance, how }) => {
                     let (why, hint) = unusable(how);
                     (Exit::Unavailable, format!("; {instance} {why}"), hint)
@@ -45,18 +47,18 @@ impl Session {
     }
 }
 
-/// Why an instance was of no use, and what helps.
+/// Why an instance was unusable, and the hint.
 fn unusable(how: &How) -> (String, &'static str) {
     match how {
-        How::Silent(None) => ("never answered".to_owned(), SILENT),
-        How::Silent(Some(why)) => (format!("never answered: {why}"), SILENT),
+        How::Silent(None) => ("never answered".to_owned(), NO_ANSWER),
+        How::Silent(Some(why)) => (format!("never answered: {why}"), NO_ANSWER),
         How::Impaired(checks) => (
             format!("never answered, and EC2's status checks say: {checks}"),
             IMPAIRED,
         ),
         How::Ended(None) => ("ended by itself".to_owned(), ENDED),
         How::Ended(Some(why)) => {
-            // An encrypted root disk whose key may not be used ends its instance so (EC2 user
+            // What EC2 gives as the reason if the root disk's KMS key may not be used (EC2 user
             // guide, *Troubleshoot Amazon EC2 instance termination issues*).
             let is_key = why.contains("Client.InternalError") || why.contains("KMS");
             let hint = if is_key { KEY } else { ENDED };
@@ -71,7 +73,7 @@ mod tests {
     use crate::ec2::{Check, StatusChecks};
 
     #[test]
-    fn each_end_has_the_hint_that_fits_it() {
+    fn every_unusable_host_has_the_hint_that_fits_it() {
         let ended = |why: &str| How::Ended(Some(why.to_owned()));
         for (how, hint) in [
             (ended("Client.InternalError: Client error on launch"), KEY),
@@ -84,10 +86,10 @@ mod tests {
                 ENDED,
             ),
             (How::Ended(None), ENDED),
-            (How::Silent(None), SILENT),
+            (How::Silent(None), NO_ANSWER),
             (
                 How::Silent(Some("it did not answer in time".to_owned())),
-                SILENT,
+                NO_ANSWER,
             ),
             (
                 How::Impaired(StatusChecks {

@@ -1,8 +1,8 @@
-//! Leaving a drive that others are in as well: whoever leaves last saves it.
+//! Leaving a drive that other sessions may use as well: the last one to leave saves it.
 //!
-//! The host counts who remains while it lets go of this session: of two that leave at once, just one
-//! hears that nobody does. Nothing is saved under anybody who did not agree; who leads may ask for
-//! it.
+//! The host detaches a session and counts the others in one step: of two that leave at once, only
+//! the second hears that nobody remains. A drive that others use is saved only if the user of the
+//! leading session confirms it.
 
 use super::Session;
 use super::ending::Ending;
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::host::scripts::Remaining;
 
 impl Session {
-    /// Leaves `host`, where this session was in part of lead or guest: saves the drive, unless
-    /// others go on with it. The answer is the exit code.
+    /// Leaves `host`, as the leading session or as a guest: saves the drive unless others go on
+    /// with it. Returns the exit code.
     pub(super) async fn leave(
         &mut self,
         host: &Instance,
@@ -31,11 +31,11 @@ impl Session {
                 let others = others.filter(|(_, line)| !hosts.is_own(line)).count();
                 (ending, others)
             }
-            // What can be known shows while the drive is saved.
+            // The save finds out what the host does not answer.
             Err(_) => (ending, 0),
         };
         let others = match &ending {
-            // The host lets nobody in any more.
+            // A closing host detaches everybody.
             Ending::Closed(_) => 0,
             _ => others,
         };
@@ -50,28 +50,28 @@ impl Session {
                 even_if_used = self.ask(&format!("{who} and save now? [y/N]"), false).await;
             }
             if !even_if_used {
-                let others = self.let_go(host).await.others;
+                let others = self.detach(host).await.others;
                 if others > 0 {
-                    return self.left_behind(ending, others);
+                    return self.report_others(ending, others);
                 }
             }
         }
         self.save(host, ending, even_if_used).await
     }
 
-    /// The same of a guest, who has nobody to ask: lets go, and saves if nobody is left.
+    /// Detaches a guest, which asks nobody, and saves if no other session remains.
     async fn leave_as_guest(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
-        let remaining = self.let_go(host).await;
+        let remaining = self.detach(host).await;
         match ended_by(ending, remaining.closing) {
-            // Whoever leads saves as well.
+            // The leading session saves too.
             ending @ Ending::Closed(_) if remaining.attached.is_some() => Self::code(ending),
             ending @ Ending::Closed(_) => self.save(host, ending, false).await,
-            ending if remaining.others > 0 => self.left_behind(ending, remaining.others),
+            ending if remaining.others > 0 => self.report_others(ending, remaining.others),
             ending => self.save(host, ending, false).await,
         }
     }
 
-    /// Saves the drive, unless somebody has come in between and goes on with it.
+    /// Saves the drive, unless another session has attached meanwhile and goes on with it.
     async fn save(
         &mut self,
         host: &Instance,
@@ -86,7 +86,7 @@ impl Session {
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
             let others = if holder.instance == host.id && is_attached {
-                // Whoever came may have gone again, and have left the drive to this session.
+                // The other session may have left again, and have left the save to this one.
                 match self.reconciler.hosts().leave_to_others(host).await {
                     Ok(Remaining { others: 0, .. }) => continue,
                     Ok(remaining) => remaining.others,
@@ -95,16 +95,16 @@ impl Session {
             } else {
                 self.others(host).await.unwrap_or(1).max(1)
             };
-            return self.left_behind(ending, others);
+            return self.report_others(ending, others);
         }
     }
 
-    /// Whether this session is a guest, and not the only one who is here.
+    /// Whether this session is a guest, and others are attached too.
     pub(super) async fn is_one_of_several_guests(&mut self, host: &Instance) -> bool {
         !self.reconciler.hosts().leads(&host.id) && self.others(host).await.is_ok_and(|n| n > 0)
     }
 
-    /// How many others are attached.
+    /// How many other sessions are attached.
     async fn others(&mut self, host: &Instance) -> Result<usize, HostError> {
         let hosts = self.reconciler.hosts();
         let contact = hosts.ask(host).await?;
@@ -112,15 +112,15 @@ impl Session {
         Ok(others.filter(|(_, line)| !hosts.is_own(line)).count())
     }
 
-    /// Lets go; who goes on without this session. Nobody where that cannot be known: then there is a
-    /// drive to be saved, and the host says meanwhile whether it is in use.
-    async fn let_go(&mut self, host: &Instance) -> Remaining {
+    /// Detaches this session, and returns what remains. Where the host does not answer that counts
+    /// as nobody: the save then asks the host again whether the drive is in use.
+    async fn detach(&mut self, host: &Instance) -> Remaining {
         let remaining = self.reconciler.hosts().leave_to_others(host).await;
         remaining.unwrap_or_default()
     }
 
-    /// Says who goes on.
-    fn left_behind(&self, ending: Ending, others: usize) -> Result<u8, Failure> {
+    /// Prints how many other sessions go on. Returns the exit code.
+    fn report_others(&self, ending: Ending, others: usize) -> Result<u8, Failure> {
         let who = if others == 1 {
             "another session goes".to_owned()
         } else {
@@ -134,8 +134,8 @@ impl Session {
     }
 }
 
-/// A shell or command that was ended by a signal on a host that is closing, for that reason, was
-/// ended by it: its own word came before the host's.
+/// A shell or command that a signal ended on a closing host was ended by the close, although its
+/// exit code arrived before the host's announcement.
 fn ended_by(ending: Ending, closing: Option<String>) -> Ending {
     match (ending, closing) {
         (Ending::Exit(128..), Some(reason)) => Ending::Closed(reason),

@@ -1,12 +1,12 @@
-//! What goes on beside the shell or the command: the host's announcements, the lease, EC2's notice,
-//! and what follows from them for the session.
+//! Runs beside the shell or the command: receives the host's announcements, renews the attachment,
+//! takes checkpoints, and watches for EC2's notice.
 //!
-//! A notice is heard from the host, and from outside where the host cannot be: whichever comes
-//! first. The host closes itself; so the middle of the session is left to its own end, with the
-//! time that is left in sight, until the drive is unmounted or the time is over.
+//! A notice comes from the host, or from EC2's spot request if that is sooner. The host then closes
+//! the drive by itself. The shell or command may go on until the drive is unmounted or the time is
+//! over; the terminal's title shows how much is left.
 //!
-//! Runs until it is told to stop, or until something ends the middle of the session. It stops
-//! between two calls, never in the middle of one that changes the cloud.
+//! Runs until it is stopped, or until it has an ending for the session. It stops between two calls,
+//! never in the middle of one that changes the cloud.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -28,21 +28,22 @@ use super::ending::{Ending, Interruption};
 use crate::access::lease::News;
 use crate::access::{Held, SshHosts};
 
-/// Between two looks at the spot request, as AWS recommends it for looks from inside.
+/// The interval between two looks at the spot request: what AWS recommends for the metadata
+/// service.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Between two tries to be attached again to a host that has forgotten this session.
+/// The pause between two attempts to attach again to a host that has forgotten this session.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a host has to begin to close, once EC2 has announced its end: it looks as often as this
-/// does, and its word takes half a round trip. Then it is closed from here.
-const PROMPT: Duration = Duration::from_secs(15);
+/// How long after a notice the host may take to begin to close: it looks for notices as often as
+/// the monitor does, and announces in half a round trip. After that the session closes it.
+const CLOSE_DELAY: Duration = Duration::from_secs(15);
 
-/// How what happens is said.
+/// Where the monitor prints.
 pub(super) enum Output {
-    /// In between what a command prints.
+    /// Standard error, beside the output of a command.
     Report(Report),
-    /// In a terminal that belongs to what runs on the host.
+    /// The terminal, which shows the shell's screen.
     Terminal(UnboundedSender<Message>),
 }
 
@@ -50,75 +51,78 @@ impl Output {
     fn print(&self, line: &str) {
         match self {
             Self::Report(report) => report.print(line),
-            // Whoever has no shell any more has been told how it ended.
-            Self::Terminal(words) => drop(words.send(Message::Line(format!("xdrive: {line}")))),
+            // Without a receiver the shell has ended, and how is reported elsewhere.
+            Self::Terminal(messages) => {
+                drop(messages.send(Message::Line(format!("xdrive: {line}"))));
+            }
         }
     }
 
     fn title(&self, title: String) {
-        if let Self::Terminal(words) = self {
-            let _no_shell = words.send(Message::Title(title));
+        if let Self::Terminal(messages) = self {
+            let _no_shell = messages.send(Message::Title(title));
         }
     }
 }
 
-/// The drive's own side, shared by what looks after the shell and what goes on beside it.
-pub(super) type Shared<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
+/// The reconciler, shared by the monitor and the reconnector.
+pub(super) type SharedReconciler<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
 
 /// What a monitor works with.
 pub(super) struct Context<'a> {
     pub(super) instance: &'a Instance,
     pub(super) ec2: &'a Ec2,
     pub(super) clock: &'a Clock,
-    pub(super) drive: &'a Shared<'a>,
-    /// How often a checkpoint is taken, if it is.
+    pub(super) drive: &'a SharedReconciler<'a>,
+    /// The interval between checkpoints, if any are taken.
     pub(super) checkpoint: Option<Duration>,
     pub(super) output: Output,
 }
 
-/// What goes on beside a session.
+/// Watches over a session while its shell or command runs.
 pub(super) struct Monitor<'a> {
-    with: Context<'a>,
-    /// When the instance ends, once EC2 has announced that, and when that was heard.
+    context: Context<'a>,
+    /// When the instance ends, and when EC2's notice of that arrived.
     noticed: Option<(Timestamp, Timestamp)>,
+    /// Whether the host closes the drive after a notice.
     is_closing: bool,
     /// When the next checkpoint is due.
-    due: Option<Instant>,
-    /// When it is next tried to be attached again, while the host does not know this session.
-    forgotten: Option<Instant>,
-    /// Whether that was said.
-    is_announced: bool,
+    checkpoint_at: Option<Instant>,
+    /// When to attach again, while the host does not know this session.
+    attach_at: Option<Instant>,
+    /// Whether it was printed that attaching again failed.
+    is_detached_reported: bool,
 }
 
-/// Something under way, and what comes of it.
+/// A running piece of work.
 type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 impl<'a> Monitor<'a> {
-    pub(super) fn new(with: Context<'a>) -> Self {
-        let due = next(with.checkpoint);
+    pub(super) fn new(context: Context<'a>) -> Self {
+        let checkpoint_at = next(context.checkpoint);
         Self {
-            with,
+            context,
             noticed: None,
             is_closing: false,
-            due,
-            forgotten: None,
-            is_announced: false,
+            checkpoint_at,
+            attach_at: None,
+            is_detached_reported: false,
         }
     }
 
-    /// Keeps watch until `stop` comes; an ending, if something ended the session meanwhile.
-    pub(super) async fn keep(
+    /// Runs until `stop` comes. Returns an ending if there was one before.
+    pub(super) async fn run(
         mut self,
         news: &mut UnboundedReceiver<News>,
         mut stop: oneshot::Receiver<()>,
     ) -> Option<Ending> {
-        let drive = self.with.drive;
-        let host = &self.with.instance.id;
-        // The reconciler tells of a good checkpoint itself.
-        let mut taking: Option<Work<'a, Result<(), String>>> = None;
+        let drive = self.context.drive;
+        let host = &self.context.instance.id;
+        // The reconciler's events report a checkpoint that succeeds.
+        let mut checkpointing: Option<Work<'a, Result<(), String>>> = None;
         let mut attaching: Option<Work<'a, Result<Held, HostError>>> = None;
-        let outside = from_outside(self.with.ec2, self.with.instance);
-        let mut outside = pin!(outside);
+        let notice = notice_from_ec2(self.context.ec2, self.context.instance);
+        let mut notice = pin!(notice);
         let mut ticking = interval(Duration::from_secs(1));
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let ending = loop {
@@ -129,19 +133,19 @@ impl<'a> Monitor<'a> {
                         break Some(ending);
                     }
                 }
-                // The other side stops it, also by going away.
+                // Dropping the sender stops it too.
                 _ = &mut stop => break self.interruption(),
-                at = &mut outside, if self.noticed.is_none() => self.notice(at),
+                at = &mut notice, if self.noticed.is_none() => self.notice(at),
                 _ = ticking.tick(), if self.noticed.is_some() => {
                     if self.is_over() {
                         break self.interruption();
                     }
                 }
-                checkpointed = finished(&mut taking) => {
-                    taking = None;
-                    self.due = next(self.with.checkpoint);
+                checkpointed = finished(&mut checkpointing) => {
+                    checkpointing = None;
+                    self.checkpoint_at = next(self.context.checkpoint);
                     if let Err(error) = checkpointed {
-                        self.with.output.print(&format!("no checkpoint: {error}"));
+                        self.context.output.print(&format!("no checkpoint: {error}"));
                     }
                 }
                 held = finished(&mut attaching) => {
@@ -150,26 +154,28 @@ impl<'a> Monitor<'a> {
                         break Some(ending);
                     }
                 }
-                () = until(self.forgotten), if attaching.is_none() => {
-                    self.forgotten = None;
+                () = until(self.attach_at), if attaching.is_none() => {
+                    self.attach_at = None;
                     attaching = Some(Box::pin(async move {
                         drive.lock().await.hosts().hold_again(host).await
                     }));
                 }
-                // The drive itself is saved once the notice has come.
-                () = until(self.due), if taking.is_none() && self.noticed.is_none() => {
-                    taking = Some(Box::pin(async move {
+                // After a notice the save takes the place of checkpoints.
+                () = until(self.checkpoint_at), if checkpointing.is_none() && self.noticed.is_none() => {
+                    checkpointing = Some(Box::pin(async move {
                         let checkpointed = drive.lock().await.checkpoint().await;
                         checkpointed.map(drop).map_err(|error| error.to_string())
                     }));
                 }
             }
         };
-        // What was asked of the cloud is always heard to its end.
-        if let Some(taking) = taking
-            && let Err(error) = taking.await
+        // A call to the cloud is always awaited to its end.
+        if let Some(checkpointing) = checkpointing
+            && let Err(error) = checkpointing.await
         {
-            self.with.output.print(&format!("no checkpoint: {error}"));
+            self.context
+                .output
+                .print(&format!("no checkpoint: {error}"));
         }
         if let Some(attaching) = attaching {
             let _over = attaching.await;
@@ -177,25 +183,25 @@ impl<'a> Monitor<'a> {
         ending
     }
 
-    /// What came of attaching again: an ending, if the host takes nobody any more.
+    /// Handles the result of attaching again: an ending if the host is closing.
     fn attached(&mut self, held: Result<Held, HostError>) -> Option<Ending> {
-        let id = &self.with.instance.id;
+        let id = &self.context.instance.id;
         match held {
-            Ok(Held::Still) if !self.is_announced => {}
+            Ok(Held::Still) if !self.is_detached_reported => {}
             Ok(Held::Still | Held::Again) => {
-                self.is_announced = false;
-                self.with.output.print(&format!(
+                self.is_detached_reported = false;
+                self.context.output.print(&format!(
                     "{id} had forgotten this session, which is attached to it again"
                 ));
             }
-            // Whoever is in a shell sees that, and a command ends with its connection.
-            Ok(Held::Unconnected) => self.forgotten = Some(Instant::now() + AGAIN),
+            // The reconnector reports this for a shell; a command ends with its connection.
+            Ok(Held::Unconnected) => self.attach_at = Some(Instant::now() + AGAIN),
             Err(HostError::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             Err(HostError::Closing(reason)) => return Some(Ending::Closed(reason)),
             Err(error) => {
-                self.forgotten = Some(Instant::now() + AGAIN);
-                if !std::mem::replace(&mut self.is_announced, true) {
-                    self.with.output.print(&format!(
+                self.attach_at = Some(Instant::now() + AGAIN);
+                if !std::mem::replace(&mut self.is_detached_reported, true) {
+                    self.context.output.print(&format!(
                         "{id} has forgotten this session, which is not attached to it any more: \
                          {error}\nunless that works again, the host saves the drive for the next \
                          connect and switches itself off when its lease ends"
@@ -206,34 +212,34 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// EC2 has announced the instance's end. Said once.
+    /// Notes that EC2 takes the instance back; prints that once.
     fn notice(&mut self, at: Timestamp) {
         if self.noticed.is_some() {
             return;
         }
-        let now = self.with.clock.now();
+        let now = self.context.clock.now();
         self.noticed = Some((at, now));
         let left = at.duration_since(now).as_secs().max(0);
-        let id = &self.with.instance.id;
-        self.with.output.print(&format!(
+        let id = &self.context.instance.id;
+        self.context.output.print(&format!(
             "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
         ));
     }
 
-    /// Shows the time that is left; true when there is nothing more to wait for.
+    /// Shows the time that is left; true if there is nothing more to wait for.
     fn is_over(&self) -> bool {
-        let Some((at, heard)) = self.noticed else {
+        let Some((at, since)) = self.noticed else {
             return false;
         };
-        let now = self.with.clock.now();
+        let now = self.context.clock.now();
         let left = at.duration_since(now).as_secs();
-        let id = &self.with.instance.id;
-        self.with.output.title(format!(
+        let id = &self.context.instance.id;
+        self.context.output.title(format!(
             "xdrive: {id} ends in {}:{:02}",
             left.max(0) / 60,
             left.max(0) % 60
         ));
-        let is_idle = !self.is_closing && now >= heard + PROMPT;
+        let is_idle = !self.is_closing && now >= since + CLOSE_DELAY;
         left < 0 || is_idle
     }
 
@@ -242,7 +248,7 @@ impl<'a> Monitor<'a> {
             .map(|(at, _)| Ending::Interruption(Interruption::Noticed { at, code: None }))
     }
 
-    /// Says what is new; an ending if it is one.
+    /// Handles news; an ending if it is one.
     fn receive(&mut self, news: News) -> Option<Ending> {
         match news {
             News::Host(HostEvent::Notice { at, .. }) => self.notice(at),
@@ -250,38 +256,40 @@ impl<'a> Monitor<'a> {
             News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
             News::Host(HostEvent::Unmounted) => return self.interruption(),
             News::Host(HostEvent::Rebalance { .. }) => {
-                // One checkpoint at most, and only where checkpoints are wanted.
-                self.due = self.with.checkpoint.map(|_| Instant::now());
-                self.with.output.print(
+                // One checkpoint at most, and only with `--checkpoint`.
+                self.checkpoint_at = self.context.checkpoint.map(|_| Instant::now());
+                self.context.output.print(
                     "AWS says that this instance is at an elevated risk of interruption; the \
                      drive is saved if it comes to that",
                 );
             }
-            News::NotRenewed { error, until } => self.with.output.print(&format!(
+            News::NotRenewed { error, until } => self.context.output.print(&format!(
                 "the lease cannot be renewed: {error}\nunless that works again, the host saves \
                  the drive for the next connect and switches itself off at {until:.0}"
             )),
-            News::Renewed => self.with.output.print("the lease is renewed again"),
-            // With its connection, mostly: then there is nothing to attach over until it is back.
-            News::Lost => self.forgotten = Some(Instant::now()),
+            News::Renewed => self.context.output.print("the lease is renewed again"),
+            // Mostly the connection is lost too: attaching waits until it is back.
+            News::Lost => self.attach_at = Some(Instant::now()),
             News::Host(HostEvent::Clients(_)) => {}
         }
         None
     }
 }
 
-/// When the next checkpoint is due, if they are wanted that often.
+/// When the next checkpoint is due.
 fn next(every: Option<Duration>) -> Option<Instant> {
     Instant::now().checked_add(every?)
 }
 
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due).await,
+/// Sleeps until `at`; forever without one.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
         None => pending().await,
     }
 }
 
+/// Waits for `work`; forever without any.
 async fn finished<T>(work: &mut Option<Work<'_, T>>) -> T {
     match work {
         Some(work) => work.await,
@@ -289,7 +297,7 @@ async fn finished<T>(work: &mut Option<Work<'_, T>>) -> T {
     }
 }
 
-/// When the instance ends, if that was announced among what is new.
+/// When the instance ends, if the news have a notice.
 pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
     let mut noticed = None;
     while let Ok(news) = news.try_recv() {
@@ -300,9 +308,9 @@ pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
     noticed
 }
 
-/// Waits until EC2 announces the end of `instance` to those outside: when it is. An instance that
-/// is not spot is never interrupted.
-async fn from_outside(ec2: &Ec2, instance: &Instance) -> Timestamp {
+/// Polls the spot request of `instance` until it has a notice; when the instance ends by that. On
+/// demand instances never get one.
+async fn notice_from_ec2(ec2: &Ec2, instance: &Instance) -> Timestamp {
     if instance.market != Market::Spot {
         return std::future::pending().await;
     }
@@ -317,7 +325,7 @@ async fn from_outside(ec2: &Ec2, instance: &Instance) -> Timestamp {
 async fn interruption(ec2: &Ec2, instance: &InstanceId) -> Option<Timestamp> {
     match ec2.spot_status(instance).await {
         Ok(status) => status?.interruption(),
-        // The host tells of it as well; and without a network nobody does.
+        // The host announces it as well; without a network neither does.
         Err(error) => {
             tracing::debug!(%error, "cannot look at the spot request");
             None

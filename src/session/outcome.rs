@@ -1,8 +1,8 @@
-//! What an ending means: the words and the exit code.
+//! What is printed at the end of a session, and its exit code.
 //!
-//! Two things are told apart: how the middle of the session ended (a command's exit code, a
-//! signal, a failure), and what came of the save after it. What could not be saved outranks an
-//! exit code of 0 and nothing else. Every hint is a command that can be typed as it stands.
+//! Both come from two results: how the use of the drive ended (a command's exit code, a signal, a
+//! failure), and the outcome of the save after it. A failed save replaces an exit code of 0, and no
+//! other. Every command in a hint can be typed as it stands.
 
 use std::fmt::Write as _;
 
@@ -13,16 +13,16 @@ use crate::drive::{HostError, Left, Outcome, Stuck};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Committed;
-use crate::signals::Signal;
+use crate::signals::End;
 
-use super::DETACHED;
+use super::DETACHED_LEASE;
 use super::cost::Cost;
 use super::ending::Ending;
 use super::{Session, room};
 
 impl Session {
-    /// A commit that failed loses nothing, but the next session may want to know why a container
-    /// could not be made again.
+    /// Reports a failed commit: nothing is lost by it, but it explains why a later session may have
+    /// to create the container anew.
     pub(super) fn report_commit(&mut self) {
         if let Some(closed) = self.reconciler.hosts().closed()
             && closed.committed == Committed::Failed
@@ -34,10 +34,10 @@ impl Session {
         }
     }
 
-    /// What runs there goes on, for as long as the user says; how to come back to it. The answer is the
-    /// exit code.
+    /// Extends the lease and leaves the host running; prints how to come back and how to save.
+    /// Returns the exit code.
     pub(super) async fn leave_running(&mut self, instance: &Instance) -> Result<u8, Failure> {
-        let keep = self.request.options.keep.unwrap_or(DETACHED);
+        let keep = self.request.options.keep.unwrap_or(DETACHED_LEASE);
         let (command, drive) = (self.cloud.command.clone(), self.request.drive.clone());
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| {
@@ -62,21 +62,22 @@ impl Session {
         Ok(0)
     }
 
-    /// The end of a session that never had a shell.
+    /// Ends a session whose drive did not become ready. Returns the exit code.
     pub(super) fn not_ready(
         &mut self,
         outcome: Outcome,
-        asked: Option<Signal>,
+        asked: Option<End>,
     ) -> Result<u8, Failure> {
         match (outcome, asked) {
-            (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(signal)) => {
-                self.finish(Ending::Asked(signal), outcome)
+            (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(end)) => {
+                self.finish(Ending::Asked(end), outcome)
             }
             (outcome, _) => self.report_outcome(outcome).map(|()| 0),
         }
     }
 
-    /// Says how it ended. What could not be saved outranks an exit code of 0, and nothing else.
+    /// Reports the outcome of the save. Returns the exit code of the ending; that of a failed save
+    /// in place of 0.
     pub(super) fn finish(&mut self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
         let saved = self.report_outcome(outcome);
         let code = match Self::code(ending) {
@@ -90,7 +91,7 @@ impl Session {
         };
         match saved {
             Ok(()) => Ok(code),
-            // Not a failure of the command: the next run may well finish what this one could not.
+            // The command did not fail, and the next run may finish the save.
             Err(unsaved) if code == 0 && matches!(unsaved.exit, Exit::Failed | Exit::Denied) => {
                 Err(Failure {
                     exit: Exit::TryAgain,
@@ -105,12 +106,12 @@ impl Session {
         }
     }
 
-    /// The exit code of an ending whose drive needs nothing more.
+    /// The exit code of an ending.
     pub(super) fn code(ending: Ending) -> Result<u8, Failure> {
         Ok(match ending {
             Ending::Exit(code) => code,
-            Ending::Asked(signal) => code_of(signal),
-            // Who lost the instance has been told already.
+            Ending::Asked(end) => end.exit_code(),
+            // An interruption was reported when it came.
             Ending::Detached | Ending::Interruption(_) => 0,
             Ending::Closed(reason) => {
                 return Err(Failure::new(
@@ -122,7 +123,7 @@ impl Session {
         })
     }
 
-    /// Somebody else has the drive.
+    /// The failure of a request for a drive that another session uses.
     pub(super) fn busy(&self, holder: &Holder) -> Failure {
         let drive = &self.request.drive;
         Failure::new(
@@ -140,7 +141,7 @@ impl Session {
         ))
     }
 
-    /// What came of the save, said or as a failure.
+    /// Prints an outcome that is a success; returns any other as a failure.
     pub(super) fn report_outcome(&mut self, outcome: Outcome) -> Result<(), Failure> {
         let drive = &self.request.drive.clone();
         match outcome {
@@ -153,11 +154,11 @@ impl Session {
                 ));
                 let closed = self.reconciler.hosts().closed();
                 let room = closed.and_then(|closed| closed.room);
-                self.warn_of(room, room::When::Saved);
-                self.report_snapshots();
+                self.warn_if_full(room, room::Growth::AtNextConnect);
+                self.report_snapshot_cost();
                 Ok(())
             }
-            // What a killed run had begun is gone; a drive never came of it.
+            // A killed run had begun a drive that was never mounted.
             Outcome::Saved { snapshot: None, .. } if self.acted.get() => {
                 self.report.print(&format!(
                     "nothing of {drive} is left: it never held anything"
@@ -206,7 +207,7 @@ impl Session {
     }
 
     fn stuck(&self, stuck: &Stuck) -> Failure {
-        if let Some(failure) = self.nothing_usable(stuck) {
+        if let Some(failure) = self.launch_failure(stuck) {
             return failure;
         }
         let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
@@ -233,7 +234,7 @@ impl Session {
             RunError::NoCapacity(lack) => crate::launch::failure::no_capacity(*lack, &connect),
             RunError::FreePlan(plan) => crate::launch::failure::free_plan(*plan),
             RunError::Pools(refused) => crate::launch::failure::refused(refused, &connect),
-            error => of_run(error),
+            error => run_failure(error),
         };
         if left.0.is_empty() {
             return failure;
@@ -250,8 +251,8 @@ impl Session {
     }
 }
 
-/// What fails in the loop, as its user reads it.
-pub(super) fn of_run(error: RunError) -> Failure {
+/// An error of the loop as a failure of the session.
+pub(super) fn run_failure(error: RunError) -> Failure {
     let exit = match error {
         RunError::Ec2(error) => return error.into(),
         RunError::Host(HostError::NoRoute { why, hint }) => {
@@ -272,13 +273,4 @@ pub(super) fn listed(left: &Left) -> String {
         let _ = write!(lines, "\n  left: {thing}");
     }
     lines
-}
-
-/// 128 and the signal's number, as shells have it.
-pub(super) fn code_of(signal: Signal) -> u8 {
-    match signal {
-        Signal::Hangup => 129,
-        Signal::Terminate => 143,
-        _ => Exit::Interrupted.code(),
-    }
 }

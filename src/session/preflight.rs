@@ -1,30 +1,36 @@
-//! What is refused before anything is launched for it: what cannot work, and another's drive.
+//! The looks before the drive's own loop begins: who calls, what there is of the drive, and what is
+//! refused before anything is launched for it.
 //!
-//! A drive is whose made or last claimed its newest part, as the record says. Callers of one
-//! account see each other's drives, and nothing but this keeps one from using, or ending, another's
-//! by a mistyped name. It is a question of manners: rights are IAM's.
+//! A look that EC2 throttles is retried, by the same limits as the loop's own. Nothing is made
+//! before these looks, so giving up leaves nothing behind.
+//!
+//! A drive belongs to the owner in the tags of its newest part. Callers of one account see each
+//! other's drives, and only this check keeps one from using, or ending, another's by a mistyped
+//! name. It protects against mistakes; rights are IAM's.
 
 use anyhow::anyhow;
 
 use super::Session;
+use super::prompt::unless_ended;
 use crate::cloud::Cloud;
 use crate::config::Options;
-use crate::drive::DriveName;
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::drive::tags::{self, Identity, Settings, VolumeTags};
+use crate::drive::{DriveName, Timing};
 use crate::ec2::{
-    Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, SubnetId, Tags, Volume,
+    self, Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, SubnetId, Volume,
 };
 use crate::failure::{Exit, Failure};
 use crate::launch::image;
+use crate::report::Report;
 
-/// What there is of a drive.
-pub(super) struct Found {
-    /// Its own settings: those of its newest part, or of the one that was chosen.
+/// What is known of a drive before the loop begins.
+pub(super) struct DriveFacts {
+    /// Its own settings: those of its newest part, or of the one that `--from` chose.
     pub(super) settings: Settings,
     /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
     pub(super) largest: Option<GibiBytes>,
-    /// The type of the instance that runs, if one does.
+    /// The type of its live instance, if there is one.
     pub(super) live: Option<String>,
     /// Its volumes, root disks among them.
     pub(super) volumes: Vec<Volume>,
@@ -32,16 +38,16 @@ pub(super) struct Found {
     pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// All that carries a drive's tag.
-pub(super) struct Parts {
+/// Everything that carries a drive's tag.
+pub(super) struct Listing {
     instances: Vec<Instance>,
     volumes: Vec<Volume>,
     snapshots: Vec<Snapshot>,
 }
 
-impl Parts {
-    /// Lists them, in the order in which data moves.
-    pub(super) async fn list(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
+impl Listing {
+    /// Lists instances, then volumes, then snapshots: the order in which data moves.
+    pub(super) async fn of(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
         let drive = drive.as_str();
         Ok(Self {
             instances: ec2.instances(drive).await?,
@@ -51,23 +57,77 @@ impl Parts {
     }
 }
 
+/// Asks who calls, and begins a new session of theirs.
+pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
+    let mut failures = 0;
+    loop {
+        let failure = match cloud.identity().await {
+            Err(failure) if may_retry(&failure, &mut failures, &cloud.timing) => failure,
+            answer => return answer,
+        };
+        report_retry(report, &failure);
+        tokio::time::sleep(cloud.timing.pause(failures)).await;
+    }
+}
+
+/// Whether a look that failed is retried: EC2 throttled it, and its `failures` are below the limit.
+fn may_retry(failure: &Failure, failures: &mut u32, timing: &Timing) -> bool {
+    *failures += 1;
+    let error = failure.error.downcast_ref::<ec2::Error>();
+    let is_throttled = error.is_some_and(|error| error.kind == Kind::Throttled);
+    is_throttled && *failures < timing.failures
+}
+
+fn report_retry(report: &Report, failure: &Failure) {
+    let error = &failure.error;
+    report.print(&format!(
+        "could not look at the drive, trying again: {error}"
+    ));
+}
+
 impl Session {
-    /// Refuses a drive that is another caller's, unless that may be. The answer is what was found of
-    /// it.
-    pub(super) fn check(&self, parts: Parts) -> Result<Found, Failure> {
-        let Parts {
+    /// Checks the drive by this `listing`, and by new ones while EC2 throttles. A signal ends the
+    /// pause between two, and with it the session.
+    pub(super) async fn check(
+        &mut self,
+        mut listing: Result<Listing, Failure>,
+    ) -> Result<DriveFacts, Failure> {
+        let mut failures = 0;
+        loop {
+            let checked = listing.and_then(|listing| self.check_drive(listing));
+            let failure = match checked {
+                Err(failure) if may_retry(&failure, &mut failures, &self.cloud.timing) => failure,
+                answer => return answer,
+            };
+            report_retry(&self.report, &failure);
+            let pause = tokio::time::sleep(self.cloud.timing.pause(failures));
+            if unless_ended(&mut self.signals, &self.report, pause)
+                .await
+                .is_err()
+            {
+                let error = anyhow!("interrupted before anything was begun");
+                return Err(Failure::new(Exit::Interrupted, error));
+            }
+            listing = Listing::of(&self.cloud.ec2, &self.request.drive).await;
+        }
+    }
+
+    /// Refuses a drive that is another caller's, unless the request allows that.
+    fn check_drive(&self, listing: Listing) -> Result<DriveFacts, Failure> {
+        let Listing {
             instances,
             volumes,
             snapshots,
-        } = parts;
+        } = listing;
         let live = instances.iter().filter(|instance| instance.state.is_live());
         let live = live.min_by_key(|instance| (instance.launched, &instance.id));
-        let parts = || {
-            let volumes = volumes.iter().map(|volume| &volume.tags);
-            volumes.chain(snapshots.iter().map(|snapshot| &snapshot.tags))
+        let newest = || {
+            let of_volumes = volumes.iter().map(|volume| &volume.tags);
+            let of_snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
+            let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
+            newest.map(|(_, tags)| tags)
         };
-        let own = live.map(|instance| &instance.tags);
-        if let Some(tags) = own.or_else(|| newest(parts())) {
+        if let Some(tags) = live.map(|instance| &instance.tags).or_else(newest) {
             self.check_owner(tags::owner(tags), live.is_some(), self.request.shared)?;
         }
         let drives = volumes.iter().filter(|volume| {
@@ -89,9 +149,9 @@ impl Session {
                 .iter()
                 .find(|snapshot| snapshot.id == *id)
                 .map(|snapshot| &snapshot.tags),
-            Some(Head::Empty) | None => newest(parts()),
+            Some(Head::Empty) | None => newest(),
         };
-        Ok(Found {
+        Ok(DriveFacts {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
             live: live.map(|instance| instance.instance_type.clone()),
@@ -100,17 +160,18 @@ impl Session {
         })
     }
 
-    /// Refuses to connect to a new drive without an image for its container, to a drive that would
-    /// have to shrink, and to one that cannot be as fast as it is wanted.
-    pub(super) fn check_request(&self, found: &Found) -> Result<(), Failure> {
-        let (drive, options) = (self.request.drive.as_str(), &self.request.options);
-        check_size(drive, options, found.largest, &self.cloud)?;
-        check_speed(drive, options, &found.settings, found.largest, &self.cloud)
+    /// Refuses a new drive without an image for its container, a drive that would have to shrink,
+    /// and a volume that cannot be as fast as the options or the drive's settings want it.
+    pub(super) fn check_request(&self, drive: &DriveFacts) -> Result<(), Failure> {
+        let (name, options) = (self.request.drive.as_str(), &self.request.options);
+        check_size(name, options, drive.largest, &self.cloud)?;
+        check_speed(name, options, &drive.settings, drive.largest, &self.cloud)
     }
 
-    /// The same of one thing, whose `owner` is known, and whether somebody uses it. What has none
-    /// is anybody's. What has the caller's role alone, as xdrive once wrote it, may be a
-    /// colleague's: it is the caller's as long as nobody uses it, and then bears their name.
+    /// Refuses a drive whose `owner` is another caller, unless `may_be`. A drive without an owner
+    /// is anybody's. An owner that is the caller's role without a session name (older tags have
+    /// that) may be a colleague: the drive is the caller's unless it `is_used`, and bears their
+    /// name from then on.
     pub(super) fn check_owner(
         &self,
         owner: &str,
@@ -144,7 +205,7 @@ impl Session {
     }
 }
 
-/// A subnet that was named: its zone and VPC are the session's.
+/// Looks up the subnet of `--subnet`, whose zone and VPC become the session's.
 pub(super) async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failure> {
     cloud.ec2.subnet(id).await.map_err(|error| {
         if error.kind != Kind::NotFound {
@@ -157,7 +218,7 @@ pub(super) async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failu
     })
 }
 
-/// Whether the drive's volume can be as fast as `options`, or its own settings, have it.
+/// Refuses a speed, of the options or else the drive's own settings, that its volume cannot have.
 fn check_speed(
     drive: &str,
     options: &Options,
@@ -175,7 +236,7 @@ fn check_speed(
     checked.map_err(|(why, hint)| Failure::new(Exit::Usage, anyhow!(why)).hint(hint))
 }
 
-/// Whether a drive, whose largest part has `largest` GiB, can be as `options` say.
+/// Refuses a size below that of the drive's `largest` part, and a new drive without an image.
 fn check_size(
     drive: &str,
     options: &Options,
@@ -196,19 +257,4 @@ fn check_size(
         .hint(format!("leave --size away, or make it {largest} or more"))),
         _ => Ok(()),
     }
-}
-
-/// The tags of the part with the highest generation.
-fn newest<'a>(parts: impl Iterator<Item = &'a Tags>) -> Option<&'a Tags> {
-    parts
-        .filter_map(|part| {
-            let generation = match (tags::read_volume(part), tags::read_snapshot(part)) {
-                (_, Ok(snapshot)) => snapshot.generation,
-                (Ok(VolumeTags::Drive { generation, .. }), _) => generation,
-                _ => return None,
-            };
-            Some((generation, part))
-        })
-        .max_by_key(|(generation, _)| *generation)
-        .map(|(_, part)| part)
 }

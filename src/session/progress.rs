@@ -1,4 +1,4 @@
-//! The drive's events in words: what is being done, and what is true when it is done.
+//! Prints the reconciler's events: a line for what is being done, and one for what is done.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use crate::ec2::{GibiBytes, InstanceId, Speed, StatusChecks};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 
-/// Turns a drive's events into lines of a report.
+/// Prints the reconciler's events to a report.
 pub(crate) struct ProgressPrinter {
     report: Report,
     steps: HashMap<Step, report::Step>,
     waits: HashMap<Waiting, report::Step>,
     /// The offer of the instance that was launched last.
     launched: Option<(String, Box<Offer>)>,
-    /// The offer that was announced last.
+    /// The offer that was printed last.
     announced: Option<Box<Offer>>,
-    /// How fast the drive's volume is, as far as that is known by now.
+    /// The speed of the drive's volume, as far as it is settled.
     speed: Rc<Cell<Speed>>,
 }
 
@@ -67,11 +67,11 @@ impl ProgressPrinter {
                     running.done(&line);
                 }
             }
-            Event::Launching { offer, size } => self.announce(offer, size),
+            Event::Launching { offer, size } => self.print_offer(offer, size),
             Event::Launched { made, offer } => self.launched = Some((made, offer)),
             Event::Failed { step, error, again } => {
                 self.steps.remove(&step);
-                // What ends the run is told at its end.
+                // An error that ends the run is reported at its end.
                 if again {
                     self.report
                         .print(&format!("could not {step}, looking again: {error}"));
@@ -134,7 +134,7 @@ impl ProgressPrinter {
                 instance,
                 checks,
                 limit,
-            } => self.check(&instance, checks, limit),
+            } => self.print_checks(&instance, checks, limit),
             Event::Unchecked { instance, why } => self.report.print(&format!(
                 "could not read EC2's status checks of {instance}, going by time alone: {why}"
             )),
@@ -149,7 +149,7 @@ impl ProgressPrinter {
             Event::Unverified { snapshot, why } => self.report.print(&format!(
                 "could not look into {snapshot}, going on without: {why}"
             )),
-            // Not worth a line in the middle of somebody's screen.
+            // A raw terminal shows the shell's screen.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {
@@ -169,8 +169,8 @@ impl ProgressPrinter {
 }
 
 impl ProgressPrinter {
-    /// Says how EC2's status checks are, once and in the step that waits for the host.
-    fn check(&mut self, instance: &InstanceId, checks: StatusChecks, limit: Duration) {
+    /// Prints EC2's status checks, and shows them in the step that waits for the host.
+    fn print_checks(&mut self, instance: &InstanceId, checks: StatusChecks, limit: Duration) {
         for (what, running) in &self.waits {
             if let Waiting::Host(id) | Waiting::OtherStarting(id) = what
                 && id == instance
@@ -183,8 +183,8 @@ impl ProgressPrinter {
             .print(&format!("EC2's status checks of {instance}: {words}"));
     }
 
-    /// Says what is about to be launched; what that costs besides, once for each type and market.
-    fn announce(&mut self, offer: Box<Offer>, size: GibiBytes) {
+    /// Prints an offer before its launch; its additional costs once for each type and market.
+    fn print_offer(&mut self, offer: Box<Offer>, size: GibiBytes) {
         let what = |offer: &Offer| (offer.kind.name.clone(), offer.pool.market);
         let is_known = self.announced.as_ref().map(|known| what(known)) == Some(what(&offer));
         let (kind, pool) = (&offer.kind, &offer.pool);
@@ -208,7 +208,7 @@ impl ProgressPrinter {
     }
 }
 
-/// What EC2's status checks of a host that does not answer mean for whoever waits for it.
+/// EC2's status checks of a host that does not answer, and what follows from them.
 fn checked(checks: StatusChecks, limit: Duration) -> String {
     let more = if checks.are_initializing() {
         format!(
@@ -224,7 +224,7 @@ fn checked(checks: StatusChecks, limit: Duration) -> String {
     format!("{checks}{more}")
 }
 
-/// What is said of an image whose root device is not known.
+/// The warning of an image whose root device is not known.
 fn root_as_it_is(image: &str) -> String {
     format!(
         "{image} has another root device than Amazon Linux: its root disk is not encrypted (the \
@@ -232,7 +232,7 @@ fn root_as_it_is(image: &str) -> String {
     )
 }
 
-/// What is true after a step; nothing for steps that only keep the record.
+/// The line of a finished step; none for steps that only write tags.
 fn done(step: &Step, made: Option<&str>) -> Option<String> {
     let made = made.unwrap_or_default();
     Some(match step {
@@ -270,6 +270,7 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
     })
 }
 
+/// The line of a wait.
 pub(crate) fn waiting(what: &Waiting) -> String {
     match what {
         Waiting::Settle => "wait until EC2's lists are settled".to_owned(),
@@ -290,7 +291,7 @@ pub(crate) fn waiting(what: &Waiting) -> String {
     }
 }
 
-/// What is true after a wait; nothing where the next step's own line says it.
+/// The line after a wait; none if the next step's own line says it.
 fn waited(what: &Waiting) -> Option<String> {
     match what {
         Waiting::Host(id) => Some(format!("{id} is up")),

@@ -1,4 +1,4 @@
-//! Waiting, for work or for a person's answer, and what ends that.
+//! Waiting for work, or for the user's answer, until a signal asks for the end.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,19 +8,19 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Session;
 use crate::report::Report;
-use crate::signals::{Signal, Signals};
+use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::streams::answer;
 
-/// How long an answer is waited for: the drive is off the bill but for its volume, and whoever left
-/// the computer finds it saved.
+/// How long an answer is waited for. Meanwhile only the drive's volume is billed; without an answer
+/// the drive is saved.
 const ANSWER: Duration = Duration::from_mins(5);
 
-/// What `work` comes to; or, with the work given up, the signal that asked for an end.
+/// Waits for `work`; drops it and fails with the signal if one asks for the end.
 pub(super) async fn unless_ended<T>(
     signals: &mut Signals,
     report: &Report,
     work: impl Future<Output = T>,
-) -> Result<T, Signal> {
+) -> Result<T, End> {
     let mut ticking = pin!(report.keep_ticking());
     let mut work = pin!(work);
     loop {
@@ -28,19 +28,19 @@ pub(super) async fn unless_ended<T>(
             done = &mut work => return Ok(done),
             () = &mut ticking => {}
             signal = signals.next() => match signal {
-                Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => return Err(signal),
+                Signal::End(end) => return Err(end),
                 // The shell that stopped xdrive shows that; the cloud cannot be stopped.
-                Signal::Suspend => report.suspend(),
-                Signal::Resize | Signal::Continue => {}
+                Signal::Job(Job::Suspend) => report.suspend(),
+                Signal::Job(Job::Continue) | Signal::Resize => {}
             },
         }
     }
 }
 
 impl Session {
-    /// Asks a question that is answered by yes or no; an empty line is the `usual` answer. No
-    /// answer is no, and so is a signal.
-    pub(super) async fn ask(&mut self, question: &str, usual: bool) -> bool {
+    /// Asks a yes/no question; an empty line is the `default` answer. No answer within [`ANSWER`],
+    /// a signal and a missing terminal are a no.
+    pub(super) async fn ask(&mut self, question: &str, default: bool) -> bool {
         if !crate::terminal::is_interactive() {
             return false;
         }
@@ -53,17 +53,17 @@ impl Session {
                     answer = &mut answer => break answer.ok().flatten(),
                     () = sleep_until(end) => break None,
                     signal = self.signals.next() => match signal {
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => break None,
-                        Signal::Suspend => {
+                        Signal::End(_) => break None,
+                        Signal::Job(Job::Suspend) => {
                             self.report.suspend();
                             self.report.ask(question);
                         }
-                        Signal::Resize | Signal::Continue => {}
+                        Signal::Job(Job::Continue) | Signal::Resize => {}
                     },
                 }
             };
             match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
-                Some("") => return usual,
+                Some("") => return default,
                 Some("y" | "yes") => return true,
                 Some("n" | "no") => return false,
                 Some(_) => {}

@@ -1,4 +1,4 @@
-//! An image from a registry: pulled by the host, seen from here.
+//! Pulling an image: the host pulls it from a registry, the session shows the progress.
 
 use anyhow::anyhow;
 
@@ -9,7 +9,7 @@ use crate::host::pull::{Pulled, Refused, registry};
 use crate::host::scripts::{Host, Image};
 use crate::report::Report;
 
-/// What xdrive can do about a login: nothing of its own.
+/// The hint for registries that need a login.
 const LOGIN: &str = "xdrive logs in to no registry: `docker pull` and `docker save -o FILE` on a computer \
      that may, and then --image FILE; or --ami, an image whose root has Docker's credentials";
 
@@ -25,19 +25,19 @@ pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Resul
             layers(pulled.layers),
             size(pulled.bytes)
         )),
-        // It was there: nobody waited for it.
+        // The image was there already: no line for that.
         None => drop(step),
     }
     Ok(Image::Reference(reference.to_owned()))
 }
 
-/// The image's own name and tag: with its numbers behind it, it is to fit a terminal's line.
+/// The image's name and tag without registry and digest: short enough for a line with progress.
 fn short(reference: &str) -> &str {
     let name = reference.rsplit('/').next().unwrap_or(reference);
     name.split('@').next().unwrap_or(name)
 }
 
-/// How far it is: `5 of 14 layers, 210 of 840 MB`.
+/// The progress of a pull: `5 of 14 layers, 210 of 840 MB`.
 fn progress(pulled: Pulled) -> String {
     let Pulled { done, bytes, .. } = pulled;
     let all = layers(pulled.layers);
@@ -47,7 +47,7 @@ fn progress(pulled: Pulled) -> String {
     }
 }
 
-/// What registries and Docker call a megabyte.
+/// A megabyte, as registries and Docker count it.
 const MB: u64 = 1_000_000;
 
 fn size(bytes: u64) -> String {
@@ -61,7 +61,7 @@ fn layers(count: u32) -> String {
     }
 }
 
-/// Why the image could not be had, and what helps.
+/// The failure of a pull.
 fn failure(error: HostError, reference: &str) -> Failure {
     let HostError::NotPulled(words) = error else {
         return container::failure(error);
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_a_pull_is_is_said_as_far_as_it_is_known() {
+    fn progress_has_the_total_only_if_that_is_known() {
         let mut pulled = Pulled {
             done: 5,
             layers: 14,

@@ -1,8 +1,8 @@
-//! The way back to a host whose connection was lost, while its shell goes on there.
+//! Reconnects to a host whose connection was lost, while its shell goes on there.
 //!
-//! It is tried for [`Timing::grace`], visibly, and the terminal goes on to read escapes. It ends
-//! sooner where there is nothing to come back to: EC2 says that the instance is gone, or the host
-//! has begun to close. What then becomes of the drive is the save's business, not this file's.
+//! Tries for [`Timing::grace`], with a notice on the screen, and the terminal still reads escapes.
+//! Stops sooner if there is nothing to reconnect to: the instance is gone, or the host has begun to
+//! close. The drive is saved after that as after any other ending.
 //!
 //! [`Timing::grace`]: crate::drive::Timing::grace
 
@@ -14,59 +14,58 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::container::Inside;
 use super::ending::{Ending, Interruption};
+use super::monitor::SharedReconciler;
 use super::shell::ended;
-
-use super::monitor::Shared;
 use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
 use crate::report::Report;
-use crate::signals::{Signal, Signals};
+use crate::signals::{Job, Signal, Signals};
 use crate::ssh::terminal::Attached;
 use crate::ssh::{Shell, Ssh};
 
-/// Between two tries: a network that comes back is used a moment later.
+/// The pause between two attempts: a network that comes back is used a moment later.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long EC2 may take to say what became of the instance: five round trips with a new TLS
-/// connection, and its own time; without a network it never does.
+/// How long EC2 may take to describe the instance: five round trips with a new TLS connection, and
+/// its own time. Without a network it never answers.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What it takes to come back.
+/// Reconnects a shell to its host.
 pub(super) struct Reconnector<'a> {
-    pub(super) drive: &'a Shared<'a>,
+    pub(super) drive: &'a SharedReconciler<'a>,
     pub(super) host: &'a Instance,
     pub(super) ec2: &'a Ec2,
     pub(super) report: &'a Report,
-    /// How long a lost connection is tried again.
+    /// How long it tries.
     pub(super) grace: Duration,
-    /// How a command begins that hints name, and for which drive.
+    /// The command that connects to the drive, for hints.
     pub(super) command: String,
 }
 
-/// What came of trying.
-enum Tried {
-    Back(Ssh, Host),
-    /// There is nothing to come back to: why.
-    Gone(String),
-    /// Nor anything that could be closed: EC2 has ended the instance.
-    Ended(String),
-    /// There may be, later: why not now.
-    NotNow(String),
+/// The result of an attempt.
+enum Attempt {
+    Connected(Ssh, Host),
+    /// The host is closing, for this reason.
+    Closing(String),
+    /// EC2 has ended the instance; its state.
+    InstanceEnded(String),
+    /// This attempt failed with this error, and another may not.
+    Failed(String),
 }
 
 impl Reconnector<'_> {
-    /// Brings `shell` and `inside` back to the host after their connection was lost, because of
-    /// `why`. An ending if that cannot be, or if it is not wanted any more.
-    pub(super) async fn come_back(
+    /// Reconnects `shell` and `inside` to the host after their connection was lost, because of
+    /// `why`. Returns an ending if that failed, or if the user or a signal ended it.
+    pub(super) async fn reconnect(
         &mut self,
         shell: &mut Shell,
         inside: &mut Inside,
         signals: &mut Signals,
         why: &str,
     ) -> anyhow::Result<Option<Ending>> {
-        // Time that the laptop sleeps does not count: it was no chance to come back. The host has a
-        // clock of its own, and says so when it is over.
+        // Time that the laptop sleeps does not count: no attempt was made in it. The host's lease
+        // runs by its own clock, and the host answers that it is closing once that has ended.
         let end = Instant::now() + self.grace;
         loop {
             let (ssh, host) = match self.reach(shell, signals, why, end).await? {
@@ -75,21 +74,21 @@ impl Reconnector<'_> {
             };
             match shell.attach(&ssh).await {
                 Ok(Attached::New | Attached::Same(_)) => {
-                    inside.back(host);
+                    inside.reconnected(host);
                     return Ok(None);
                 }
                 Ok(Attached::Gone) => {
                     let why = "the host was started anew, without the shell";
                     return Ok(Some(self.over(why)));
                 }
-                // The connection is lost again, or was never whole.
+                // The new connection was lost again.
                 Err(_) if Instant::now() < end => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Tries until `end`, and says so, unless an ending comes first.
+    /// Tries until `end`, with a notice on the screen, unless an ending comes first.
     async fn reach(
         &mut self,
         shell: &mut Shell,
@@ -100,35 +99,32 @@ impl Reconnector<'_> {
         let host = self.host.id.clone();
         let mut ticking = interval(Duration::from_secs(1));
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let tried = {
-            let mut trying = pin!(self.try_until(end));
+        let last = {
+            let mut attempts = pin!(self.try_until(end));
             loop {
                 tokio::select! {
-                    tried = &mut trying => break tried,
+                    attempt = &mut attempts => break attempt,
                     exit = shell.escaped() => return Ok(Err(ended(exit))),
                     _ = ticking.tick() => {
                         let left = end.saturating_duration_since(Instant::now());
                         shell.notice(&notice(&host, why, left));
                     }
                     signal = signals.next() => match signal {
-                        Signal::Suspend => shell.suspend()?,
-                        Signal::Continue => shell.resume()?,
+                        Signal::Job(Job::Suspend) => shell.suspend()?,
+                        Signal::Job(Job::Continue) => shell.resume()?,
                         Signal::Resize => ticking.reset_immediately(),
-                        Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                            return Ok(Err(Ending::Asked(signal)));
-                        }
+                        Signal::End(end) => return Ok(Err(Ending::Asked(end))),
                     },
                 }
             }
         };
-        Ok(match tried {
-            Tried::Back(ssh, host) => Ok((ssh, host)),
-            Tried::Gone(gone) => Err(self.over(&format!("{why}; {gone}"))),
-            Tried::Ended(gone) => Err(Ending::Interruption(Interruption::Gone(connection_lost(
-                &format!("{why}; {gone}"),
-                &self.command,
-            )))),
-            Tried::NotNow(last) => {
+        Ok(match last {
+            Attempt::Connected(ssh, host) => Ok((ssh, host)),
+            Attempt::Closing(closing) => Err(self.over(&format!("{why}; {closing}"))),
+            Attempt::InstanceEnded(ended) => Err(Ending::Interruption(Interruption::Gone(
+                connection_lost(&format!("{why}; {ended}"), &self.command),
+            ))),
+            Attempt::Failed(error) => {
                 let minutes = self.grace.as_secs().div_ceil(60);
                 shell.close();
                 self.report.print(&format!(
@@ -136,30 +132,30 @@ impl Reconnector<'_> {
                      itself when its lease ends, and switches itself off",
                     self.host.id
                 ));
-                Err(self.over(&format!("{why}; {last}")))
+                Err(self.over(&format!("{why}; {error}")))
             }
         })
     }
 
-    async fn try_until(&mut self, end: Instant) -> Tried {
+    async fn try_until(&mut self, end: Instant) -> Attempt {
         loop {
             match self.try_once().await {
-                Tried::NotNow(_) if Instant::now() < end => sleep(AGAIN).await,
-                tried => return tried,
+                Attempt::Failed(_) if Instant::now() < end => sleep(AGAIN).await,
+                attempt => return attempt,
             }
         }
     }
 
-    /// Both are asked at once: either may be out of reach.
-    async fn try_once(&mut self) -> Tried {
-        let (back, seen) = tokio::join!(
+    /// Asks the host and EC2 at the same time: either may be out of reach.
+    async fn try_once(&mut self) -> Attempt {
+        let (connected, seen) = tokio::join!(
             async { self.drive.lock().await.hosts().back(self.host).await },
             timeout(ANSWER, self.ec2.instance(&self.host.id)),
         );
-        let error = match back {
-            Ok((ssh, host)) => return Tried::Back(ssh, host),
+        let error = match connected {
+            Ok((ssh, host)) => return Attempt::Connected(ssh, host),
             Err(HostError::Closing(reason)) => {
-                return Tried::Gone(format!("the host is closing: {reason}"));
+                return Attempt::Closing(format!("the host is closing: {reason}"));
             }
             Err(error) => error,
         };
@@ -170,12 +166,14 @@ impl Reconnector<'_> {
                 InstanceState::ShuttingDown | InstanceState::Terminated => Some("terminated"),
             },
             Ok(Ok(None)) => Some("not there any more"),
-            // Nothing is known.
+            // EC2 did not answer.
             Ok(Err(_)) | Err(_) => None,
         };
         match gone {
-            Some(state) => Tried::Ended(format!("EC2 says that {} is {state}", self.host.id)),
-            None => Tried::NotNow(error.to_string()),
+            Some(state) => {
+                Attempt::InstanceEnded(format!("EC2 says that {} is {state}", self.host.id))
+            }
+            None => Attempt::Failed(error.to_string()),
         }
     }
 
@@ -184,8 +182,8 @@ impl Reconnector<'_> {
     }
 }
 
-/// What is said before the shell: what becomes of it without a network, and while the laptop
-/// sleeps; the host waits as long as its `lease`.
+/// The line above the shell: how long it reconnects without a network, and how long the laptop may
+/// sleep, which is the host's `lease`.
 pub(super) fn rule(lease: Duration, grace: Duration) -> String {
     let text = |span: Duration| match span.as_secs() {
         seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
@@ -199,7 +197,7 @@ pub(super) fn rule(lease: Duration, grace: Duration) -> String {
     )
 }
 
-/// A connection that is lost for good, in words.
+/// The failure of a session whose connection is lost for good.
 pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     Failure::new(
         Exit::Disconnected,
@@ -210,6 +208,7 @@ pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     ))
 }
 
+/// The notice on the screen while it reconnects.
 fn notice(host: &crate::ec2::InstanceId, why: &str, left: Duration) -> [String; 4] {
     let left = left.as_secs();
     [

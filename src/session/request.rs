@@ -1,4 +1,4 @@
-//! What `connect` is asked for, and what is refused of it before anything is opened.
+//! The request of a session, and what is refused of it before any connection is opened.
 
 use anyhow::anyhow;
 
@@ -9,29 +9,29 @@ use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::launch::image;
 
-/// What `connect` is asked for.
+/// What a session is asked to do.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Which drive.
+    /// The drive.
     pub drive: DriveName,
-    /// What is wanted of it.
+    /// Flags over configuration.
     pub options: Options,
-    /// The choice between two lines, if one was made.
+    /// `--from`: the head that is chosen where the lineage has forked.
     pub from: Option<Head>,
-    /// Whether a session that another laptop has is left alone.
+    /// Whether joining another session is refused.
     pub no_join: bool,
     /// Whether the drive may be another caller's.
     pub shared: bool,
-    /// Whether it is only said what would be done.
+    /// Whether it is only printed what would be done.
     pub dry_run: bool,
-    /// The command to run, word by word; an interactive shell if it is empty.
+    /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
-    /// A look at the host before that.
+    /// A script to run on the host before that.
     pub examination: Option<Examination>,
 }
 
 impl Request {
-    /// A request for `drive` with these options, and nothing else.
+    /// A request for `drive` with these options, and defaults for the rest.
     #[must_use]
     pub fn of(drive: DriveName, options: Options) -> Self {
         Self {
@@ -46,8 +46,8 @@ impl Request {
         }
     }
 
-    /// Refuses what cannot work here: a shell without a terminal, an image file that is not there.
-    /// `xdrive` is what a command begins with.
+    /// Refuses a shell without a terminal, and an image file that is not there. `xdrive` is how a
+    /// command in a hint begins.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.command.is_empty() && !self.dry_run && !crate::terminal::is_interactive() {
             return Err(Failure::new(

@@ -1,4 +1,4 @@
-//! A drive that is nearly full: what is said of it, and the command that helps.
+//! The warning that a drive is nearly full, and the command that makes it larger.
 
 use std::fmt::Write as _;
 
@@ -8,32 +8,31 @@ use crate::ec2::GibiBytes;
 use crate::host::room::Room;
 use crate::launch::offers::gib;
 
-/// How much more is proposed at most: whoever has terabytes need not pay for as many again.
+/// How much is proposed to be added at most: a drive is doubled only up to this.
 const MORE: GibiBytes = 256;
 
-/// When a drive can grow: when it is next made from its snapshot.
+/// When a drive can grow: it does so when its volume is made from a snapshot.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum When {
-    /// It is saved: at the next connect.
-    Saved,
-    /// It is in use: not before that.
-    InUse,
+pub(super) enum Growth {
+    /// The drive is saved: it can at the next connect.
+    AtNextConnect,
+    /// The drive is in use: it can once this session has saved it.
+    AfterThisSession,
 }
 
 impl Session {
-    /// Warns of a drive that has hardly any room left, with the command that makes it larger.
-    pub(super) fn warn_of(&self, room: Option<Room>, when: When) {
+    /// Warns if the drive is nearly full, with the command that makes it larger.
+    pub(super) fn warn_if_full(&self, room: Option<Room>, growth: Growth) {
         let connect = format!("{} connect {}", self.cloud.command, self.request.drive);
-        if let Some(words) =
-            room.and_then(|room| words(self.request.drive.as_str(), room, &connect, when))
-        {
-            self.report.print(&words);
+        let drive = self.request.drive.as_str();
+        if let Some(warning) = room.and_then(|room| warning(drive, room, &connect, growth)) {
+            self.report.print(&warning);
         }
     }
 }
 
-/// The warning, if there is one; `connect` is the command that grows it.
-fn words(drive: &str, room: Room, connect: &str, when: When) -> Option<String> {
+/// The warning, if there is one; `connect` begins the command that makes the drive larger.
+fn warning(drive: &str, room: Room, connect: &str, growth: Growth) -> Option<String> {
     let mut text = String::new();
     let of = GibiBytes::try_from(room.bytes.div_ceil(1 << 30)).unwrap_or(GibiBytes::MAX);
     if room.lacks_bytes() {
@@ -54,9 +53,9 @@ fn words(drive: &str, room: Room, connect: &str, when: When) -> Option<String> {
         return None;
     }
     let size = of.saturating_add(of.min(MORE)).min(*SIZES.end());
-    let when = match when {
-        When::Saved => "",
-        When::InUse => ",\n  once this session has saved it",
+    let when = match growth {
+        Growth::AtNextConnect => "",
+        Growth::AfterThisSession => ",\n  once this session has saved it",
     };
     let _ = if size > of {
         write!(text, "  {connect} --size {size}  makes it larger{when}")
@@ -81,45 +80,45 @@ mod tests {
 
     #[test]
     fn what_is_proposed_is_a_size_that_a_volume_can_have() {
-        let said = |gib| {
-            words(
+        let warned = |gib| {
+            warning(
                 "demo",
                 room(gib, 100, 9, 9),
                 "xdrive connect demo",
-                When::Saved,
+                Growth::AtNextConnect,
             )
         };
         for (gib, size) in [(8, 16), (256, 512), (2048, 2304), (65_500, 65_536)] {
-            let said = said(gib).unwrap();
+            let warned = warned(gib).unwrap();
             assert!(
-                said.contains(&format!("--size {size}  makes it larger")),
-                "{said}"
+                warned.contains(&format!("--size {size}  makes it larger")),
+                "{warned}"
             );
         }
-        let largest = said(65_536).unwrap();
+        let largest = warned(65_536).unwrap();
         assert!(!largest.contains("--size"), "{largest}");
     }
 
     #[test]
-    fn both_kinds_of_room_are_said_and_one_command() {
-        let said = words(
+    fn both_kinds_of_room_are_named_with_one_command() {
+        let warned = warning(
             "demo",
             room(8, 700, 90, 3),
             "xdrive connect demo",
-            When::InUse,
+            Growth::AfterThisSession,
         );
         assert_eq!(
-            said.unwrap(),
+            warned.unwrap(),
             "warning: demo is nearly full: 0.7 of 8 GiB are free\n\
              warning: demo is nearly full: it has room for 3 more files\n  \
              xdrive connect demo --size 16  makes it larger,\n  \
              once this session has saved it"
         );
-        let enough = words(
+        let enough = warning(
             "demo",
             room(8, 900, 90, 9),
             "xdrive connect demo",
-            When::InUse,
+            Growth::AfterThisSession,
         );
         assert_eq!(enough, None);
     }

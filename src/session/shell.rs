@@ -1,7 +1,6 @@
-//! In the container: the shell or the command, until it ends or something else ends the session.
+//! The shell or the command in the container, until it ends or a signal asks for the end.
 //!
-//! Looks at everything that can end the middle of a session and says how it ended; what follows
-//! from that is the session's to decide, not this file's.
+//! Returns how it ended. What follows from an ending is decided in `session.rs`.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -9,20 +8,20 @@ use super::container::Inside;
 use super::ending::Ending;
 use super::reconnect::{Reconnector, connection_lost};
 use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
-use crate::signals::{Signal, Signals};
+use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::Message;
 use crate::ssh::{DedicatedConnection, Exit as ShellExit, Shell};
 
-/// The interactive shell: keys go there, so that only what comes from outside arrives here. A lost
-/// connection does not end it, as long as there is a way back.
-pub(super) async fn in_a_shell(
+/// Runs the interactive shell. The terminal is raw, so Ctrl-C goes to the remote, and only signals
+/// that other processes send arrive here. A lost connection is restored by the `reconnector`.
+pub(super) async fn run_shell(
     inside: &mut Inside,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
     answers: Answers,
     signals: &mut Signals,
-    words: &mut UnboundedReceiver<Message>,
+    messages: &mut UnboundedReceiver<Message>,
 ) -> anyhow::Result<Ending> {
     let command = inside.container.shell(&term());
     let name = {
@@ -30,7 +29,7 @@ pub(super) async fn in_a_shell(
         let hosts = drive.hosts();
         match inside.container.came {
             Came::Running => hosts.terminal().to_owned(),
-            // What was left behind ended with the container that it was in.
+            // A shell that was left behind has ended with its container.
             Came::Started | Came::Created | Came::Recreated(_) => hosts.session().to_owned(),
         }
     };
@@ -42,8 +41,8 @@ pub(super) async fn in_a_shell(
                 ShellExit::Lost(why) => why,
                 exit => return Ok(ended(exit)),
             },
-            Some(word) = words.recv() => {
-                shell.print(word);
+            Some(message) = messages.recv() => {
+                shell.print(message);
                 continue;
             }
             signal = signals.next() => match signal {
@@ -51,21 +50,19 @@ pub(super) async fn in_a_shell(
                     shell.resize();
                     continue;
                 }
-                Signal::Suspend => {
+                Signal::Job(Job::Suspend) => {
                     shell.suspend()?;
                     continue;
                 }
-                Signal::Continue => {
+                Signal::Job(Job::Continue) => {
                     shell.resume()?;
                     continue;
                 }
-                Signal::Interrupt { .. } | Signal::Terminate | Signal::Hangup => {
-                    return Ok(Ending::Asked(signal));
-                }
+                Signal::End(end) => return Ok(Ending::Asked(end)),
             },
         };
         if let Some(ending) = reconnector
-            .come_back(&mut shell, inside, signals, &why)
+            .reconnect(&mut shell, inside, signals, &why)
             .await?
         {
             return Ok(ending);
@@ -73,13 +70,14 @@ pub(super) async fn in_a_shell(
     }
 }
 
-/// The kind of this terminal.
+/// The type of this terminal, as `TERM` has it.
 pub(super) fn term() -> String {
     std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
-/// `-- CMD`: its streams are ours, and Ctrl-C is its own; a second one within two seconds is ours.
-pub(super) async fn in_a_command(
+/// Runs the command of `-- CMD` with this process's streams. An interrupt goes to the command; a
+/// second one within two seconds ends the session.
+pub(super) async fn run_command(
     inside: &Inside,
     line: DedicatedConnection,
     command: &[String],
@@ -91,25 +89,23 @@ pub(super) async fn in_a_command(
     loop {
         tokio::select! {
             exit = shell.ended() => return Ok(match exit {
-                // Its streams are cut, and nobody could put them together again.
+                // Its streams cannot be resumed on another connection.
                 ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, hint)),
                 exit => ended(exit),
             }),
             signal = signals.next() => match signal {
-                Signal::Interrupt { again: false } => {
+                Signal::End(End::Interrupt { again: false }) => {
                     inside.host.signal(&id, ContainerSignal::Interrupt).await?;
                 }
-                Signal::Interrupt { again: true } | Signal::Terminate | Signal::Hangup => {
-                    return Ok(Ending::Asked(signal));
-                }
-                Signal::Suspend => crate::terminal::suspend()?,
-                Signal::Resize | Signal::Continue => {}
+                Signal::End(end) => return Ok(Ending::Asked(end)),
+                Signal::Job(Job::Suspend) => crate::terminal::suspend()?,
+                Signal::Job(Job::Continue) | Signal::Resize => {}
             },
         }
     }
 }
 
-/// What the end of a shell or command means for the session.
+/// The ending of a session whose shell or command has ended.
 pub(super) fn ended(exit: ShellExit) -> Ending {
     match exit {
         ShellExit::Detached => Ending::Detached,

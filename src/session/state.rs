@@ -1,4 +1,4 @@
-//! A session under way: what it has, how it begins, and how it works towards a goal.
+//! The state of a running session, how it begins, and how it works towards a goal.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use tokio::sync::{mpsc, watch};
 
 use super::progress::ProgressPrinter;
-use super::{LEASE, Request, patience, preflight, shell};
+use super::{LEASE, Request, preflight, shell};
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{News, Terms};
@@ -20,35 +20,35 @@ use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
 use crate::ec2::Speed;
 use crate::failure::Failure;
 use crate::report::Report;
-use crate::signals::{Signal, Signals};
+use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
 
-/// A session under way.
+/// A running session.
 pub(super) struct Session {
-    /// What it was asked for.
     pub(super) request: Request,
-    /// Where.
     pub(super) cloud: Cloud,
     pub(super) report: Report,
     pub(super) signals: Signals,
     pub(super) reconciler: Reconciler<SshHosts>,
-    /// Who calls.
+    /// The caller's ARN, as the `xdrive:owner` tag has it.
     pub(super) owner: String,
-    /// Whether somebody has said that this session shall wait for others to end.
-    pub(super) is_patient: bool,
-    /// How fast the drive's volume is, as far as that is known.
+    /// Whether the user agreed to wait for a session that this laptop cannot join.
+    pub(super) waits_for_others: bool,
+    /// The speed that is asked for the drive's volume; the options' alone until the drive's own
+    /// settings are read.
     pub(super) speed: Rc<Cell<Speed>>,
-    /// What is launched, if anything may be.
+    /// What may be launched; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
-    /// Jupyter's port on this computer, once there is one.
+    /// Jupyter's port on this computer, once it is open.
     pub(super) port: Option<u16>,
-    /// What the hosts have to say.
+    /// What the hosts announce, and how the renewals of their leases go.
     pub(super) news: mpsc::UnboundedReceiver<News>,
-    /// Whether anything was made, changed or ended.
+    /// Whether any step of the plan was finished.
     pub(super) acted: Rc<Cell<bool>>,
 }
 
 impl Session {
+    /// Begins a session: asks who calls, installs the signal handlers, prepares the reconciler.
     pub(super) async fn begin(
         request: Request,
         cloud: Cloud,
@@ -56,8 +56,8 @@ impl Session {
     ) -> Result<Self, Failure> {
         let options = &request.options;
         let report = Report::stderr();
-        let identity = patience::identity(&cloud, &report).await?;
-        // Until here there is nothing that a signal could leave behind.
+        let identity = preflight::identity(&cloud, &report).await?;
+        // Up to here nothing was made that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
         let speed = Rc::new(Cell::new(options.speed));
         let mut progress = ProgressPrinter::new(report.clone(), Rc::clone(&speed));
@@ -68,7 +68,7 @@ impl Session {
             None => None,
         };
         let wanted = Wanted {
-            // Whoever is to launch chooses them: see `settle_terms`.
+            // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
             size: options.size.unwrap_or(cloud.size),
             lease: options.keep.unwrap_or(LEASE),
@@ -85,11 +85,11 @@ impl Session {
                 instance_profile: options.instance_profile.clone(),
             },
         };
-        let (tell, news) = mpsc::unbounded_channel();
+        let (sender, news) = mpsc::unbounded_channel();
         let terms = Terms {
             ec2: cloud.ec2.clone(),
             clock: cloud.clock.clone(),
-            news: tell,
+            news: sender,
         };
         let owner = identity.owner.clone();
         let ingress = Ingress::new(
@@ -121,7 +121,7 @@ impl Session {
             signals,
             reconciler,
             owner,
-            is_patient: false,
+            waits_for_others: false,
             speed,
             terms: None,
             port: None,
@@ -130,9 +130,9 @@ impl Session {
         })
     }
 
-    /// Works towards `goal`, never dropping the work: signals only tell it that somebody waits.
-    /// The second answer is the first signal that asked for an end.
-    pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<Signal>) {
+    /// Works towards `goal`, and never drops that work: signals are counted, and the work itself
+    /// decides where it may stop. Returns the outcome, and the first signal that asked for the end.
+    pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<End>) {
         let (interrupts, mut heard) = watch::channel(0);
         // A closed terminal or a SIGTERM asks for the save that is under way already; only a
         // person at the keyboard may stop waiting for it.
@@ -145,32 +145,32 @@ impl Session {
                 outcome = &mut work => return (outcome, asked),
                 () = &mut ticking => {}
                 signal = self.signals.next() => match signal {
-                    Signal::Interrupt { .. } => {
-                        asked.get_or_insert(signal);
-                        interrupts.send_modify(|count| *count += 1);
-                    }
-                    Signal::Terminate | Signal::Hangup => {
-                        let is_first = asked.is_none();
-                        asked.get_or_insert(signal);
-                        // A closed terminal may send both: neither asks to leave things behind.
-                        if !saving && is_first {
+                    Signal::End(end) => {
+                        let interrupts_work = match end {
+                            End::Interrupt { .. } => true,
+                            // A closed terminal may send both: neither asks to leave things behind.
+                            End::Terminate | End::Hangup => !saving && asked.is_none(),
+                        };
+                        asked.get_or_insert(end);
+                        if interrupts_work {
                             interrupts.send_modify(|count| *count += 1);
                         }
                     }
                     // The shell that stopped xdrive shows that; the cloud cannot be stopped.
-                    Signal::Suspend => self.report.suspend(),
-                    Signal::Resize | Signal::Continue => {}
+                    Signal::Job(Job::Suspend) => self.report.suspend(),
+                    Signal::Job(Job::Continue) | Signal::Resize => {}
                 },
             }
         }
     }
 
-    /// Prepares for a host that runs already, and may be as this session would leave it.
-    pub(super) fn comes_to_a_host(&mut self) {
+    /// Announces to `access` that a host is live, so that its first connection brings the claim,
+    /// and a shell in the container as it is.
+    pub(super) fn prepare_for_live_host(&mut self) {
         let request = &self.request;
         let lease = request.options.keep.unwrap_or(LEASE);
         let session = self.reconciler.session().clone();
-        // A shell in the container as it is, which another image would end.
+        // Another image would end a shell in the container as it is.
         let is_shell = request.command.is_empty() && request.options.image.is_none();
         let shell = is_shell.then(shell::term);
         let drive = &request.drive;

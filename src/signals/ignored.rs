@@ -1,8 +1,8 @@
-//! Which signals this process ignored from its start.
+//! The signals that this process ignored from its start.
 //!
-//! sigaction(2) would say it and takes unsafe code; what else does, differs from system to system.
+//! sigaction(2) would need unsafe code; the other sources differ from system to system.
 
-/// Bit *n* - 1 stands for signal *n*; none where it cannot be known.
+/// Bit *n* - 1 stands for signal *n*; 0 if they are not known.
 #[cfg(target_os = "linux")]
 pub(super) fn at_start() -> u64 {
     // proc(5).
@@ -11,13 +11,13 @@ pub(super) fn at_start() -> u64 {
     set.map_or(0, mask)
 }
 
-/// Bit *n* - 1 stands for signal *n*; none where it cannot be known.
+/// Bit *n* - 1 stands for signal *n*; 0 if they are not known.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn at_start() -> u64 {
     by_ps(std::process::id())
 }
 
-/// The same of a process, as ps(1) of the BSDs (macOS's is one) and procps has it.
+/// The signals that a process ignores, as ps(1) of the BSDs (macOS's is one) and procps has it.
 #[cfg(any(test, not(target_os = "linux")))]
 fn by_ps(process: u32) -> u64 {
     let process = process.to_string();

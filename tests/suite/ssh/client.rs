@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
-use xdrive::signals::{Signal, Signals};
+use xdrive::signals::{End, Job, Signal, Signals};
 use xdrive::ssh::shell::Exit;
 use xdrive::ssh::terminal::Attached;
 use xdrive::ssh::{DedicatedConnection, Shell, Ssh, Target, Terminal};
@@ -136,13 +136,13 @@ async fn attach(task: Task) {
             },
             signal = signals.next() => match signal {
                 Signal::Resize => shell.resize(),
-                Signal::Suspend => shell.suspend().unwrap(),
-                Signal::Continue => shell.resume().unwrap(),
-                Signal::Interrupt { .. } => {
+                Signal::Job(Job::Suspend) => shell.suspend().unwrap(),
+                Signal::Job(Job::Continue) => shell.resume().unwrap(),
+                Signal::End(End::Interrupt { .. }) => {
                     assert!(!task.fragile, "as asked");
                     shell.kill(rustix::process::Signal::INT);
                 }
-                signal => break format!("{signal:?}"),
+                Signal::End(end) => break format!("{end:?}"),
             },
         }
     };
