@@ -1,8 +1,7 @@
-//! What can be typed.
+//! The command line: the global flags and the commands.
 //!
-//! Only shapes are checked here (a name is a name, a size a number); what they mean is `config`'s.
-//! `--help`, the man page and the shell completions are all made from this file, and from what each
-//! command has above it.
+//! `--help`, the man page and the shell completions are made from this file and from the arguments of
+//! each command.
 
 mod man;
 
@@ -17,8 +16,8 @@ use crate::commands::{
 use crate::ec2::Account;
 use crate::failure::Failure;
 
-/// What `--help` and the manual page end with: parts with a title each, in lines that fit a terminal
-/// of 80 columns with the manual page's margin. The exit codes are the README's.
+/// The end of `--help` and of the manual page: sections with a title each, in lines that fit a
+/// terminal of 80 columns with the manual page's margin. The exit codes are the README's.
 const END: &str = "\
 Files:
   ~/.config/xdrive/config.toml  what most flags of connect set, under their
@@ -47,7 +46,7 @@ Exit codes:
   130  ended by Ctrl-C, not the command's own; undone or saved
   255  the shell was ended by ~. (saved), or its connection was lost";
 
-/// Where the flags stand that say which EC2 is used: behind each command's own.
+/// The section of the global flags, behind each command's own.
 const WHICH: &str = "Which EC2";
 
 /// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
@@ -134,7 +133,7 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Runs the command; the answer is the exit code.
+    /// Runs the command. Returns the exit code.
     pub fn run(self) -> Result<u8, Failure> {
         let (context, command) = self.context();
         match command {
@@ -156,7 +155,7 @@ impl Cli {
         }
     }
 
-    /// Which EC2 the command works on, and the command.
+    /// The global flags' context, and the command.
     #[must_use]
     pub fn context(self) -> (Context, Command) {
         let account = Account {

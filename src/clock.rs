@@ -1,10 +1,8 @@
 //! Time, as an argument.
 //!
-//! Every part that decides by time is handed a [`Clock`]: the wall clock for what AWS stamps, the
-//! boot-time clock (it counts while the laptop sleeps) for how old an observation is. Tests run
-//! the same code on tokio's pausable clock, so that an AWS-like quarter of an hour takes no time.
-//!
-//! Nothing outside this module reads a clock to decide something.
+//! Code that decides by time gets a [`Clock`]: the wall clock for AWS's timestamps, the boot-time
+//! clock (it counts while the laptop sleeps) for the age of an observation. Tests run the same code
+//! on tokio's pausable clock, where AWS's quarter of an hour takes no time.
 
 use std::time::Duration;
 
@@ -12,14 +10,14 @@ use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// The clock that counts while the machine sleeps: Apple's monotonic one does (`clock_gettime(3)` of
-/// macOS), and Linux's does not.
+/// The clock that counts while the machine sleeps. Apple's monotonic one does (`clock_gettime(3)`
+/// of macOS); Linux's does not.
 #[cfg(target_vendor = "apple")]
 const BOOT: ClockId = ClockId::Monotonic;
 #[cfg(not(target_vendor = "apple"))]
 const BOOT: ClockId = ClockId::Boottime;
 
-/// Where the time comes from. Cheap to clone.
+/// A source of time. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -32,8 +30,8 @@ enum Source {
     },
 }
 
-/// A moment on the boot-time clock: it never goes back and counts while the machine sleeps. Written
-/// down, it means the same to every process of this computer until it restarts.
+/// A moment on the boot-time clock, which never goes back and counts while the machine sleeps. It
+/// means the same to every process of this computer until that restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BootTime(Duration);
 
@@ -79,20 +77,20 @@ impl Clock {
 }
 
 impl BootTime {
-    /// How long after `earlier` this is; zero if it is not.
+    /// The time since `earlier`; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// How long after this computer's start this is: for what other processes of it are to read.
+    /// The time since this computer's start, for other processes to read.
     #[must_use]
     pub fn since_start(self) -> Duration {
         self.0
     }
 
-    /// The moment `then` on this clock, which shows `self` when the wall clock shows `wall`. What
-    /// is before this computer's start is its start.
+    /// The moment `then` on this clock, which shows `self` when the wall clock shows `wall`. A
+    /// moment before this computer's start becomes its start.
     #[must_use]
     pub fn on_this_clock(self, wall: Timestamp, then: Timestamp) -> Self {
         let ahead = then.duration_since(wall);

@@ -1,9 +1,7 @@
-//! Which EC2 a command works on, and as whom: an account's, or the one in a folder behind
-//! `--local`.
+//! The EC2 that a command works on: an account's, or the one in a folder behind `--local`.
 //!
-//! What differs between the two beyond the endpoint (how long lists lag, what there must be before
-//! a launch, the default image) stands here, so that `connect`, `list` and `stop` need not know
-//! which one it is.
+//! A [`Cloud`] has everything in which the two differ besides the endpoint: how long lists lag,
+//! what a launch needs, the defaults of new drives. No command asks which one it is.
 
 #[cfg(all(feature = "local", target_os = "linux"))]
 pub mod folder;
@@ -25,30 +23,29 @@ use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
 use crate::quote::quote;
 
-/// A new drive's size in GiB when nobody says otherwise, on AWS: an image with CUDA takes 6, and a
-/// commit of it that again. Space that is not used costs little, and snapshots bill what is used.
+/// The default size of a new drive on AWS, in GiB: an image with CUDA takes 6, and a commit of it 6
+/// more. Unused space costs little, and snapshots bill used blocks.
 const SIZE: u32 = 32;
 
-/// The same in a folder, where all drives and snapshots share one disk.
+/// The default size in a folder, where all drives and snapshots share one disk.
 pub const LOCAL_SIZE: u32 = 8;
 
-/// The image of new drives on AWS when nobody says otherwise: Python and `JupyterLab`, for both
-/// architectures, kept by the Jupyter project.
+/// The default image of new drives on AWS: Python and `JupyterLab`, for both architectures,
+/// published by the Jupyter project.
 const IMAGE: &str = "quay.io/jupyter/minimal-notebook";
 
-/// What new drives' programs are compiled for on AWS when nobody says otherwise: most images and
-/// nearly all types with GPUs are for that.
+/// The default architecture of new drives on AWS: most images and nearly all types with GPUs have
+/// it.
 const ARCH: Arch = Arch::X86_64;
 
-/// This computer's own architecture: that of image archives that were made on it, and of the
-/// instances that it can run.
+/// This computer's architecture: that of image archives made on it, and of its local instances.
 pub const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
     Arch::Arm64
 } else {
     Arch::X86_64
 };
 
-/// Which EC2 a user names.
+/// The EC2 that the global flags choose.
 #[derive(Debug, Clone)]
 pub enum Which {
     /// The one in a folder.
@@ -57,13 +54,13 @@ pub enum Which {
     Account(Account),
 }
 
-/// What kind of EC2 it is, as far as it matters to what can be asked of it.
+/// The kind of an EC2, which decides what can be checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// AWS.
     Aws,
-    /// Whatever answers at an endpoint that was named.
+    /// A custom endpoint (`AWS_ENDPOINT_URL`).
     Endpoint,
     /// The one in a folder, with machines and disks.
     Folder,
@@ -74,28 +71,28 @@ pub enum Place {
 /// An EC2 to work on.
 #[derive(Debug, Clone)]
 pub struct Cloud {
-    /// What kind it is.
+    /// Its kind.
     pub place: Place,
     /// The calls.
     pub ec2: Ec2,
-    /// How xdrive is called for it: what a hint's commands begin with.
+    /// How xdrive is called for it: the beginning of every command in a hint.
     pub command: String,
     /// Its time.
     pub clock: Clock,
     /// How long things take and lists lag there.
     pub timing: Timing,
-    /// Where the EC2 in a folder has its machine image, if its instances are real.
+    /// The machine image of the EC2 in a folder, if its instances are real.
     machine: Option<PathBuf>,
-    /// What programs new drives get where nothing else says it.
+    /// The default architecture of new drives.
     pub arch: Arch,
-    /// How large a new drive is when nobody says otherwise, in GiB.
+    /// The default size of new drives, in GiB.
     pub size: u32,
-    /// The image that new drives are made from when nobody says otherwise, as `--image` names it.
+    /// The default image of new drives, as `--image` names it.
     pub image: String,
 }
 
 impl Cloud {
-    /// Opens the EC2 that the user names.
+    /// Opens the EC2 that the global flags choose.
     pub async fn open(which: &Which, paths: &Paths) -> Result<Self, Failure> {
         let command = which.command(paths);
         match which {
@@ -118,8 +115,8 @@ impl Cloud {
         }
     }
 
-    /// Works on `ec2`, whose waiting times are `timing` by `clock`; new drives are made from the
-    /// image that was built on this computer.
+    /// A cloud of `ec2`, with the waiting times `timing` by `clock`. New drives get the image that
+    /// was built on this computer.
     #[must_use]
     pub fn of(ec2: Ec2, timing: Timing, clock: &Clock, paths: &Paths) -> Self {
         let image = paths.local_cache.join("jupyter.tar");
@@ -140,7 +137,7 @@ impl Cloud {
         }
     }
 
-    /// Makes sure that there is something to launch, where that can be told beforehand.
+    /// Refuses a local EC2 whose machine image was not built.
     pub fn check_machine(&self) -> Result<(), Failure> {
         match &self.machine {
             Some(machine) if !machine.exists() => Err(Failure::new(
@@ -161,7 +158,7 @@ impl Cloud {
 }
 
 impl Which {
-    /// What a command begins with that goes on where this one ends, in the same environment.
+    /// How a command for the same EC2 begins, in the same environment.
     #[must_use]
     pub fn command(&self, paths: &Paths) -> String {
         let mut command = "xdrive".to_owned();
@@ -185,7 +182,7 @@ impl Which {
     }
 }
 
-/// Why no call can be made for `account`, and what helps.
+/// The failure of an account without region or credentials.
 fn unusable_account(error: &AccountError, account: &Account, command: &str) -> Failure {
     const WITHOUT: &str = "xdrive --local needs no account";
     let profile = match &account.profile {

@@ -1,4 +1,4 @@
-//! The commands: a file each, with what can be typed for it above what it does.
+//! The commands: a file each, which has the command's arguments above its function.
 
 pub mod connect;
 pub mod doctor;
@@ -23,14 +23,14 @@ use crate::failure::{Exit, Failure};
 use crate::report;
 use crate::ssh::UserKey;
 
-/// What every command is told.
+/// What every command gets from the global flags.
 #[derive(Debug)]
 pub struct Context {
     /// The EC2 that it works on.
     pub which: Which,
-    /// The account that was named, which matters to a policy even for the EC2 in a folder.
+    /// The account of `--profile` and `--region`, which a policy is for even with `--local`.
     pub account: Account,
-    /// Where the EC2 in a folder is, if that was named.
+    /// `--local-dir`, if it was given.
     pub local_dir: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ impl Context {
     }
 }
 
-/// How hosts are reached: the flags, and the configuration behind them.
+/// How hosts are reached: by flags, or else by the configuration.
 fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
     Ok(Reach::from(typed).or(Config::read(paths)?.reach()))
 }
@@ -54,14 +54,15 @@ fn key(paths: &Paths) -> Result<UserKey, Failure> {
     UserKey::open_or_create(&paths.key).map_err(|error| Failure::new(Exit::Config, error))
 }
 
-/// One thread does: everything waits on the network or on child processes.
+/// Runs `work` on one thread, which is enough: everything waits for the network or for child
+/// processes.
 fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, error))?;
     runtime.block_on(work)
 }
 
-/// Prints to standard output; the answer is the exit code.
+/// Prints to standard output. Returns the exit code 0.
 pub(crate) fn print(text: &str) -> Result<u8, Failure> {
     report::data(text).map_err(anyhow::Error::from)?;
     Ok(0)

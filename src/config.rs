@@ -1,8 +1,9 @@
-//! What the user wants, from flags, the configuration file, the drive's own tags and defaults, in
-//! this order; and where xdrive's few files are.
+//! The options of a session: flags first, then the configuration file. And the paths of xdrive's
+//! files.
 //!
-//! xdrive keeps nothing about drives on this computer: the configuration is the user's, the key
-//! can be made again, and the EC2 in a folder is another computer's stand-in.
+//! What both leave open is decided by the drive's own tags, then by the cloud's defaults. xdrive
+//! keeps nothing about drives on this computer: the configuration is the user's, a lost key is made
+//! again, and the EC2 in a folder stands for AWS.
 
 pub mod launch;
 mod reach;
@@ -33,11 +34,11 @@ use launch::{ArchChoice, Fallback, Types};
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
 
-/// The lengths that a lease can have: shorter, and a slow network ends sessions; longer, and a
-/// forgotten instance is found on the bill first.
+/// The lengths that a lease can have. A shorter one would end sessions on a slow network; a longer
+/// one would keep a forgotten instance until the bill.
 const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(7 * 24);
 
-/// Where xdrive's files are (XDG base directory specification).
+/// The paths of xdrive's files (XDG base directory specification).
 #[derive(Debug, Clone)]
 pub struct Paths {
     /// The configuration file.
@@ -46,7 +47,7 @@ pub struct Paths {
     pub key: PathBuf,
     /// The state of the EC2 in a folder.
     pub local_dir: PathBuf,
-    /// Whether `local_dir` was named on the command line.
+    /// Whether `local_dir` is from the command line.
     pub local_dir_named: bool,
     /// The trees and images of the EC2 in a folder, shared by all its state directories.
     pub local_cache: PathBuf,
@@ -59,38 +60,38 @@ pub struct Config {
     /// The instance type, or several in order of liking.
     #[serde(rename = "type")]
     types: Option<Types>,
-    /// In place of a type: how many CPUs it has at least.
+    /// In place of a type: the fewest vCPUs.
     cpus: Option<u32>,
-    /// How much memory, in GiB.
+    /// In place of a type: the least memory, in GiB.
     memory: Option<u32>,
-    /// How many GPUs of NVIDIA's.
+    /// In place of a type: the fewest NVIDIA GPUs.
     gpu: Option<u32>,
-    /// Which programs new drives' launches have to run.
+    /// The architecture of new drives.
     pub arch: Option<ArchChoice>,
-    /// Whether only types that the free tier has are launched.
+    /// Whether only the free tier's types are launched.
     #[serde(default)]
     pub free: bool,
     /// `spot` or `on-demand`.
     #[serde(default, deserialize_with = "launch::market_of")]
     pub market: Option<Market>,
-    /// What is done where no spot is to be had.
+    /// What to do without spot capacity.
     pub fallback: Option<Fallback>,
-    /// The most that is paid for spot, in US dollars an hour.
+    /// The highest price for spot, in US dollars an hour.
     #[serde(default, deserialize_with = "launch::max_price_of")]
     pub max_price: Option<Price>,
     /// The machine image.
     #[serde(default, deserialize_with = "launch::ami_of")]
     pub ami: Option<String>,
-    /// Whether a waiting volume's zone is left where it has no capacity.
+    /// Whether to leave the zone of the drive's volume if it has no capacity.
     #[serde(default)]
     pub leave_zone: bool,
     /// The size of new drives, in GiB.
     pub size: Option<u32>,
-    /// MiB a second of the drive's volume.
+    /// The throughput of the drive's volume, in MiB a second.
     throughput: Option<u32>,
-    /// Operations a second of it.
+    /// The IOPS of the drive's volume.
     iops: Option<u32>,
-    /// MiB a second at which it is filled from its snapshot.
+    /// The rate at which the volume is filled from its snapshot, in MiB a second.
     warm: Option<u32>,
     /// The image of new drives.
     pub image: Option<String>,
@@ -99,10 +100,10 @@ pub struct Config {
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
-    /// How often a checkpoint is taken.
+    /// The interval between checkpoints.
     #[serde(default, deserialize_with = "checkpoint_of")]
     pub checkpoint: Option<Duration>,
-    /// Whether a session goes on on another instance by itself when EC2 takes its own.
+    /// Whether a session resumes on another instance without asking.
     #[serde(default)]
     pub resume: bool,
     /// The subnet to launch in.
@@ -110,15 +111,15 @@ pub struct Config {
     /// The instance profile that instances get, by name or ARN.
     #[serde(default, deserialize_with = "instance_profile_of")]
     pub instance_profile: Option<String>,
-    /// Who is let in: one range of addresses, or several.
+    /// The ranges of addresses that may log in: one, or several.
     cidr: Option<Several<Cidr>>,
-    /// What is asked for this computer's address.
+    /// The URL of a service that answers with this computer's address.
     address_service: Option<String>,
-    /// What connections go through.
+    /// The proxy command of connections.
     proxy_command: Option<ProxyCommand>,
 }
 
-/// A time such as `8h`, `90m` or `1h 30m` (jiff's friendly format), as long as a lease can be.
+/// Parses a lease: a time such as `8h`, `90m` or `1h 30m` (jiff's friendly format).
 pub fn lease(text: &str) -> Result<Duration, String> {
     let span = duration(text)?;
     if LEASES.contains(&span) {
@@ -128,11 +129,11 @@ pub fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How far apart checkpoints may be.
+/// The intervals that checkpoints can have.
 const CHECKPOINTS: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(15)..=Duration::from_hours(7 * 24);
 
-/// How often a checkpoint is taken: EBS accepts one snapshot of a volume every 15 seconds.
+/// Parses the interval between checkpoints: EBS accepts one snapshot of a volume every 15 seconds.
 pub fn checkpoint(text: &str) -> Result<Duration, String> {
     let span = duration(text)?;
     if CHECKPOINTS.contains(&span) {
@@ -142,7 +143,7 @@ pub fn checkpoint(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time such as `30m`.
+/// Parses a time such as `30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let span: SignedDuration = text
         .parse()
@@ -150,7 +151,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
 }
 
-/// An instance profile, by its name or its ARN (IAM API reference, `InstanceProfile`).
+/// Parses an instance profile's name or ARN (IAM API reference, `InstanceProfile`).
 pub fn instance_profile(text: &str) -> Result<String, String> {
     let name = match text.strip_prefix("arn:") {
         Some(arn) => arn
@@ -169,7 +170,7 @@ pub fn instance_profile(text: &str) -> Result<String, String> {
     }
 }
 
-/// The ARN of an IAM role.
+/// Parses the ARN of an IAM role.
 pub fn role(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.splitn(6, ':').collect();
     match parts[..] {
@@ -203,7 +204,7 @@ fn lease_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
 }
 
 impl Paths {
-    /// From the environment; `local_dir` overrides where the EC2 in a folder is.
+    /// Finds the paths by the environment; `local_dir` overrides that of the EC2 in a folder.
     pub fn find(local_dir: Option<PathBuf>) -> Result<Self, Failure> {
         let xdg = Xdg::new()
             .context("cannot tell where your files are")
@@ -224,7 +225,7 @@ impl Paths {
 }
 
 impl Config {
-    /// Reads the configuration file; a missing one is an empty one.
+    /// Reads the configuration file. A missing one is empty.
     pub fn read(paths: &Paths) -> Result<Self, Failure> {
         let path = paths.config.display();
         match std::fs::read_to_string(&paths.config) {
@@ -249,7 +250,7 @@ impl Config {
 }
 
 impl Config {
-    /// Takes out what it says of how hosts are reached.
+    /// How hosts are reached.
     pub fn reach(&mut self) -> Reach {
         Reach {
             cidrs: self.cidr.take().map(Vec::from).unwrap_or_default(),
@@ -258,7 +259,7 @@ impl Config {
         }
     }
 
-    /// What to launch, if it says so.
+    /// What to launch, if that is configured.
     pub fn requirements(&self) -> Result<Option<Requirements>, String> {
         let types = match &self.types {
             None => &[],
@@ -313,8 +314,8 @@ impl Config {
     }
 }
 
-/// What the user wants of a drive: flags, then the configuration file. What is `None` is left to
-/// the drive's own tags, then to the cloud's defaults.
+/// The options of a session: flags over configuration. What is `None` is decided by the drive's own
+/// tags, then by the cloud's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -323,21 +324,21 @@ impl Config {
 pub struct Options {
     /// What to launch.
     pub requirements: Option<Requirements>,
-    /// Which programs it has to run, as the command line says: an error where it cannot.
+    /// The architecture of `--arch`: an error if the drive has another.
     pub arch: Option<ArchChoice>,
-    /// The same for new drives, as the configuration says.
+    /// The configured architecture, which is for new drives alone.
     pub new_arch: Option<ArchChoice>,
-    /// Whether only types that the free tier has are launched, on demand unless a market is named.
+    /// Whether only the free tier's types are launched, on demand unless a market is named.
     pub is_free: bool,
-    /// In which market.
+    /// The market.
     pub market: Option<Market>,
-    /// What is done where no spot is to be had.
+    /// What to do without spot capacity.
     pub fallback: Option<Fallback>,
-    /// The most that is paid for spot, an hour.
+    /// The highest price for spot, an hour.
     pub max_price: Option<Price>,
     /// The machine image, if not the public one of the type.
     pub ami: Option<String>,
-    /// Whether a waiting volume's zone is left where it has no capacity.
+    /// Whether to leave the zone of the drive's volume if it has no capacity.
     pub leave_zone: bool,
     /// The size in GiB.
     pub size: Option<u32>,
@@ -349,38 +350,38 @@ pub struct Options {
     pub port: Option<u16>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
-    /// How often a checkpoint is taken; never if nobody says.
+    /// The interval between checkpoints; none are taken without it.
     pub checkpoint: Option<Duration>,
-    /// Whether the session goes on on another instance by itself when EC2 takes its own.
+    /// Whether the session resumes on another instance without asking.
     pub resume: bool,
-    /// The subnet to launch in; the default one of each zone if nobody says.
+    /// The subnet to launch in; without it, the default one of each zone.
     pub subnet: Option<SubnetId>,
-    /// The instance profile that instances get; none if nobody says.
+    /// The instance profile of instances.
     pub instance_profile: Option<String>,
     /// How hosts are reached.
     pub reach: Reach,
-    /// Whether a new drive is made to be thrown away: nobody can ask for that, only `selftest` does.
+    /// Whether a new drive is marked as scratch, to be discarded: no flag, `selftest` sets it.
     pub scratch: bool,
 }
 
 impl Options {
-    /// Flags first, then the configuration file.
+    /// Chooses each option from the flags, else from the configuration.
     #[must_use]
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
         let names_types = matches!(flags.requirements, Some(Requirements::Types(_)));
         let is_free = flags.is_free || (config.free && !names_types);
         let requirements = config.requirements().unwrap_or_default();
-        // Types of the configuration are no need that the free tier could meet.
+        // The free tier replaces the configuration's types.
         let requirements = requirements
             .filter(|requirements| !(is_free && matches!(requirements, Requirements::Types(_))));
         let speed = flags.speed.or(config.speed());
         Self {
             is_free,
             arch: flags.arch,
-            // Who names a type has said what it runs.
+            // A type on the command line decides the architecture.
             new_arch: config.arch.filter(|_| !names_types),
-            // Read as a whole: who names a type wants nothing of another's need.
+            // Chosen as a whole: a type on the command line replaces configured resources, too.
             requirements: flags.requirements.or(requirements),
             market: flags
                 .market

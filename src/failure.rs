@@ -1,25 +1,25 @@
-//! How xdrive fails: one cause after another, a hint with the command to type, and an exit code.
+//! Failures: an error with its causes, a hint with the command to type, and an exit code.
 //!
-//! Every code here stands in the README's table; a caller's script may rely on it. What a failure
-//! left behind in the cloud is part of its message.
+//! The README lists every exit code, and scripts may rely on them. A failure's message lists what
+//! is left in the cloud.
 
 use std::fmt;
 
 use crate::drive::DriveName;
 use crate::ec2::{self, Kind};
 
-/// Why xdrive itself ended without doing what was asked; the number is the exit code.
+/// The kind of a failure; its number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Something went wrong that no other line covers.
+    /// An error of no other kind.
     Failed = 1,
-    /// The command line, a name or an id cannot be right.
+    /// The command line, a name or an id is invalid.
     Usage = 2,
-    /// Something needed is not here: a program, an image, a file, another operating system.
+    /// Something that is needed is missing: a program, an image, a file, another operating system.
     Unavailable = 69,
     /// Not now: the drive is in use, or its save is still under way.
     TryAgain = 75,
-    /// xdrive cannot go on safely and destroyed nothing: a person has to choose.
+    /// xdrive cannot go on safely and has destroyed nothing: the user has to choose.
     Stuck = 76,
     /// Not allowed: root is needed, or a right is missing.
     Denied = 77,
@@ -39,14 +39,14 @@ impl Exit {
     }
 }
 
-/// A failure as its user reads it.
+/// A failure, as it is printed.
 #[derive(Debug)]
 pub struct Failure {
-    /// What kind, for the exit code.
+    /// Its kind, and exit code.
     pub exit: Exit,
-    /// What went wrong, with its causes.
+    /// The error, with its causes.
     pub error: anyhow::Error,
-    /// What to do about it: a sentence, or a command to type.
+    /// What helps: a sentence, or a command to type.
     pub hint: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// A drive that was asked for by name is not there; `command` is how xdrive was called.
+    /// The failure of a command whose drive does not exist; `command` is how xdrive was called.
     #[must_use]
     pub fn no_drive(drive: &DriveName, command: &str) -> Self {
         Self::new(
@@ -94,10 +94,10 @@ impl From<ec2::Error> for Failure {
             | Kind::Quota
             | Kind::VcpuQuota
             | Kind::Throttled => Exit::TryAgain,
-            Kind::Invalid if of_order(&error).is_some() => Exit::Usage,
+            Kind::Invalid if launch_hint(&error).is_some() => Exit::Usage,
             _ => Exit::Failed,
         };
-        let hint = advice(&error);
+        let hint = hint(&error);
         Self {
             exit,
             error: error.into(),
@@ -106,7 +106,7 @@ impl From<ec2::Error> for Failure {
     }
 }
 
-/// What helps where a disk's encryption key is refused. AWS tells of that by a volume that fails or
+/// The hint for a disk whose encryption key is refused. AWS reports that by a volume that fails or
 /// an instance that ends, and not by an error (EBS user guide, *How Amazon EBS encryption works*;
 /// the rights: *Permissions for IAM users*).
 pub(crate) const KEY: &str = "disks are encrypted with the region's default key, which may be disabled or not yours to use: \
@@ -114,8 +114,8 @@ pub(crate) const KEY: &str = "disks are encrypted with the region's default key,
      kms:DescribeKey, kms:CreateGrant, kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* and \
      kms:Decrypt for this caller (`xdrive policy --kms-key ARN` prints the rights)";
 
-/// What helps where AWS says no.
-fn advice(error: &ec2::Error) -> Option<&'static str> {
+/// The hint for an error of AWS.
+fn hint(error: &ec2::Error) -> Option<&'static str> {
     match (error.kind, error.code.as_str()) {
         (_, "ExpiredToken" | "ExpiredTokenException") => {
             Some("the credentials are out of date: `aws sso login` or `aws login` renews them")
@@ -149,7 +149,7 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
         (_, "PendingVerification" | "Blocked") => {
             Some("AWS holds the account back: mail to its owner, or AWS Support, says why")
         }
-        _ if is_of_key(error) => Some(KEY),
+        _ if is_about_key(error) => Some(KEY),
         (Kind::Denied, _) => Some(
             "whoever administers the account can allow this call: `xdrive policy` prints all that \
              xdrive needs, and `xdrive doctor` tries it",
@@ -162,19 +162,19 @@ fn advice(error: &ec2::Error) -> Option<&'static str> {
              `xdrive list` shows what is up",
         ),
         (Kind::Throttled, _) => Some("too many calls at once: try again in a minute"),
-        (Kind::Ambiguous, "") => Some(of_line(&error.message)),
-        _ => of_order(error),
+        (Kind::Ambiguous, "") => Some(connection_hint(&error.message)),
+        _ => launch_hint(error),
     }
 }
 
-/// Whether it is an encryption key that a call was refused for.
-fn is_of_key(error: &ec2::Error) -> bool {
+/// Whether a call was refused because of an encryption key.
+fn is_about_key(error: &ec2::Error) -> bool {
     let says = |words: &str| words.to_lowercase().contains("kms");
     says(&error.code) || says(&error.message)
 }
 
-/// What helps where the line to AWS is what is wrong: by what the parts that make it say.
-fn of_line(message: &str) -> &'static str {
+/// The hint for a failed connection to AWS, by the messages of its layers.
+fn connection_hint(message: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if says(&["proxy authorization required"]) {
         "the proxy wants to know who asks: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT; NO_PROXY \
@@ -201,8 +201,8 @@ fn of_line(message: &str) -> &'static str {
     }
 }
 
-/// What helps where something that a launch names is what is wrong with it.
-fn of_order(error: &ec2::Error) -> Option<&'static str> {
+/// The hint for a launch with an invalid parameter.
+fn launch_hint(error: &ec2::Error) -> Option<&'static str> {
     let says = |words| error.message.contains(words);
     if error.call != "RunInstances" {
         None

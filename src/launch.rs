@@ -1,5 +1,5 @@
-//! What to launch: terms, offers and the container's image, and what helps where nothing is to be
-//! had. It knows no session.
+//! What to launch: terms, offers and the container's image, and the failures of launches. Knows no
+//! session.
 
 pub(crate) mod failure;
 pub(crate) mod image;

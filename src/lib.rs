@@ -7,25 +7,25 @@
 //!                        ├─ stop      the same session's end, from anywhere
 //!                        ├─ list      what exists, from tags alone
 //!                        ├─ prices    what spot costs now
-//!                        ├─ gc        every drive that nobody uses: finished, or listed
-//!                        ├─ doctor    whether all is here that a session needs
-//!                        ├─ policy    the rights that this takes
-//!                        ├─ selftest  what only the account can prove, by sessions of its own
+//!                        ├─ gc        every unused drive: saved and pruned, or listed
+//!                        ├─ doctor    checks what a session needs
+//!                        ├─ policy    the IAM policy that xdrive needs
+//!                        ├─ selftest  checks what only the account can prove, by sessions of its own
 //!                        └─ local     the EC2 in a folder, for other tools
 //!
 //! session ─┬─ launch               what to launch: terms, offers, the image
-//!          ├─ access               being let in: ingress, login, lease; drive's hosts over SSH
+//!          ├─ access               ingress rules, login, lease; drive's hosts over SSH
 //!          └─ drive ─┬─ reconcile  sweep ▸ plan (pure) ▸ act ▸ sweep …
 //!                    ├─ ec2        the calls: the only user of the SDK
 //!                    └─ (Hosts)    access, or paper in tests
 //! ```
 //!
-//! A session is one loop run twice: towards *ready* (find or launch an instance, make or attach
-//! the volume, mount it), and towards *saved* (close the host, snapshot, terminate, delete). There
-//! is no other way in or out. Between the two, the session keeps the host's lease and hears what
-//! the host announces; a second laptop joins instead of getting ready, and the last to leave saves.
-//! Crash recovery, a second laptop, somebody at the console, and the happy path are the same code,
-//! because every turn of the loop begins with a look at what is.
+//! A session runs one loop twice: towards *ready* (find or launch an instance, make or attach the
+//! volume, mount it), and towards *saved* (close the host, snapshot, terminate, delete). Between
+//! the two it renews the host's lease and receives the host's announcements. A second laptop joins
+//! instead of getting ready, and the last to leave saves. Crash recovery, a second laptop, changes
+//! in the console, and the happy path are the same code, because every turn of the loop begins with
+//! a sweep of what exists.
 //!
 //! # The promises
 //!
@@ -42,25 +42,26 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: cli → commands → session → {access, launch} → drive → ec2, and access → host → ssh.
+//! Imports run one way: cli → commands → session → {access, launch} → drive → ec2, and access →
+//! host → ssh.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! | module | what it owns |
 //! | --- | --- |
-//! | [`cli`] | what can be typed; help, man page and completions come from it |
-//! | [`commands`] | a command a file: what can be typed for it, and what it does |
-//! | [`config`] | the user's files, and flags over configuration |
-//! | [`cloud`] | which EC2, as whom, with which delays and defaults |
+//! | [`cli`] | the command line; help, man page and completions come from it |
+//! | [`commands`] | a command a file: its arguments, and its function |
+//! | [`config`] | the paths of the user's files; options: flags over configuration |
+//! | [`cloud`] | the EC2 of a command, with its waiting times and defaults |
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
-//! | `access` | being let in: ingress rules, login, lease, and the drive's hosts over SSH |
-//! | `launch` | what to launch: terms, offers, the image, and what helps where nothing is to be had |
+//! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
+//! | `launch` | what to launch: terms, offers, the image, and the failures of launches |
 //! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
-//! | [`ec2`] | EC2's things in our types, errors in our kinds |
-//! | [`host`] | the contract with `shell/host/`: what its scripts are asked, and what they answer |
+//! | [`ec2`] | EC2's resources in our types, errors in our kinds: the only user of the SDK |
+//! | [`host`] | the contract with `shell/host/`: the inputs and outputs of its scripts |
 //! | [`ssh`] | connections, shells, forwards, keys: the only user of russh |
-//! | [`terminal`], [`signals`] | raw mode given back on every way out; signals as values |
-//! | [`report`], [`failure`] | what is printed; how it fails, with hint and exit code |
-//! | [`clock`], [`quote`] | time as an argument; words for a shell |
+//! | [`terminal`], [`signals`] | raw mode, left on every way out; signals as values |
+//! | [`report`], [`failure`] | progress and data, printed; errors with hint and exit code |
+//! | [`clock`], [`quote`] | time as an argument; quoting for a shell |
 //! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
 
 pub(crate) mod access;

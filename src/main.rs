@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            // A closed stderr is no reason to panic: the exit code still says it.
+            // With a closed standard error the exit code alone reports the failure.
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
                 format!("{failure}\n").as_bytes(),
@@ -22,14 +22,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What went on inside, on standard error: warnings, or what `XDRIVE_LOG` asks for (the syntax is
-/// that of `tracing_subscriber::EnvFilter`, such as `xdrive=debug`).
+/// Logs to standard error: warnings, or what `XDRIVE_LOG` filters (the syntax is that of
+/// `tracing_subscriber::EnvFilter`, such as `xdrive=debug`).
 fn log() {
     let filter = EnvFilter::try_from_env("XDRIVE_LOG").unwrap_or_else(|_| "xdrive=warn".into());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // Told on standard error too, which may be closed, and then it would panic.
+        // These go to standard error too; with that closed, printing them would panic.
         .log_internal_errors(false)
         .init();
 }

@@ -1,9 +1,9 @@
-//! What a person sees while xdrive works: the only module that prints.
+//! Progress and data, printed: the only module that prints.
 //!
 //! Progress goes to standard error, one line a finished step, in the order steps end, each with
-//! its own time; a spinner only on a terminal, and only once something takes longer than
-//! [`PATIENCE`]. Data (`xdrive list`) goes to standard output. Nothing here fails: when nobody
-//! reads standard error any more, xdrive goes on and saves the drive all the same.
+//! its own time; a spinner only on a terminal, and only once a step takes longer than [`SPINNER`].
+//! Data (`xdrive list`) goes to standard output. Progress never fails: with a closed standard error
+//! xdrive goes on, and saves the drive all the same.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long a step may take before a spinner shows that it is under way.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a step takes before it gets a spinner.
+const SPINNER: Duration = Duration::from_millis(250);
 
-/// How often the spinner moves, per second.
+/// Frames of the spinner a second.
 const FRAMES: u8 = 10;
 
 /// Prints progress. Cheap to clone; clones share one spinner.
@@ -39,7 +39,7 @@ enum Out {
     Kept(String),
 }
 
-/// A step under way. Dropped without [`Step::done`], it leaves no line.
+/// A running step. Dropped without [`Step::done`], it leaves no line.
 #[derive(Debug)]
 pub struct Step {
     board: Arc<Mutex<Board>>,
@@ -54,13 +54,13 @@ impl Report {
         Self::on(Out::Stderr, !std::io::stderr().is_terminal())
     }
 
-    /// A report that nobody sees: it keeps its lines, for [`Report::printed`].
+    /// A report that keeps its lines for [`Report::printed`].
     #[cfg(test)]
     pub(crate) fn kept() -> Self {
         Self::on(Out::Kept(String::new()), true)
     }
 
-    /// All that a [`Report::kept`] would have printed so far.
+    /// The lines of a [`Report::kept`].
     #[cfg(test)]
     pub(crate) fn printed(&self) -> String {
         match &lock(&self.0).out {
@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// A report without a spinner if it is to be `quiet`.
+    /// A report on `out`; a `quiet` one has no spinner.
     fn on(out: Out, quiet: bool) -> Self {
         let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("     {spinner}    {msg}") {
@@ -84,7 +84,7 @@ impl Report {
         })))
     }
 
-    /// Starts a step; `doing` is what the spinner says ("starting the container").
+    /// Starts a step; `doing` is the spinner's text ("starting the container").
     pub fn step(&self, doing: impl Into<String>) -> Step {
         let mut board = lock(&self.0);
         let id = board.next;
@@ -98,12 +98,12 @@ impl Report {
         }
     }
 
-    /// One line that is no step: a fact, a choice made, an address.
+    /// Prints a line that is no step: a fact, a choice, an address.
     pub fn print(&self, line: &str) {
         lock(&self.0).line(line);
     }
 
-    /// A question, which stays open on its line.
+    /// Prints a question, whose line stays open for the answer.
     pub fn ask(&self, question: &str) {
         lock(&self.0).ask(question);
     }
@@ -121,7 +121,7 @@ impl Report {
         lock(&self.0).tick();
     }
 
-    /// Ticks for as long as it is awaited: run it beside the work.
+    /// Moves the spinner while it is polled; it never ends.
     pub async fn keep_ticking(&self) {
         let mut interval = tokio::time::interval(Duration::from_secs(1) / u32::from(FRAMES));
         loop {
@@ -132,14 +132,14 @@ impl Report {
 }
 
 impl Step {
-    /// What the spinner says from now on ("pulling IMAGE: 5 of 14 layers").
+    /// Replaces the spinner's text ("pulling IMAGE: 5 of 14 layers").
     pub fn now(&self, doing: impl Into<String>) {
         if let Some((printed, _)) = lock(&self.board).running.get_mut(&self.id) {
             *printed = doing.into();
         }
     }
 
-    /// Ends the step with its line, in words of what is true now ("container started").
+    /// Ends the step with its line, which says what is done ("container started").
     pub fn done(self, line: &str) {
         let took = self.since.elapsed();
         let mut board = lock(&self.board);
@@ -175,7 +175,7 @@ impl Board {
 
     fn write(&mut self, text: &str) {
         match &mut self.out {
-            // Nobody may be reading any more: then there is nothing to tell, and nothing to fail.
+            // An error means that nobody reads any more, which is no failure.
             Out::Stderr => drop(std::io::stderr().write_all(text.as_bytes())),
             #[cfg(test)]
             Out::Kept(printed) => printed.push_str(text),
@@ -189,7 +189,7 @@ impl Board {
         match self
             .running
             .values()
-            .find(|(_, since)| since.elapsed() >= PATIENCE)
+            .find(|(_, since)| since.elapsed() >= SPINNER)
         {
             Some((doing, since)) => {
                 if self.spinner.is_hidden() {
@@ -207,7 +207,7 @@ impl Board {
     fn hide(&mut self) {
         if !self.spinner.is_hidden() {
             self.spinner.finish_and_clear();
-            // Hidden before it begins anew, which would draw it once more.
+            // Hidden before the reset, which would draw it once more.
             self.spinner.set_draw_target(ProgressDrawTarget::hidden());
             self.spinner.reset();
         }
@@ -218,7 +218,7 @@ fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes data to standard output; a reader that left early (`| head`) is no failure.
+/// Writes data to standard output. A reader that leaves early (`| head`) is no failure.
 pub fn data(text: &str) -> std::io::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,10 +1,10 @@
-//! The terminal: raw mode, size, and giving it back.
+//! The terminal: raw mode, size, and restoring it.
 //!
 //! The only user of crossterm. Raw mode is entered through a guard and left on every way out: when
 //! the guard is dropped, before a panic is printed, and around a suspension. Leaving is one
-//! `tcsetattr` with the modes as they were, byte for byte, and then the undoing of what the remote
-//! has switched on in the terminal and left on (alternate screen, mouse, pasting, hidden cursor):
-//! only that, because undoing what is not on moves the cursor of some terminals.
+//! `tcsetattr` with the saved modes, and then the sequences that switch off what the remote has
+//! switched on and left on (alternate screen, mouse, pasting, hidden cursor). Only that, because
+//! switching off what is not on moves the cursor of some terminals.
 //!
 //! It never waits for a terminal that takes no output, and never prints.
 
@@ -25,7 +25,7 @@ pub use screen::{Screen, title};
 /// A terminal's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Characters in a row.
+    /// Columns.
     pub columns: u16,
     /// Rows.
     pub rows: u16,
@@ -43,13 +43,13 @@ impl Size {
     }
 }
 
-/// Whether a person can type here and see the answer.
+/// Whether standard input and output are terminals.
 #[must_use]
 pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The terminal's size now; 80 by 24 if it does not know.
+/// The terminal's size now; 80 by 24 if that is not known.
 #[must_use]
 pub fn size() -> Size {
     match crossterm::terminal::window_size() {
@@ -68,7 +68,7 @@ pub fn size() -> Size {
     }
 }
 
-/// The modes of the terminal on standard input: as they were, while it is in raw mode.
+/// The modes of the terminal on standard input; those from before raw mode while it is in that.
 pub fn modes() -> io::Result<Termios> {
     match &*saved() {
         Some(before) => Ok(before.clone()),
@@ -76,7 +76,7 @@ pub fn modes() -> io::Result<Termios> {
     }
 }
 
-/// Whether the terminal is in raw mode, where a new line needs a carriage return before it.
+/// Whether the terminal is in raw mode, in which a newline needs a carriage return.
 #[must_use]
 pub fn is_raw() -> bool {
     saved().is_some()
@@ -89,7 +89,7 @@ fn saved() -> MutexGuard<'static, Option<Termios>> {
     SAVED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Raw mode; dropping it gives the terminal back.
+/// Raw mode; dropping it restores the terminal.
 #[derive(Debug)]
 #[must_use = "dropping it leaves raw mode"]
 pub struct Raw(());
@@ -102,7 +102,7 @@ impl Raw {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                // Not waiting for the lock: the panicking thread may be the one that holds it.
+                // `try_lock`, because the panicking thread may hold the lock.
                 if let Ok(mut saved) = SAVED.try_lock() {
                     restore(&mut saved);
                 }
@@ -126,8 +126,8 @@ impl Drop for Raw {
     }
 }
 
-/// Stops this process as Ctrl-Z does, with the terminal as it was, and comes back into raw mode
-/// if it was in raw mode. Returns when the process is continued.
+/// Stops this process as Ctrl-Z does, with the terminal restored. Returns when the process is
+/// continued, in raw mode again if it was in that.
 pub fn suspend() -> io::Result<()> {
     let saved = saved();
     if let Some(before) = &*saved {
@@ -139,7 +139,7 @@ pub fn suspend() -> io::Result<()> {
     raw_again(saved.as_ref())
 }
 
-/// Enters raw mode anew if it should be on: after a SIGCONT, a shell may have changed the modes.
+/// Enters raw mode again if it was on: after a SIGCONT a shell may have changed the modes.
 pub fn resume() -> io::Result<()> {
     raw_again(saved().as_ref())
 }
@@ -156,7 +156,7 @@ fn raw_again(before: Option<&Termios>) -> io::Result<()> {
 fn set_raw(before: &Termios) -> io::Result<()> {
     let mut raw = before.clone();
     raw.make_raw();
-    // Drain, not now: what was printed before is shown as it was meant.
+    // Drain, not now: earlier output is still printed in the old modes.
     Ok(tcsetattr(
         rustix::stdio::stdin(),
         OptionalActions::Drain,
@@ -164,7 +164,7 @@ fn set_raw(before: &Termios) -> io::Result<()> {
     )?)
 }
 
-/// The order is OpenSSH's: modes first, so that whatever follows is printed properly.
+/// Leaves raw mode. The order is OpenSSH's: modes first, so that the rest is printed properly.
 fn restore(saved: &mut Option<Termios>) {
     if let Some(before) = saved.take() {
         set(&before);
@@ -172,7 +172,7 @@ fn restore(saved: &mut Option<Termios>) {
         let stdout = rustix::stdio::stdout();
         let mut ready = [PollFd::new(&stdout, PollFlags::OUT)];
         let at_once = Timespec::default();
-        // A terminal that takes nothing now is hung or gone; the save must not wait for it.
+        // A terminal that accepts no output is hung or gone; the save must not wait for it.
         if !undo.is_empty() && rustix::event::poll(&mut ready, Some(&at_once)) == Ok(1) {
             let _hung_up = rustix::io::write(stdout, undo.as_bytes());
         }
@@ -180,7 +180,7 @@ fn restore(saved: &mut Option<Termios>) {
 }
 
 fn set(modes: &Termios) {
-    // Now, not drain: draining waits for a terminal that may take nothing any more. A terminal
-    // that is gone needs no restoring.
+    // Now, not drain: draining waits for a terminal that may accept no output. A terminal that is
+    // gone needs no restoring.
     let _gone = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, modes);
 }

@@ -1,8 +1,8 @@
-//! The manual page, made of what `--help` says.
+//! The manual page, made from the command line's definition.
 
 use std::fmt::Write as _;
 
-/// The manual page: the program's own, a section for each command, and what the help ends with.
+/// The manual page: the program's part, a section for each command, and the end of the help.
 pub(super) fn page(mut cli: clap::Command) -> std::io::Result<String> {
     cli.build();
     let mut page = Vec::new();
@@ -18,7 +18,8 @@ pub(super) fn page(mut cli: clap::Command) -> std::io::Result<String> {
     Ok(page)
 }
 
-/// A section for each command below `above`. The flags that all have stand in the program's own.
+/// A section for each command below `above`, without the global flags, which are in the program's
+/// part.
 fn sections(above: &clap::Command, page: &mut String) -> std::io::Result<()> {
     let is_shown =
         |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
@@ -41,7 +42,7 @@ fn sections(above: &clap::Command, page: &mut String) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the help of a command ends with, line for line: a section for each part, by its first line.
+/// The end of a command's help, line for line: a section for each part, titled by its first line.
 fn end(command: &clap::Command) -> String {
     let text = command.get_after_long_help().map(ToString::to_string);
     let mut sections = String::new();
@@ -54,8 +55,8 @@ fn end(command: &clap::Command) -> String {
     sections
 }
 
-/// As roff shows it unchanged (groff manual, *Escape sequences*): these would be a hyphen, accents
-/// and an escape else.
+/// Escapes `text` for roff (groff manual, *Escape sequences*), which would turn these into a
+/// hyphen, accents and an escape.
 fn verbatim(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars() {

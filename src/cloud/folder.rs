@@ -1,7 +1,7 @@
-//! The EC2 in a folder, for everything that names it: commands, and a [`Cloud`] like any other.
+//! The EC2 in a folder: a [`Cloud`] like any other, and the functions of `xdrive local`.
 //!
-//! Nothing else knows the emulator. Where it is left out (another system than Linux, or a build
-//! without the feature `local`), `no_folder.rs` has the same functions.
+//! The only user of the emulator. In builds without it (another system than Linux, or no feature
+//! `local`), `no_folder.rs` has the same functions.
 
 use std::future::Future;
 use std::path::Path;
@@ -20,14 +20,14 @@ use crate::local::plane::{self, PlaneError, RealPlane};
 use crate::local::wire::{self, InProcess};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
-/// The calls of the EC2 in a folder, in this process.
+/// A client of `local`, which answers in this process.
 #[must_use]
 pub fn ec2(local: &Local) -> Ec2 {
     let http = HttpClient::new(InProcess::new(local.clone()));
     ec2_through(local, http)
 }
 
-/// The same with every request going through `http`: a test's way to lose answers.
+/// A client of `local` over `http`, with which tests lose answers.
 #[must_use]
 pub fn ec2_through(local: &Local, http: HttpClient) -> Ec2 {
     let key = local.credentials();
@@ -40,7 +40,7 @@ pub fn ec2_through(local: &Local, http: HttpClient) -> Ec2 {
     })
 }
 
-/// The one that `paths` name.
+/// The cloud of the folder in `paths`.
 pub(super) fn cloud(paths: &Paths) -> Result<Cloud, Failure> {
     let folder = open(paths)?;
     let timing = Timing::local(folder.delays().settle());
@@ -53,13 +53,13 @@ pub(super) fn cloud(paths: &Paths) -> Result<Cloud, Failure> {
     })
 }
 
-/// Whether this computer can run one.
+/// Fails if this computer cannot run it.
 pub fn check(paths: &Paths) -> Result<(), Failure> {
     open(paths).map(drop)
 }
 
-/// Answers as an endpoint on a port of loopback, any if it is 0, until `end` comes. `ready` is told
-/// its URL.
+/// Serves the API on a loopback port, a free one if it is 0, until `end`. Calls `ready` with the
+/// URL.
 pub async fn serve(
     paths: &Paths,
     port: u16,
@@ -73,7 +73,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The environment of a tool that is to use the endpoint that is served, as lines for a shell.
+/// The environment of a tool that uses the served endpoint, as lines for a shell.
 pub fn environment(paths: &Paths) -> Result<String, Failure> {
     wire::environment(&open(paths)?).map_err(|error| {
         let hint = error.hint();
@@ -85,7 +85,7 @@ pub fn environment(paths: &Paths) -> Result<String, Failure> {
     })
 }
 
-/// Takes a spot instance back, with a notice of so long; the answer is when it ends.
+/// Interrupts a spot instance after `notice`. Returns when it ends.
 pub fn interrupt(
     paths: &Paths,
     instance: &InstanceId,
@@ -95,18 +95,18 @@ pub fn interrupt(
     at.map_err(refused)
 }
 
-/// Recommends to leave a spot instance; the answer is since when.
+/// Recommends to leave a spot instance. Returns the time of the recommendation.
 pub fn rebalance(paths: &Paths, instance: &InstanceId) -> Result<Timestamp, Failure> {
     let at = open(paths)?.recommend_rebalance(instance.as_str());
     at.map_err(refused)
 }
 
-/// Is the machine of one instance, until it ends.
+/// Runs the supervisor of an instance, until that ends.
 pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> Result<(), Failure> {
     Ok(plane::supervise(dir, cache, instance)?)
 }
 
-/// What the EC2 in a folder does not do.
+/// An error of the API as a failure.
 fn refused(error: wire::ApiError) -> Failure {
     let is_unknown = error.code.starts_with("InvalidInstanceID");
     let exit = if is_unknown {
@@ -117,7 +117,7 @@ fn refused(error: wire::ApiError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// Opens it, after making sure that this computer can run one (paper runs anywhere).
+/// Opens it. Fails if this computer cannot run it (paper instances run anywhere).
 fn open(paths: &Paths) -> Result<Local, Failure> {
     if is_real(paths)? && !rustix::process::geteuid().is_root() {
         return Err(Failure::new(

@@ -1,4 +1,4 @@
-//! What stands for the EC2 in a folder where there is none: see `folder.rs`.
+//! The functions of `folder.rs` for builds without the EC2 in a folder: all fail.
 
 use std::future::Future;
 use std::path::Path;

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::session::{self, Request};
 use crate::ssh::escape;
 
-/// What the help of `connect` ends with.
+/// The list of escapes, with which the help of `connect` ends.
 pub(crate) fn escapes() -> String {
     let list = escape::HELP.replace('\r', "");
     list.trim_start_matches("~?\n").to_owned()
@@ -62,14 +62,14 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = config::checkpoint)]
     pub checkpoint: Option<Duration>,
 
-    /// When EC2 takes the instance back, go on on another one without asking: on demand before spot,
-    /// unless --max-price or --fallback none is given. (A command is never run a second time: xdrive
-    /// then ends with 75.)
+    /// When EC2 takes the instance back, go on on another one without asking: on demand before
+    /// spot, unless --max-price or --fallback none is given. (A command is never run a second time:
+    /// xdrive then ends with 75.)
     #[arg(long)]
     pub resume: bool,
 
-    /// The subnet to launch in; its zone and its VPC are the drive's then [default: the default VPC,
-    /// any zone].
+    /// The subnet to launch in; its zone and its VPC are the drive's then [default: the default
+    /// VPC, any zone].
     #[arg(long, value_name = "SUBNET")]
     pub subnet: Option<SubnetId>,
 
@@ -98,7 +98,7 @@ pub struct Args {
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 
-    // Each begins a section of the help: what follows would be in it too.
+    // Last, because each begins a section of the help that any argument after it would be in.
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: Reach,
@@ -108,7 +108,7 @@ pub struct Args {
     pub launch: Launch,
 }
 
-/// Connects; the answer is the exit code.
+/// Runs a session. Returns its exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let request = request(args, &paths)?;
@@ -119,7 +119,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// What `xdrive connect` was asked for: the flags, and the configuration behind them.
+/// The request: flags over configuration.
 pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let launch = args.launch.options();
     let flags = Options {

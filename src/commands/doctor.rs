@@ -1,9 +1,8 @@
-//! `xdrive doctor`: whether all is here that a session needs; a line for each thing, and what to do.
+//! `xdrive doctor`: checks what a session needs, with a line for each check.
 //!
-//! Nothing is made and nothing is changed: rights are tried by `DryRun`, and where a call has none
-//! by making it, if it only reads. A line says `ok`, `no` with
-//! what helps, or `?` where it cannot be told from here. Later lines need what earlier ones found:
-//! without credentials no right can be looked at.
+//! Nothing is made or changed: rights are tried with `DryRun`; a call without one is made if it
+//! only reads. A line is `ok`, `no` with what helps, or `?` if it cannot be known from here. Later
+//! checks need earlier ones: without credentials no right can be tried.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,41 +22,41 @@ use crate::failure::{Exit, Failure};
 use crate::report;
 use crate::ssh::UserKey;
 
-/// By how much a clock may be off: AWS refuses signatures that are five minutes old.
+/// How many seconds the clock may be off: AWS refuses signatures that are five minutes old.
 const SKEW: u64 = 60;
 
-/// The type that is tried to be launched where none can be chosen.
+/// The type of the tried launch, if none can be chosen.
 const TRIED: &str = "m5.large";
 
-/// Types of the families whose quotas matter to most, one of each.
+/// One type of each family whose quota is checked.
 const COUNTED: [&str; 4] = ["m5.large", "g5.xlarge", "p4d.24xlarge", "p5.48xlarge"];
 
-/// What was found of one thing.
-enum Found {
+/// The result of a check.
+enum Check {
     Ok(String),
-    /// What is wrong, and what helps.
+    /// What is wrong, and a hint.
     No(String, Option<String>),
-    /// Why it cannot be told.
+    /// Why it cannot be known.
     Unknown(String),
 }
 
-/// All that was found.
+/// The results of all checks.
 #[derive(Default)]
 struct Findings {
     text: String,
-    /// The exit code of the worst.
+    /// The exit code of the first check that failed.
     worst: Option<Exit>,
 }
 
 impl Findings {
-    fn add(&mut self, thing: &str, exit: Exit, found: Found) {
+    fn add(&mut self, thing: &str, exit: Exit, found: Check) {
         let (mark, words, hint) = match found {
-            Found::Ok(words) => ("ok", words, None),
-            Found::No(words, hint) => {
+            Check::Ok(words) => ("ok", words, None),
+            Check::No(words, hint) => {
                 self.worst.get_or_insert(exit);
                 ("no", words, hint)
             }
-            Found::Unknown(words) => (" ?", words, None),
+            Check::Unknown(words) => (" ?", words, None),
         };
         let _ = writeln!(self.text, "{mark}  {thing:13}  {words}");
         if let Some(hint) = hint {
@@ -73,11 +72,11 @@ impl Findings {
     fn add_failure(&mut self, thing: &str, failure: Failure) {
         let exit = failure.exit;
         let causes: Vec<String> = failure.error.chain().map(ToString::to_string).collect();
-        self.add(thing, exit, Found::No(causes.join(": "), failure.hint));
+        self.add(thing, exit, Check::No(causes.join(": "), failure.hint));
     }
 }
 
-/// Looks at everything and prints it; the answer is the exit code: 0 if nothing is missing.
+/// Runs and prints all checks. Returns the exit code: 0 if none failed.
 pub(crate) fn run(context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(examine(&context.which, &paths))
@@ -100,7 +99,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         match folder::check(paths) {
             Ok(()) => {
                 let dir = paths.local_dir.display().to_string();
-                findings.add("this computer", Exit::Unavailable, Found::Ok(dir));
+                findings.add("this computer", Exit::Unavailable, Check::Ok(dir));
             }
             Err(failure) => return findings.add_failure("this computer", failure),
         }
@@ -114,7 +113,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     }
     let ec2 = &cloud.ec2;
     if let Some(source) = ec2.source() {
-        findings.add("credentials", Exit::Denied, Found::Ok(source.to_string()));
+        findings.add("credentials", Exit::Denied, Check::Ok(source.to_string()));
     }
     let caller = ec2.caller().await;
     findings.add("clock", Exit::Failed, clock(caller.clock_skew));
@@ -122,13 +121,13 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         Ok(owner) => owner,
         Err(error) => return findings.add_failure("account", error.into()),
     };
-    findings.add("account", Exit::Denied, Found::Ok(owner.clone()));
+    findings.add("account", Exit::Denied, Check::Ok(owner.clone()));
     let region = if ec2.is_aws() {
         ec2.region().to_owned()
     } else {
         format!("{}, at an endpoint of its own", ec2.region())
     };
-    findings.add("region", Exit::Config, Found::Ok(region));
+    findings.add("region", Exit::Config, Check::Ok(region));
     let config = Config::read(paths).unwrap_or_default();
     findings.add("network", Exit::Unavailable, network(ec2, config).await);
     findings.add("spot role", Exit::Denied, spot_role(ec2).await);
@@ -136,15 +135,15 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     rights(&cloud, &owner, findings).await;
 }
 
-/// Where a launch would be, and whether it would be reached.
-async fn network(ec2: &Ec2, mut config: Config) -> Found {
+/// Checks the network that a launch would use, and whether its instances can be reached.
+async fn network(ec2: &Ec2, mut config: Config) -> Check {
     let named = match &config.subnet {
         Some(id) => ec2.subnet(id).await.map(Some),
         None => Ok(None),
     };
     let named = match named {
         Ok(named) => named,
-        Err(error) => return Found::No(error.to_string(), None),
+        Err(error) => return Check::No(error.to_string(), None),
     };
     let reach = config.reach();
     let looked = subnets::look(ec2, named.as_ref(), &reach).await;
@@ -152,26 +151,27 @@ async fn network(ec2: &Ec2, mut config: Config) -> Found {
         Ok((vpc, subnets)) => {
             let words = [Some(vpc.to_string()), subnets.asked()];
             let words: Vec<String> = words.into_iter().flatten().collect();
-            Found::Ok(words.join("; "))
+            Check::Ok(words.join("; "))
         }
-        Err(HostError::NoRoute { why, hint }) => Found::No(why, Some(hint)),
-        Err(error) => Found::No(error.to_string(), None),
+        Err(HostError::NoRoute { why, hint }) => Check::No(why, Some(hint)),
+        Err(error) => Check::No(error.to_string(), None),
     }
 }
 
-/// A role cannot be looked at without rights that nothing else here needs; what it allowed can.
-async fn spot_role(ec2: &Ec2) -> Found {
+/// Checks EC2's spot role by what it has made possible: reading the role takes rights that nothing
+/// else here needs.
+async fn spot_role(ec2: &Ec2) -> Check {
     match ec2.has_had_spot().await {
-        Ok(true) => Found::Ok(format!("{SPOT_ROLE}, by the spot requests there were")),
-        Ok(false) => Found::Unknown(format!(
+        Ok(true) => Check::Ok(format!("{SPOT_ROLE}, by the spot requests there were")),
+        Ok(false) => Check::Unknown(format!(
             "no spot request yet: the first makes {SPOT_ROLE} if the caller may; else whoever may \
              runs `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
         )),
-        Err(error) => Found::Unknown(error.to_string()),
+        Err(error) => Check::Unknown(error.to_string()),
     }
 }
 
-/// How many vCPUs the quotas allow that most launches count against, where they can be read.
+/// Checks how many vCPUs the common quotas allow, if they can be read.
 async fn quotas(ec2: &Ec2, findings: &mut Findings) {
     let mut quotas = Vec::new();
     for market in [Market::Spot, Market::OnDemand] {
@@ -190,7 +190,7 @@ async fn quotas(ec2: &Ec2, findings: &mut Findings) {
             asked.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         match answer {
             Ok(vcpus) => {
-                let found = Found::Ok(format!("{vcpus:.0} vCPUs: {name} ({code})"));
+                let found = Check::Ok(format!("{vcpus:.0} vCPUs: {name} ({code})"));
                 findings.add("quota", Exit::TryAgain, found);
             }
             Err(error) if error.kind == Kind::Denied || !ec2.is_aws() => {
@@ -203,40 +203,40 @@ async fn quotas(ec2: &Ec2, findings: &mut Findings) {
             }
             Err(error) => {
                 let words = format!("{name} ({code}): {error}");
-                findings.add("quota", Exit::TryAgain, Found::Unknown(words));
+                findings.add("quota", Exit::TryAgain, Check::Unknown(words));
             }
         }
     }
     for (why, codes) in unknown {
         let words = format!("{}: {why}", codes.join(", "));
-        findings.add("quotas", Exit::TryAgain, Found::Unknown(words));
+        findings.add("quotas", Exit::TryAgain, Check::Unknown(words));
     }
 }
 
-fn config(path: &Path) -> Found {
+fn config(path: &Path) -> Check {
     let path = path.display();
-    Found::Ok(match path.to_string() {
+    Check::Ok(match path.to_string() {
         path if Path::new(&path).exists() => path,
         path => format!("{path} (not there: the defaults)"),
     })
 }
 
-/// A key that is not there is made by the first connect.
-fn key(path: &Path) -> Found {
+/// Checks the user's key. The first connect makes one that is missing.
+fn key(path: &Path) -> Check {
     if !path.exists() {
-        return Found::Ok(format!("{} will be made", path.display()));
+        return Check::Ok(format!("{} will be made", path.display()));
     }
     match UserKey::open_or_create(path) {
-        Ok(key) => Found::Ok(format!("{} {}", path.display(), key.fingerprint())),
-        Err(error) => Found::No(error.to_string(), None),
+        Ok(key) => Check::Ok(format!("{} {}", path.display(), key.fingerprint())),
+        Err(error) => Check::No(error.to_string(), None),
     }
 }
 
-fn clock(skew: Option<jiff::SignedDuration>) -> Found {
+fn clock(skew: Option<jiff::SignedDuration>) -> Check {
     match skew {
-        None => Found::Unknown("no answer came that has the time".to_owned()),
+        None => Check::Unknown("no answer came that has the time".to_owned()),
         Some(skew) if skew.unsigned_abs().as_secs() <= SKEW => {
-            Found::Ok(format!("{} s off", skew.as_secs()))
+            Check::Ok(format!("{} s off", skew.as_secs()))
         }
         Some(skew) => {
             let way = if skew.is_negative() {
@@ -245,7 +245,7 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Found {
                 "ahead of"
             };
             let seconds = skew.unsigned_abs().as_secs();
-            Found::No(
+            Check::No(
                 format!("this computer's is {seconds} s {way} AWS's"),
                 Some("set it: AWS refuses requests that are minutes off".to_owned()),
             )
@@ -253,13 +253,12 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Found {
     }
 }
 
-/// Whether a session needs a right for it: quotas need not be read, and whether they can stands in a
-/// line of their own.
+/// Whether a session needs a right for the call. Reading quotas is optional, and has its own check.
 fn is_needed(call: &Call) -> bool {
     call.right != Right::Free && call.service != "servicequotas"
 }
 
-/// Which calls the caller may not make, with EC2's words; by trying them.
+/// The calls that the caller may not make, with EC2's messages; by trying them.
 pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
     let ec2 = &cloud.ec2;
     let targets = targets(cloud, owner).await;
@@ -272,7 +271,7 @@ pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
     denied
 }
 
-/// Every right that xdrive needs, by trying it.
+/// Checks every right that xdrive needs, by trying it.
 async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
     let (ec2, command) = (&cloud.ec2, &cloud.command);
     let targets = targets(cloud, owner).await;
@@ -291,24 +290,24 @@ async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
                     Some(other) => format!(" --partition {other}"),
                 };
                 let hint = format!("{command} policy{partition} prints the policy that allows it");
-                let found = Found::No(format!("{name}: {why}"), Some(hint));
+                let found = Check::No(format!("{name}: {why}"), Some(hint));
                 findings.add("right", Exit::Denied, found);
             }
         }
     }
     if !allowed.is_empty() {
-        findings.add("rights", Exit::Denied, Found::Ok(allowed.join(", ")));
+        findings.add("rights", Exit::Denied, Check::Ok(allowed.join(", ")));
     }
     for (why, names) in unknown {
         let words = format!("{}: {why}", names.join(", "));
-        findings.add("rights", Exit::Denied, Found::Unknown(words));
+        findings.add("rights", Exit::Denied, Check::Unknown(words));
     }
 }
 
-/// Something of xdrive's to try calls on, where there is something.
+/// Existing instances, volumes and snapshots of xdrive's to try calls on.
 async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
     let ec2 = &cloud.ec2;
-    // What may not be listed is not tried on; that it may not be is found out by trying the lists.
+    // A list that is denied gives no targets; the check of that list reports it.
     let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
     let terms = Terms {
@@ -320,12 +319,12 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
         arch_by: ArchBy::Default,
         is_free: false,
     };
-    // A policy may depend on the type: what a connect would launch.
+    // The type that a connect would launch: a policy may depend on it.
     let chosen = pools::look(ec2, &terms).await.ok();
     let first = chosen.and_then(|chosen| chosen.offers.into_iter().next());
     let pool = first.map(|offer| offer.pool);
     let mut snapshots = snapshots.into_iter();
-    // What is in one can be read only then.
+    // Only a completed snapshot can be read.
     let completed = snapshots.find(|snapshot| snapshot.state == SnapshotState::Completed);
     DryRunTargets {
         image: image_of(cloud.arch, false).to_owned(),
@@ -349,12 +348,12 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
 mod tests {
     use jiff::SignedDuration;
 
-    use super::{Found, clock};
+    use super::{Check, clock};
 
     fn told(seconds: i64) -> Result<String, String> {
         match clock(Some(SignedDuration::from_secs(seconds))) {
-            Found::Ok(words) => Ok(words),
-            Found::No(words, _) | Found::Unknown(words) => Err(words),
+            Check::Ok(words) => Ok(words),
+            Check::No(words, _) | Check::Unknown(words) => Err(words),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Flags that several commands have, or that are many.
+//! Groups of flags.
 
 mod launch;
 mod reach;

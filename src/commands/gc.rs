@@ -1,11 +1,10 @@
 //! `xdrive gc`: finishes what killed, lost and forgotten sessions left, and lists the rest.
 //!
-//! Over all drives of this owner in this region, found by tags. Each is finished by the same loop
-//! that every session ends with, so nothing here decides what may be destroyed. What somebody uses
-//! is left alone: a host with a client, or one whose lease lasts. What cannot be finished or must
-//! not be guessed at (forks, things that cannot be read, root disks without an instance) is listed
-//! with what it costs. Then it is the turn of the owner's security groups that no instance uses (see
-//! [`groups`]).
+//! Goes over all drives of this owner in this region, found by tags. Each is saved by the same loop
+//! that every session ends with, so nothing here decides what may be destroyed. A drive in use is
+//! left alone: one whose host has a client or a lease that lasts. What cannot be finished, or needs
+//! a choice (forks, tags that cannot be parsed, root disks without an instance), is listed with its
+//! cost. After that the owner's security groups are cleaned up (see [`groups`]).
 
 mod groups;
 
@@ -55,7 +54,7 @@ pub struct Args {
     pub reach: flags::Reach,
 }
 
-/// Finishes what there is; the answer is the exit code.
+/// Cleans up. Returns the exit code.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach.clone(), &paths)?;
@@ -65,27 +64,27 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// What became of everything.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 struct Accounts {
     drives: Vec<Account>,
     groups: Vec<GroupAccount>,
 }
 
-/// What became of one drive, and what is left of it.
+/// The result for one drive, and what is left of it.
 #[derive(Debug, Serialize)]
 struct Account {
     drive: String,
     result: String,
-    /// What was cleared away, or would be done.
+    /// What was deleted, or would be done.
     steps: Vec<String>,
-    /// What a person has to look at.
+    /// What the user has to look at.
     notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Entry>,
 }
 
-/// Tidies up; the answer is the exit code: that of the worst that is left unfinished, else 0.
+/// Cleans up. Returns the exit code: that of the worst failure, else 0.
 async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Result<u8, Failure> {
     let report = Report::stderr();
     let owner = cloud.identity().await?.owner;
@@ -106,13 +105,13 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
-                let way = (key.clone(), reach.clone());
-                // Finishing takes nothing from anybody; old saves may be a colleague's.
+                let access = (key.clone(), reach.clone());
+                // Saving is safe for everybody's drive; old snapshots may be a colleague's.
                 let keep = args
                     .snapshots
                     .map(usize::from)
                     .filter(|_| ownership == Ownership::Own);
-                finish::finish_drive(drive, cloud, way, keep, args.dry_run).await?
+                finish::finish_drive(drive, cloud, access, keep, args.dry_run).await?
             }
         };
         if let Some(failure) = &finished.failure {
@@ -130,7 +129,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             break;
         }
     }
-    // What was done is told, whatever fails after it.
+    // Print what was done, even if the list fails.
     let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
         worst = report_failure(&report, worst, &failure);
         Vec::new()
@@ -143,7 +142,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
         }
     }
     let mut groups = Vec::new();
-    // A group is of no drive: whoever asks for one drive leaves it.
+    // A group belongs to no drive, so `gc NAME` leaves groups alone.
     if args.drive.is_none() && worst != Some(Exit::Interrupted) {
         for owner in [Some(&*owner), ec2::role(&owner)].into_iter().flatten() {
             match groups::cleanup(&cloud.ec2, owner, args.dry_run).await {
@@ -165,8 +164,8 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     Ok(worst.map_or(0, Exit::code))
 }
 
-/// The names of this owner's drives, in order, and of those that nothing but the owner's role is
-/// known of.
+/// The names of this owner's drives, in order, and of those whose owner is this one's role without
+/// a session name.
 fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<String, Ownership> {
     let mut known: BTreeMap<String, Vec<Ownership>> = BTreeMap::new();
     for tags in all {
@@ -179,7 +178,7 @@ fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<Stri
     }
     let whose = |all: &[Ownership]| match all {
         all if all.contains(&Ownership::Own) => Some(Ownership::Own),
-        // What a colleague has had since is theirs.
+        // A colleague has used it since.
         all if all.contains(&Ownership::Other) => None,
         _ => Some(Ownership::OfRole),
     };
@@ -189,7 +188,7 @@ fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<Stri
         .collect()
 }
 
-/// Until when a running instance of the drive is kept, if one is: somebody left it so, or is there.
+/// The end of the lease of the drive's live instance, if it has one that lasts.
 fn leased(instances: &[Instance], drive: &str, cloud: &Cloud) -> Option<jiff::Timestamp> {
     let now = cloud.clock.now();
     instances
@@ -201,6 +200,7 @@ fn leased(instances: &[Instance], drive: &str, cloud: &Cloud) -> Option<jiff::Ti
         .max()
 }
 
+/// The result for a drive that is left alone.
 fn left_alone(result: String) -> Finished {
     Finished {
         result,
@@ -210,13 +210,13 @@ fn left_alone(result: String) -> Finished {
     }
 }
 
-/// Says a failure that does not keep the rest from being told; the answer is the worst so far.
+/// Prints a failure, after which the run goes on. Returns the worst exit so far.
 fn report_failure(report: &Report, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
     report.print(&failure.to_string());
     worse(worst, failure.exit)
 }
 
-/// Stuck needs a person; anything else may pass by itself.
+/// The worse of two exits: stuck needs a choice, any other may pass by itself.
 fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
     match known {
         Some(Exit::Stuck) => known,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn of_drives_that_have_a_role_alone_those_are_taken_that_no_colleague_has_had_since() {
+    fn drives_of_the_bare_role_are_this_owners_unless_a_colleague_has_used_them_since() {
         const ROLE: &str = "arn:aws:sts::1:assumed-role/AWSReservedSSO_Dev_0";
         let (ada, bob) = (format!("{ROLE}/ada"), format!("{ROLE}/bob"));
         let things = [

@@ -1,7 +1,7 @@
 //! `xdrive list`: every drive, where it is, and what is billed for it.
 //!
-//! Read from tags alone, so it shows the same from any laptop. Whatever carries a drive's name is
-//! listed, also what no plan would know what to do with: a bill unseen is worse than an odd line.
+//! Read from tags alone, so it shows the same from any laptop. Everything that carries a drive's
+//! tag is listed, including what the plan ignores: an odd line is better than an unseen bill.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     /// `running`, `saving`, `volume` (waiting for the next run), `failed` (its newest snapshot is in
     /// error, and nothing else holds as much), or `saved`.
     state: &'static str,
-    /// What that means and what helps, where it needs somebody.
+    /// What the state means and what helps, if the user has to act.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
     /// The highest generation of its volumes and snapshots.
@@ -40,13 +40,13 @@ pub(crate) struct Entry {
     things: Vec<Row>,
 }
 
-/// One thing that exists.
+/// An instance, volume or snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Row {
     kind: &'static str,
     id: String,
     state: &'static str,
-    /// Type, zone, kind: what tells it from others.
+    /// Its type and zone, or its kind.
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     gib: Option<u32>,
@@ -54,10 +54,10 @@ struct Row {
     generation: Option<u64>,
     /// When it was made, RFC 3339.
     since: String,
-    /// Whether it costs anything now: an instance on its way out does not (EC2 user guide, *Instance
-    /// lifecycle*), nor does a disk that goes with it.
+    /// Whether it is billed now: an instance that is shutting down is not (EC2 user guide,
+    /// *Instance lifecycle*), nor is a disk that is deleted with it.
     billed: bool,
-    /// A volume that was attached at least once: it may hold what nothing else does.
+    /// Whether it is a volume that was attached at least once: it may hold data of its own.
     #[serde(skip)]
     used: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Lists what there is; the answer is the exit code.
+/// Lists the drives. Returns the exit code.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(async {
@@ -88,8 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Lists all drives, or one; as text, or as one JSON document. A drive that was asked for by name
-/// and is not there is an error.
+/// Lists all drives, or one; as text, or as one JSON document. Fails if the one does not exist.
 async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(), Failure> {
     let entries = entries(cloud).await?;
     let entries: Vec<Entry> = entries
@@ -110,8 +109,8 @@ async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(),
         .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))
 }
 
-/// Everything that carries any drive's name, drive by drive. Where nothing costs anything any more
-/// there is no drive: what a launch that was undone leaves behind for a minute.
+/// Everything that carries a drive's tag, drive by drive. A drive of which nothing is billed is
+/// left out: it is what an undone launch leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
     let ended: BTreeSet<InstanceId> = instances
@@ -126,7 +125,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         }
         let price = match instance.market {
             _ if instance.state.is_over() => None,
-            // A price that may not be asked for is no reason to show nothing.
+            // Without the right to ask for prices the rest is listed all the same.
             Market::Spot => cloud
                 .ec2
                 .spot_price(&instance.instance_type, &instance.zone)
@@ -170,7 +169,7 @@ impl Entry {
         self.things[snapshots..].sort_by_key(|line| Reverse(line.generation));
         let any = |is: &dyn Fn(&Row) -> bool| self.things.iter().any(is);
         let has = |kind| any(&|line| line.kind == kind);
-        // What was never mounted is not being saved, whatever is on its way out beside it.
+        // A volume that was never mounted is not being saved, although its instance ends.
         let is_ending = has(INSTANCE) && any(&|line| line.used);
         self.state = if any(&|line| line.kind == INSTANCE && line.billed) {
             "running"
@@ -197,7 +196,7 @@ impl Entry {
             .fold(0.0, std::ops::Add::add);
     }
 
-    /// The snapshot in error that was to hold the newest generation, where no whole one does.
+    /// The failed snapshot of the newest generation, if no completed one has that generation.
     fn failed(&self) -> Option<&Row> {
         let is_final =
             |line: &&Row| line.kind == SNAPSHOT && line.detail != SnapshotKind::Checkpoint.as_str();
@@ -210,7 +209,7 @@ impl Entry {
             .max_by_key(|line| line.generation)
     }
 
-    /// Says what to do about a drive whose newest snapshot failed; `command` is how xdrive is called.
+    /// Sets the advice for a drive whose newest snapshot failed; `command` is how xdrive is called.
     fn advise(&mut self, command: &str) {
         let Some(failed) = self.failed().filter(|_| self.state == "failed") else {
             return;
@@ -242,7 +241,7 @@ impl Entry {
             .map(|line| line.id.as_str())
     }
 
-    /// For a person to read.
+    /// The entry as text.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "{}   {}, generation {}, at most ${:.2} a month",
@@ -308,7 +307,7 @@ impl Row {
         }
     }
 
-    /// A volume; `ended` are the instances that are on their way out, or gone.
+    /// A volume's row; `ended` are the instances that are shutting down or terminated.
     fn of_volume(volume: &Volume, ended: &BTreeSet<InstanceId>) -> Self {
         let zone = format!("in {}", volume.zone);
         let (kind, generation, used, detail) = match tags::read_volume(&volume.tags) {
@@ -323,7 +322,7 @@ impl Row {
             .as_ref()
             .is_some_and(|to| to.delete_on_termination && ended.contains(&to.instance));
         let cost = Thing::Volume(volume.id.clone(), volume.size);
-        // What cannot be read was not bought by it.
+        // A speed that cannot be parsed was not bought by xdrive.
         let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
         Self {
             kind,

@@ -55,7 +55,7 @@ pub enum Command {
     },
 }
 
-/// Does it; the answer is the exit code.
+/// Runs the command. Returns the exit code.
 pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
     match command {
         Command::Serve { port } => {

@@ -1,12 +1,12 @@
 //! `xdrive policy`: the IAM policy that allows what xdrive does, and no more.
 //!
-//! Made from the one list of calls ([`crate::ec2::calls`]). What changes or destroys is allowed only
-//! on what carries xdrive's tags, and what is made has to carry them from the first moment: tags may
-//! be given in the create call, and changed on what has them, and nowhere else. IAM cannot tell one
-//! drive's things from another's: whoever has this policy may use every drive of the account.
+//! Made from the one list of calls ([`crate::ec2::calls`]). Calls that change or destroy are
+//! allowed only on resources with xdrive's tags, and new resources must have these tags in the
+//! create call; tags may be changed only on resources that have them. IAM cannot tell drives apart:
+//! the policy allows the use of every drive of the account.
 //!
-//! ARNs name a partition, and a policy of another one is malformed: it is the one that is asked for,
-//! else that of the ARNs that are given, else that of the region where one is set.
+//! A policy whose ARNs name another partition is malformed. The partition is that of `--partition`,
+//! else that of the given ARNs, else that of the region if one is set.
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -16,14 +16,15 @@ use crate::ec2::calls::{CALLS, Right};
 use crate::ec2::{DRIVE, KeyArn, Partition};
 use crate::failure::{Exit, Failure};
 
-/// Things whose ARNs name no account (Service authorization reference, *Resource types defined by
-/// Amazon EC2*).
+/// Resources whose ARNs name no account (Service authorization reference, *Resource types defined
+/// by Amazon EC2*).
 const OF_NOBODY: [&str; 2] = ["image", "snapshot"];
 
-/// Things that are a drive's also where they only take part in making something.
+/// Resources that must be a drive's even where a call only uses them to make another.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
-/// What a caller does with a key whose disks it makes, attaches, saves and reads (EBS user guide,
+/// The KMS actions of a caller who makes, attaches, saves and reads encrypted disks (EBS user
+/// guide,
 /// *Permissions for IAM users*).
 const USE_OF_A_KEY: [&str; 4] = [
     "kms:DescribeKey",
@@ -55,8 +56,8 @@ pub struct Args {
     pub selftest: bool,
 }
 
-/// Prints it; the answer is the exit code. Nobody is asked for the region of the account, which
-/// tells the partition where nothing else does.
+/// Prints the policy. Returns the exit code. The region, which may decide the partition, is read
+/// from environment and profile without a call.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let partition = match partition(args)? {
         Some(partition) => partition,
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     super::print(&format!("{policy:#}\n"))
 }
 
-/// The partition that is asked for, or that of the ARNs: they have to be of one.
+/// The partition of `--partition` or of the ARNs. Fails if they disagree.
 fn partition(args: &Args) -> Result<Option<Partition>, Failure> {
     let mut known = args.partition;
     let keys = args.kms_key.iter().map(KeyArn::as_str);
@@ -123,7 +124,7 @@ pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Valu
     // EC2 resolves `resolve:ssm:` images as the caller.
     let parameters = json!(format!("arn:{partition}:ssm:*::parameter/aws/service/*"));
     statements.allow("ssm:GetParameters", &parameters, &Value::Null);
-    // Made once in each account, by its first spot request.
+    // The account's first spot request makes this role.
     statements.allow(
         "iam:CreateServiceLinkedRole",
         &json!(format!(
@@ -141,15 +142,15 @@ pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Valu
         for action in USE_OF_A_KEY {
             statements.allow(action, &keys, &Value::Null);
         }
-        // EBS makes a grant for each disk; nobody else need be given the key.
+        // EBS makes a grant for each disk; nothing else needs the key.
         let for_aws = json!({"Bool": {"kms:GrantIsForAWSResource": "true"}});
         statements.allow("kms:CreateGrant", &keys, &for_aws);
     }
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 
-/// What `xdrive selftest` asks beyond what drives take: IAM's own simulation of the caller's policies
-/// (`GetRole` tells a role's path); Session Manager where it is named (Systems Manager user guide,
+/// What `xdrive selftest` calls in addition: IAM's own simulation of the caller's policies
+/// (`GetRole` has a role's path); Session Manager where it is named (Systems Manager user guide,
 /// *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS FIS
 /// user guide, *Policy examples*), of the one action that takes spot instances back.
 #[must_use]
@@ -186,7 +187,7 @@ fn experiments(statements: &mut Statements, partition: Partition) {
     let roles = json!(format!("arn:{partition}:iam::*:role/*"));
     let to_fis = json!({"StringEquals": {"iam:PassedToService": "fis.amazonaws.com"}});
     statements.allow("iam:PassRole", &roles, &to_fis);
-    // Made once in each account, by its first experiment.
+    // The account's first experiment makes this role.
     let own = json!(format!(
         "arn:{partition}:iam::*:role/aws-service-role/fis.amazonaws.com/AWSServiceRoleForFIS"
     ));
@@ -194,12 +195,12 @@ fn experiments(statements: &mut Statements, partition: Partition) {
     statements.allow("iam:CreateServiceLinkedRole", &own, &for_fis);
 }
 
-/// Statements: actions on the same things under the same condition share one.
+/// Statements. Actions on the same resources under the same condition share one.
 #[derive(Default)]
 struct Statements(Vec<Value>);
 
 impl Statements {
-    /// Where `condition` is null there is none.
+    /// Allows `action`; a null `condition` is none.
     fn allow(&mut self, action: &str, resource: &Value, condition: &Value) {
         if resource.as_array().is_some_and(Vec::is_empty) {
             return;
@@ -229,12 +230,12 @@ fn arns(partition: Partition, kinds: &[&str]) -> Value {
     kinds.iter().map(arn).collect()
 }
 
-/// What is used has the tag.
+/// The condition that an existing resource has the tag.
 fn carries(tag: &str) -> Value {
     json!({"Null": {format!("aws:ResourceTag/{tag}"): "false"}})
 }
 
-/// What is made gets the tag.
+/// The condition that a new resource gets the tag.
 fn asks_for(tag: &str) -> Value {
     json!({"Null": {format!("aws:RequestTag/{tag}"): "false"}})
 }

@@ -1,8 +1,8 @@
 //! `xdrive prices`: what spot costs now, by type and zone.
 //!
-//! Prices are EC2's own, of this moment and this region; it knows none for on-demand. Where no type
-//! is named it is those that a connect would launch: the configuration's, and those that this
-//! caller's drives carry.
+//! Prices are EC2's own, of this moment and this region; EC2 has none for on demand. Without types
+//! on the command line, these are the types that a connect would launch: the configuration's, and
+//! those of the caller's drives.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use crate::launch::failure;
 use crate::launch::offers::{beside_words, gib, surplus_words};
 use crate::report::{self, Report};
 
-/// One price.
+/// The price of a type in a zone.
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Prints them; the answer is the exit code.
+/// Prints the prices. Returns the exit code.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let config = Config::read(&paths)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Prints the prices of `types`; of those that would be launched if none is named.
+/// Prints the prices of `types`; without any, of those that a connect would launch.
 async fn prices(
     cloud: &Cloud,
     types: &[String],
@@ -102,7 +102,8 @@ async fn prices(
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
 }
 
-/// What would be launched, on which architecture if only one is of use, and in words why these.
+/// What a connect would launch, each with its architecture if only one is of use; and a line on
+/// where that comes from.
 async fn wanted(
     cloud: &Cloud,
     config: &Config,
@@ -114,7 +115,7 @@ async fn wanted(
     let of_drives: BTreeSet<(String, Option<Arch>)> = all
         .filter(|tags| Ownership::of(tags::owner(tags), &owner) != Ownership::Other)
         .map(Settings::read)
-        // One that cannot be read is named by a connect to its drive.
+        // A connect to the drive reports settings that cannot be parsed.
         .filter_map(|own| Some((own.requirements().ok()??, own.arch().ok().flatten())))
         .map(|(requirements, arch)| (requirements.to_string(), arch))
         .collect();
@@ -168,9 +169,9 @@ async fn rows_of(
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,
-        // What nobody sells as spot has no price; that is an answer.
+        // A type that is not sold as spot has no price.
         Err(Refused::NotSold { .. }) => return Ok(Vec::new()),
-        // Nothing is launched here that other flags could change.
+        // The usual hint names flags that `prices` does not have.
         Err(Refused::Unknown { error, near }) if near.is_empty() => {
             let hint = "types are written like t3.medium";
             return Err(Failure::new(Exit::Usage, error).hint(hint));

@@ -4,11 +4,10 @@
 //! the account ▸ for each host that is asked for: connect ▸ look at it from inside ▸ save ▸ discard
 //! ```
 //!
-//! Nothing here does anything in a way of its own: a host is had by a session as every other's, of a
-//! drive that is made for it, and what is left of the drive goes by the proofs that every drive's
-//! things go by. A line ends in `ok`, in `failed` with why and what helps, or in `not asked` with
-//! why. Nothing is begun whose worst case costs more than is left of the budget; and whatever
-//! happens, it is looked at the end whether anything is left.
+//! Every host is launched by an ordinary session, on a drive made for it, and the drive is
+//! destroyed by the same proofs as any other's. A line ends in `ok`, in `failed` with the reason
+//! and a hint, or in `not asked` with the reason. Nothing is begun whose worst case costs more than
+//! is left of the budget. The end always checks whether anything is left.
 
 mod account;
 mod budget;
@@ -34,7 +33,7 @@ use crate::ssh::UserKey;
 use budget::Budget;
 use finding::{Finding, Lines};
 
-/// What its help ends with.
+/// The text with which its help ends.
 pub(crate) const END: &str = "\
 The report:
   version         1
@@ -53,8 +52,8 @@ The report:
 /// `xdrive selftest`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The most that may be spent, in US dollars. Nothing is begun that could cost more than is left
-    /// of it, should this computer vanish.
+    /// The most that may be spent, in US dollars. Nothing is begun that could cost more than is
+    /// left of it, should this computer vanish.
     #[arg(long, value_name = "DOLLARS", default_value = "0.50")]
     pub budget: Price,
 
@@ -96,26 +95,26 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// What is asked for.
+/// What a selftest is to do.
 #[derive(Debug)]
 struct Order {
     /// The most that may be spent.
     pub budget: Price,
     /// Whether a type with a GPU is launched too.
     pub gpu: bool,
-    /// Whether hosts are launched where nobody knows whether there are any.
+    /// Whether hosts are launched at a custom endpoint, which may have none.
     pub hosts: bool,
-    /// The instance profile with which Session Manager is asked.
+    /// The instance profile of the hosts that Session Manager connects to.
     pub session_manager: Option<String>,
-    /// The role in which Fault Injection Service takes an instance back.
+    /// The role with which Fault Injection Service interrupts an instance.
     pub fis_role: Option<String>,
     /// Where the report goes.
     pub json: Option<PathBuf>,
-    /// What hosts are made from, and how they are reached.
+    /// The image, subnet and reach of the hosts.
     pub options: Options,
 }
 
-/// Asks; the answer is the exit code.
+/// Runs the selftest. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let order = order(args, &paths)?;
@@ -125,7 +124,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// What `xdrive selftest` was asked for, and the configuration behind it.
+/// The order: flags over configuration.
 fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
     let flags = Options {
         image: typed.image,
@@ -144,25 +143,25 @@ fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
     })
 }
 
-/// All that a part of it works with.
+/// A running selftest.
 struct Run<'a> {
     order: &'a Order,
     cloud: &'a Cloud,
     paths: &'a Paths,
     key: &'a UserKey,
-    /// What the drives' names begin with.
+    /// The prefix of the drives' names.
     name: String,
     budget: Budget,
     lines: Lines,
     report: Report,
     signals: Signals,
-    /// What could not be cleared away.
+    /// What could not be deleted.
     left: Vec<String>,
     interrupted: bool,
 }
 
-/// Asks everything that can be asked, and prints it; the answer is the exit code: 0 if nothing
-/// failed and nothing is left.
+/// Checks everything that can be checked here. Returns the exit code: 0 if nothing failed and
+/// nothing is left.
 async fn selftest(
     order: &Order,
     cloud: &Cloud,
@@ -184,7 +183,7 @@ async fn selftest(
         budget: Budget::new(order.budget),
         lines: Lines::default(),
         report: Report::stderr(),
-        // Until the end: between two sessions nobody else listens.
+        // Installed for the whole run: between two sessions nothing else receives signals.
         signals: Signals::install().map_err(anyhow::Error::from)?,
         left: Vec::new(),
         interrupted: false,
@@ -235,7 +234,7 @@ impl Run<'_> {
         name.map_err(|error| Failure::new(Exit::Failed, anyhow::Error::new(error)))
     }
 
-    /// Whether somebody has asked for the end by now.
+    /// Whether a signal has asked for the end by now.
     async fn is_interrupted(&mut self) -> bool {
         loop {
             tokio::select! {
@@ -258,7 +257,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the hosts of this place can be asked, or why not.
+    /// Fails with the reason if this place has no hosts.
     fn has_hosts(&self) -> Result<(), &'static str> {
         match self.cloud.place {
             Place::Aws | Place::Folder => Ok(()),

@@ -22,7 +22,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// Saves it; the answer is the exit code.
+/// Saves the drive. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;

@@ -1,6 +1,7 @@
-//! What may be said of launches, in flags and in the configuration file: shapes and ranges.
+//! The values of the launch options, in flags and in the configuration file: their types and
+//! parsers.
 //!
-//! What it comes to for one drive is decided by `connect`, from this and the drive's own tags.
+//! `launch` decides what is launched for a drive, from these and the drive's own tags.
 
 use clap::ValueEnum;
 use serde::de::Error as _;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Arch, Market, Price};
 
-/// What is done where no spot is to be had.
+/// What to do without spot capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
@@ -19,14 +20,14 @@ pub enum Fallback {
     None,
 }
 
-/// Which programs a new drive's launches have to run.
+/// The architecture that a launch must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 pub enum ArchChoice {
-    /// Intel's and AMD's.
+    /// Intel and AMD.
     #[value(name = "x86_64")]
     #[serde(rename = "x86_64")]
     X86_64,
-    /// Graviton's.
+    /// Graviton.
     #[serde(rename = "arm64")]
     Arm64,
     /// Either, whichever is cheaper.
@@ -35,7 +36,7 @@ pub enum ArchChoice {
 }
 
 impl ArchChoice {
-    /// The only one that will do, if it is not either.
+    /// The architecture, unless it is either.
     #[must_use]
     pub fn only(self) -> Option<Arch> {
         match self {
@@ -46,7 +47,7 @@ impl ArchChoice {
     }
 }
 
-/// A market by its name.
+/// Deserializes a market by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Named {
@@ -63,7 +64,7 @@ impl From<Named> for Market {
     }
 }
 
-/// One type, or several in order of liking.
+/// One type, or several in order of preference.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Types {
@@ -80,8 +81,8 @@ enum Amount {
     Number(f64),
 }
 
-/// What to launch: types by name, or what they must have; none if nothing is said. Both at once is
-/// an error.
+/// The requirements: types by name, or resources; none if neither is given, and an error if both
+/// are.
 pub fn requirements(
     types: &[String],
     resources: Resources,
@@ -96,14 +97,14 @@ pub fn requirements(
     }
 }
 
-/// One or more types, with commas between; what a flag takes.
+/// Parses a flag's types, separated by commas.
 pub fn types(text: &str) -> Result<String, String> {
     Requirements::types(&[text])
         .map(|requirements| requirements.to_string())
         .map_err(|error| error.to_string())
 }
 
-/// The most that is paid for spot, in US dollars an hour: more than nothing.
+/// Parses the highest price for spot, in US dollars an hour: more than 0.
 pub fn max_price(text: &str) -> Result<Price, String> {
     let price: Price = text.parse().map_err(|error| format!("{error}"))?;
     if price == Price::default() {
@@ -112,7 +113,7 @@ pub fn max_price(text: &str) -> Result<Price, String> {
     Ok(price)
 }
 
-/// An AMI's id, or a parameter that stands for one.
+/// Parses an AMI's id, or `resolve:ssm:` and a parameter.
 pub fn ami(text: &str) -> Result<String, String> {
     let is_id = text.strip_prefix("ami-").is_some_and(|hex| {
         !hex.is_empty()

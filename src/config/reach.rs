@@ -8,11 +8,11 @@ use crate::ssh::ProxyCommand;
 /// How hosts are reached from this computer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// From where this computer is let in; if nothing is said, from the address that it has.
+    /// The ranges of addresses that may log in; if empty, this computer's own address.
     pub cidrs: Vec<Cidr>,
-    /// What is asked for that address, in place of AWS's own service.
+    /// The service that answers with that address, in place of AWS's own.
     pub address_service: Option<String>,
-    /// What connections go through, if not straight to the host.
+    /// The proxy command of connections; without it they go straight to the host.
     pub proxy: Option<ProxyCommand>,
 }
 
@@ -34,7 +34,7 @@ impl<T> From<Several<T>> for Vec<T> {
 }
 
 impl Reach {
-    /// Flags first, then the configuration file; the service is the file's alone.
+    /// Flags over configuration; the service has no flag.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -49,8 +49,8 @@ impl Reach {
     }
 }
 
-/// The address of a service that answers with its caller's: by HTTPS, so that nobody on the way
-/// opens the door to another; plain HTTP only to this computer itself.
+/// Parses the URL of a service that answers with its caller's address. HTTPS, so that nothing on
+/// the way can authorize another address; plain HTTP only to this computer itself.
 pub(super) fn check_service(url: &str) -> Result<(), String> {
     let uri: http::Uri = url.parse().map_err(|_| "it is not a URL".to_owned())?;
     let host = uri.host().unwrap_or_default();

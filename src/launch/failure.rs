@@ -1,4 +1,4 @@
-//! Why nothing is launched, and what helps.
+//! The failures of a launch, with their hints.
 
 use crate::drive::pools::{ArchBy, Refused};
 use crate::drive::quotas::Reached;
@@ -6,11 +6,11 @@ use crate::drive::reconcile::{FreePlan, NoCapacity};
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
 
-/// What launches any type, on whatever plan an account is.
+/// The hint for an account on AWS's Free plan.
 const PAID: &str = "a paid plan launches any type: Billing and Cost Management in the AWS console \
                     upgrades to one";
 
-/// The account's plan has none of the types, and what it has.
+/// The failure of an account whose Free plan has none of the types.
 pub(crate) fn free_plan(plan: FreePlan) -> Failure {
     let mut hints = Vec::new();
     if !plan.eligible.is_empty() {
@@ -23,8 +23,7 @@ pub(crate) fn free_plan(plan: FreePlan) -> Failure {
     Failure::new(Exit::Denied, plan).hint(hints.join("\n      "))
 }
 
-/// Why nothing can be launched as it is wanted, and what helps. `connect` is the command that the
-/// user would type again.
+/// The failure of requirements that nothing meets. `connect` is the command to type again.
 pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
     let (exit, hint) = match &refused {
         Refused::Ec2(error) => return error.clone().into(),
@@ -33,7 +32,7 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             "types are written like t3.medium; --cpus, --memory and --gpu find one".to_owned(),
         ),
         Refused::Unknown { near, .. } => (Exit::Usage, format!("there are {}", near.join(", "))),
-        Refused::OtherArch { only, by, .. } => (Exit::Usage, of_arch(*only, *by, connect)),
+        Refused::OtherArch { only, by, .. } => (Exit::Usage, arch_hint(*only, *by, connect)),
         Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),
         Refused::NothingMeets {
             by: ArchBy::Default,
@@ -64,8 +63,8 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
     Failure::new(exit, refused).hint(hint)
 }
 
-/// What helps where all types that are named run other programs than the `only` ones of use.
-fn of_arch(only: Arch, by: ArchBy, connect: &str) -> String {
+/// The hint for types that all have another architecture than the `only` one of use.
+fn arch_hint(only: Arch, by: ArchBy, connect: &str) -> String {
     match by {
         ArchBy::Asked | ArchBy::Default => format!(
             "leave --arch (or the configuration's arch) away, or name a type that runs {only} \
@@ -83,19 +82,19 @@ fn of_arch(only: Arch, by: ArchBy, connect: &str) -> String {
     }
 }
 
-/// What asks for more of a quota.
-fn more(reached: &Reached) -> Option<String> {
+/// The hint for a quota that was reached.
+fn quota_hint(reached: &Reached) -> Option<String> {
     let command = reached.command()?;
     Some(format!("`{command}` asks for more"))
 }
 
-/// Nothing was to be had, and what helps.
+/// The failure of a launch without capacity.
 pub(crate) fn no_capacity(lack: NoCapacity, connect: &str) -> Failure {
     let mut hints = Vec::new();
     if !lack.on_demand {
         hints.push("--fallback on-demand launches on demand where no spot is to be had".to_owned());
     }
-    hints.extend(lack.reached.iter().filter_map(more));
+    hints.extend(lack.reached.iter().filter_map(quota_hint));
     if !lack.reached.is_empty() {
         hints.push(
             "a larger quota takes hours to days: Service Quotas in the AWS console shows how far \

@@ -1,4 +1,4 @@
-//! The image that a container is made from: a file on this computer, or a registry's.
+//! The container's image: an archive on this computer, or a registry's.
 
 mod archive;
 
@@ -8,16 +8,17 @@ use crate::failure::{Exit, Failure};
 
 pub(crate) use archive::arch;
 
-/// What the user wants the container to be made from.
+/// Where an image comes from.
 pub(crate) enum ImageSource {
-    /// A file.
+    /// An archive that `docker save` wrote.
     Archive(PathBuf),
-    /// Something in a registry.
+    /// A reference to a registry.
     Reference(String),
 }
 
 impl ImageSource {
-    /// A path is written as one, or ends like an archive; everything else is a registry's.
+    /// Parses `--image`: a text that looks like a path or ends like an archive is one; any other is
+    /// a reference.
     pub(crate) fn parse(given: &str) -> Self {
         let is_path = given.starts_with(['/', '.', '~'])
             || [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst"]
@@ -31,7 +32,7 @@ impl ImageSource {
     }
 }
 
-/// Refuses an image file that cannot be read, before anything is launched for it.
+/// Refuses an archive that cannot be read, before anything is launched for it.
 pub(crate) fn check_image(given: &str) -> Result<(), Failure> {
     match ImageSource::parse(given) {
         ImageSource::Archive(path) => source_of(&path).map(drop),
@@ -39,14 +40,14 @@ pub(crate) fn check_image(given: &str) -> Result<(), Failure> {
     }
 }
 
-/// The same for the image of drives whose user names none.
+/// Refuses a default image that was not built.
 pub(crate) fn check_default(image: &str) -> Result<(), Failure> {
     check_image(image).map_err(|failure| {
         failure.hint("shell/try.sh builds the image of new drives; --image names another one")
     })
 }
 
-/// The file on this computer that an image's name is, if it is one.
+/// The path of an image, if it is an archive.
 pub(crate) fn file(given: &str) -> Option<PathBuf> {
     match ImageSource::parse(given) {
         ImageSource::Archive(path) => Some(path),
@@ -54,8 +55,8 @@ pub(crate) fn file(given: &str) -> Option<PathBuf> {
     }
 }
 
-/// What an image file is called on the drive: its name, size and time, so that the same file is
-/// not sent twice and a newer one is noticed.
+/// The name of an archive on the drive: its file name, size and time, so that the same file is not
+/// sent twice and a newer one is.
 pub(crate) fn source_of(path: &Path) -> Result<String, Failure> {
     let real = std::fs::canonicalize(path).map_err(|error| unreadable(path, error))?;
     let metadata = real.metadata().map_err(|error| unreadable(path, error))?;
@@ -72,6 +73,7 @@ pub(crate) fn source_of(path: &Path) -> Result<String, Failure> {
     Ok(format!("{name} ({} bytes{changed})", metadata.len()))
 }
 
+/// The failure of an archive that cannot be read.
 pub(crate) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
     let error =
         anyhow::Error::new(error).context(format!("cannot read the image {}", path.display()));

@@ -1,4 +1,4 @@
-//! What is offered, at what price, in words.
+//! Offers and prices as text.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::beside;
 use crate::ec2::{GibiBytes, InstanceType, Speed, Zone};
 
-/// What is tried, in order, for a drive of `size` and `speed`.
+/// The list of offers that are tried, in order, for a drive of `size` and `speed`.
 pub(crate) fn list(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> String {
     let (tried, more) = pools::to_try(&chosen.offers, zone);
     let mut text = match (tried.len(), zone) {
@@ -50,7 +50,7 @@ pub(crate) fn list(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed:
     text
 }
 
-/// Type, what it has, market, zone, price.
+/// An offer's row: type, resources, market, zone, price.
 fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
     let (kind, pool) = (&offer.kind, &offer.pool);
     let gpus = match kind.gpus {
@@ -75,7 +75,7 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
     ]
 }
 
-/// What an instance costs beside its own price, as the end of a sentence.
+/// What an instance costs besides its own price, as the end of a sentence.
 pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     format!(
         "plus about ${:.3} an hour for address and disks",
@@ -83,7 +83,7 @@ pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     )
 }
 
-/// What a burstable type costs beside its price; nothing for any other.
+/// What a burstable type costs besides its price; none for any other type.
 pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
     let cents = kind.surplus_cents()?;
     let name = &kind.name;
@@ -98,7 +98,7 @@ pub(crate) fn dollars(cents: u64) -> String {
     format!("${}.{:02}", cents / 100, cents % 100)
 }
 
-/// MiB as GiB, with a digit after the point where that is needed.
+/// MiB as GiB, with one decimal unless that is 0.
 pub(crate) fn gib(mib: u32) -> String {
     let tenths = (u64::from(mib) * 10 + 512) / 1024;
     if tenths.is_multiple_of(10) {

@@ -1,6 +1,5 @@
-//! The terms of a launch: from what the user wants and what the drive itself carries.
-//!
-//! Flags and configuration come first, then the drive's own tags, then the default.
+//! The terms of a launch: flags and configuration first, then the drive's own tags, then the
+//! default.
 
 use anyhow::anyhow;
 
@@ -14,11 +13,10 @@ use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
 
-/// What drives from before the architecture was recorded are compiled for: nothing else was
-/// launched for them.
+/// The architecture of drives without a tag for it: older versions launched no other.
 const UNRECORDED: Arch = Arch::X86_64;
 
-/// What is launched for a drive: flags and configuration, then the drive's own, then the default.
+/// The terms for a drive with these `settings`.
 pub(crate) fn terms(
     options: &Options,
     (drive, settings): (&DriveName, &Settings),
@@ -46,7 +44,7 @@ pub(crate) fn terms(
     };
     let is_free = options.is_free;
     let requirements = match requirements {
-        // Types that the drive carries are no need that the free tier could meet.
+        // The free tier replaces the drive's types.
         Some(Requirements::Types(_)) | None if is_free => {
             Requirements::AtLeast(Resources::default())
         }
@@ -64,7 +62,7 @@ pub(crate) fn terms(
     })
 }
 
-/// The only architecture that is of use for a new drive, if only one is, and what makes it so.
+/// The architecture of a new drive, if only one is of use, and what decides it.
 fn new_arch(
     options: &Options,
     requirements: Option<&Requirements>,
@@ -88,13 +86,13 @@ fn new_arch(
     Ok(match (options.arch.or(options.new_arch), requirements) {
         (Some(choice), _) => (choice.only(), ArchBy::Asked),
         (None, Some(Requirements::Types(_))) => (None, ArchBy::Default),
-        // A registry has images for both; an archive has one, most likely this computer's.
+        // A registry has both architectures; an archive has one, most likely this computer's.
         (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
         (None, _) => (Some(cloud.arch), ArchBy::Default),
     })
 }
 
-/// Refuses `--arch` where the drive's programs are others.
+/// Refuses an `--arch` that is not the drive's.
 fn check_arch(
     options: &Options,
     own: Arch,
@@ -115,7 +113,7 @@ fn check_arch(
     }
 }
 
-/// Refuses an image whose programs do not run where the drive's do.
+/// Refuses an image of another architecture than the drive's.
 fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failure> {
     let Some((image, file)) = image.and_then(|image| Some((image, image::file(image)?))) else {
         return Ok(());
@@ -133,7 +131,7 @@ fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failur
     }
 }
 
-/// In which markets is launched, the preferred one first.
+/// The markets of a launch, the preferred one first.
 fn markets(options: &Options) -> &'static [Market] {
     match (options.market, options.fallback) {
         (Some(Market::OnDemand), _) => &[Market::OnDemand],
@@ -142,15 +140,15 @@ fn markets(options: &Options) -> &'static [Market] {
     }
 }
 
-/// Those of `preferred` in which a session whose instance EC2 took back may go on: whoever bounds
-/// the price, or rules on demand out, means it for the night as well.
-pub(crate) fn elsewhere(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
+/// The `preferred` markets in which an interrupted session may resume: a bound price, and on demand
+/// ruled out, hold for that launch as well.
+pub(crate) fn markets_to_resume(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
     let stays = stays_on_spot(options);
     let may = |market: &Market| *market == Market::Spot || !stays;
     preferred.into_iter().filter(may).collect()
 }
 
-/// Whether nothing may be launched on demand.
+/// Whether on demand is ruled out.
 pub(crate) fn stays_on_spot(options: &Options) -> bool {
     let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
     is_bound && !markets(options).contains(&Market::OnDemand)
@@ -178,7 +176,7 @@ mod tests {
                 max_price,
                 ..Options::default()
             };
-            assert_eq!(elsewhere(&options, BOTH), expected, "{options:?}");
+            assert_eq!(markets_to_resume(&options, BOTH), expected, "{options:?}");
         }
     }
 }

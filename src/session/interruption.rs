@@ -16,7 +16,7 @@ use crate::signals::End;
 use super::Session;
 use super::cost::Cost;
 use super::ending::{Ending, Interruption};
-use crate::launch::terms::elsewhere;
+use crate::launch::terms::markets_to_resume;
 
 /// The question, unless `--resume` has answered it.
 const QUESTION: &str = "resume on another instance? [Y/n]";
@@ -56,7 +56,8 @@ impl Session {
             }
             // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}
-            let markets = elsewhere(&self.request.options, [Market::OnDemand, Market::Spot]);
+            let markets =
+                markets_to_resume(&self.request.options, [Market::OnDemand, Market::Spot]);
             self.choose(&markets, false);
             return None;
         }
@@ -114,7 +115,8 @@ impl Session {
                     "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                     self.request.drive
                 ));
-                let markets = elsewhere(&self.request.options, [Market::Spot, Market::OnDemand]);
+                let markets =
+                    markets_to_resume(&self.request.options, [Market::Spot, Market::OnDemand]);
                 self.choose(&markets, false);
                 self.run(goal).await
             }

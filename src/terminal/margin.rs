@@ -1,9 +1,9 @@
-//! Where in its output a terminal is: whether something of xdrive's own may be put in between.
+//! The margin: whether xdrive may print between two bytes of a remote's output.
 //!
-//! In the middle of an escape sequence or of a character, whatever is written becomes part of it;
-//! in the middle of a line it begins a new one first. Sequences are told apart by ECMA-48, section
-//! 5.4, and xterm's *Control Sequences*: those that end with a letter, and strings (titles, say)
-//! that end with BEL or ST. Nothing here changes or keeps a byte.
+//! Text printed inside an escape sequence or a character would become part of it; inside a line it
+//! needs a new line first. Sequences are parsed by ECMA-48, section 5.4, and xterm's *Control
+//! Sequences*: those that end with a letter, and strings (titles, say) that end with BEL or ST.
+//! Changes and keeps no byte.
 
 /// Follows one stream of output.
 #[derive(Debug, Default)]
@@ -16,10 +16,10 @@ pub struct Margin {
 enum State {
     #[default]
     Text,
-    /// So many bytes of a character in UTF-8 are missing.
+    /// This many bytes of a UTF-8 character are missing.
     Character(u8),
     Escape,
-    /// `ESC` and intermediate bytes: one more is its last.
+    /// `ESC` and intermediate bytes: the next other byte is its last.
     Short,
     Control,
     String,
@@ -28,20 +28,20 @@ enum State {
 }
 
 impl Margin {
-    /// Takes note of `output`, which may be split anywhere.
+    /// Parses `output`, which may be split anywhere.
     pub fn watch(&mut self, output: &[u8]) {
         for byte in output {
             self.step(*byte);
         }
     }
 
-    /// Whether something else may be written here.
+    /// Whether other text may be printed here.
     #[must_use]
     pub fn is_between(&self) -> bool {
         self.state == State::Text
     }
 
-    /// Whether something stands in the line already.
+    /// Whether the line has text already.
     #[must_use]
     pub fn is_inside_line(&self) -> bool {
         self.is_inside_line
@@ -49,11 +49,11 @@ impl Margin {
 
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
-            // Cancels whatever was begun.
+            // Cancels a sequence.
             (_, 0x18 | 0x1a)
             | (State::String, 0x07)
             | (State::StringEscape, b'\\')
-            // What ends what was begun.
+            // Ends a sequence or character.
             | (State::Control, 0x40..=0x7e)
             | (State::Character(1), 0x80..=0xbf) => State::Text,
             (State::String, 0x1b) => State::StringEscape,

@@ -1,15 +1,15 @@
-//! What a remote program has switched on in the terminal and not switched off again.
+//! The terminal modes that a remote program has switched on and not off again.
 //!
 //! A program that ends switches its modes off itself; one whose connection was lost cannot. This
-//! watches the output for the few private modes that would leave a prompt unusable (xterm's
-//! *Control Sequences*: CSI ? Pm h and l), and never changes a byte of it.
+//! parses the output for the few private modes that would leave a prompt unusable (xterm's
+//! *Control Sequences*: CSI ? Pm h and l), and changes no byte of it.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// What is on now, for the one terminal that a process has: a panic hook cannot ask anybody.
+/// The modes that are on, by their bits. A static, because the panic hook has no other access.
 static ON: AtomicU16 = AtomicU16::new(0);
 
-/// Mode's number, the final byte that switches it on, and what undoes it.
+/// The modes: number, final byte that switches it on, sequence that switches it off.
 const MODES: [(u16, u8, &str); 11] = [
     // The alternate screens: first, so that the rest is done on the main one.
     (1049, b'h', "\x1b[?1049l"),
@@ -33,8 +33,8 @@ const ALTERNATE: u16 = 0b111;
 /// The bit of a title of xdrive's own.
 const TITLE: u16 = 1 << 15;
 
-/// What gives the terminal this title; the one it has is put aside, once, and comes back with the
-/// undoing of the rest (xterm's *Control Sequences*: CSI 22 t and 23 t). `title` is plain text.
+/// The sequence that sets the terminal's title to `title`, which is plain text. The first one saves
+/// the title before, which [`undo`] restores (xterm's *Control Sequences*: CSI 22 t and 23 t).
 #[must_use]
 pub fn title(title: &str) -> String {
     let is_first = ON.fetch_or(TITLE, Ordering::Relaxed) & TITLE == 0;
@@ -46,7 +46,7 @@ pub fn title(title: &str) -> String {
 #[derive(Debug, Default)]
 pub struct Screen {
     state: State,
-    /// The parameters read so far: at most some numbers, longer lists are no mode switches.
+    /// The parameters so far, 64 bytes at most: longer lists switch no modes.
     parameters: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ enum State {
 }
 
 impl Screen {
-    /// Takes note of what `output` switches on and off; sequences may be split anywhere.
+    /// Parses what `output` switches on and off; it may be split anywhere.
     pub fn watch(&mut self, output: &[u8]) {
         let mut rest = output;
         loop {
@@ -127,7 +127,7 @@ impl Screen {
     }
 }
 
-/// The sequences that undo what is still on, which then counts as off.
+/// The sequences that switch off what is still on, which then counts as off.
 pub(super) fn undo() -> String {
     let on = ON.swap(0, Ordering::Relaxed);
     let still_on = MODES.iter().enumerate();

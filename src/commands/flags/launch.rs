@@ -41,8 +41,8 @@ pub struct Launch {
     #[arg(long, value_name = "ARCH")]
     arch: Option<ArchChoice>,
 
-    /// Launch only types that AWS's free tier has, on demand unless --spot says otherwise; of a need
-    /// those that meet it.
+    /// Launch only types that AWS's free tier has, on demand unless --spot says otherwise; of a
+    /// need those that meet it.
     #[arg(long, conflicts_with = "types")]
     free: bool,
 
@@ -54,8 +54,8 @@ pub struct Launch {
     #[arg(long, conflicts_with = "spot")]
     on_demand: bool,
 
-    /// What to do where no spot is to be had [default: ask at a terminal whether to launch on demand;
-    /// without one, end with code 75].
+    /// What to do where no spot is to be had [default: ask at a terminal whether to launch on
+    /// demand; without one, end with code 75].
     #[arg(long, value_name = "MARKET", conflicts_with = "on_demand")]
     fallback: Option<Fallback>,
 
@@ -76,7 +76,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// As options, with nothing else in them.
+    /// The options of these flags.
     pub fn options(self) -> Result<Options, InvalidRequirements> {
         let resources = Resources {
             cpus: self.cpus.unwrap_or(0),

@@ -15,9 +15,9 @@ pub struct Reach {
     #[arg(long, value_name = "CIDR")]
     cidr: Vec<Cidr>,
 
-    /// Connect through this command's input and output, as ssh's `ProxyCommand` does, to the private
-    /// address: %h is the address, %p the port, %i the instance's id, %% a percent sign. Nobody is
-    /// let in then whom --cidr does not name.
+    /// Connect through this command's input and output, as ssh's `ProxyCommand` does, to the
+    /// private address: %h is the address, %p the port, %i the instance's id, %% a percent sign.
+    /// Nobody is let in then whom --cidr does not name.
     #[arg(long, value_name = "COMMAND")]
     proxy_command: Option<ProxyCommand>,
 }

@@ -1,10 +1,9 @@
-//! Security groups that no instance uses any more go, and with them the doors of laptops; of those in
-//! use the rules by which nobody is in any more.
+//! Deletes security groups that no instance uses, and revokes unused ingress rules of the others.
 //!
-//! Only this owner's groups, and of those in which other hands have put rules only the rules that
-//! some xdrive made. A session may be about to launch into a group that looks unused: so a group is
-//! deleted as a whole, which EC2 refuses from the moment that an instance is in it, and no rule is
-//! taken out before. A launch that finds its group gone makes it again.
+//! Only this owner's groups; of a group to which others have added rules only the rules that xdrive
+//! made. A session may be about to launch into a group that looks unused. So a group is deleted as
+//! a whole, which EC2 refuses from the moment that an instance is in it, and no rule is revoked
+//! before. A launch that finds its group gone makes it again.
 
 use std::fmt::Write as _;
 
@@ -12,25 +11,25 @@ use crate::access::ingress;
 use crate::ec2::{Ec2, Error, Group, Kind, Rule};
 use serde::Serialize;
 
-/// What became of one group.
+/// The result for one group.
 #[derive(Debug, Serialize)]
 pub(super) struct GroupAccount {
     group: String,
     name: String,
     vpc: String,
     result: String,
-    /// What was cleared away, or would be.
+    /// What was deleted or revoked, or would be.
     steps: Vec<String>,
     #[serde(skip)]
     pub(super) failure: Option<Error>,
 }
 
-/// Clears away `owner`'s groups that no instance uses, and rules of laptops that are gone from the
-/// others; with `rehearse` it is only said. Those that stay as they are are not spoken of.
+/// Deletes `owner`'s unused groups, and revokes unused rules of the others; a `dry_run` changes
+/// nothing. Groups that need nothing are left out of the result.
 pub(super) async fn cleanup(
     ec2: &Ec2,
     owner: &str,
-    rehearse: bool,
+    dry_run: bool,
 ) -> Result<Vec<GroupAccount>, Error> {
     let mut accounts = Vec::new();
     for group in ec2.groups_of(owner).await? {
@@ -40,24 +39,23 @@ pub(super) async fn cleanup(
         };
         let gone: Vec<&Rule> = group.rules.iter().filter(is_gone).collect();
         if since.is_none() || !gone.is_empty() {
-            accounts.push(account(ec2, &group, &gone, rehearse).await);
+            accounts.push(account(ec2, &group, &gone, dry_run).await);
         }
     }
     Ok(accounts)
 }
 
-/// Clears away those rules of a group in use that are `gone`; all of one that is not, where there are
-/// none such.
-async fn account(ec2: &Ec2, group: &Group, gone: &[&Rule], rehearse: bool) -> GroupAccount {
+/// Revokes the `gone` rules of a group; deletes the group if there are none.
+async fn account(ec2: &Ec2, group: &Group, gone: &[&Rule], dry_run: bool) -> GroupAccount {
     let mut steps = Vec::new();
     let done = if gone.is_empty() {
-        clear(ec2, group, rehearse, &mut steps).await
+        clear(ec2, group, dry_run, &mut steps).await
     } else {
-        revoke(ec2, group, gone, rehearse, &mut steps).await
+        revoke(ec2, group, gone, dry_run, &mut steps).await
     };
     let (result, failure) = match done {
         Ok(result) => (result.to_owned(), None),
-        // An instance that lists do not show yet, or a network interface of something else.
+        // In use by an instance that lists do not show yet, or by another network interface.
         Err(error) if error.kind == Kind::State => (format!("left alone: {error}"), None),
         Err(error) => ("not finished".to_owned(), Some(error)),
     };
@@ -74,14 +72,14 @@ async fn account(ec2: &Ec2, group: &Group, gone: &[&Rule], rehearse: bool) -> Gr
 async fn clear(
     ec2: &Ec2,
     group: &Group,
-    rehearse: bool,
+    dry_run: bool,
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
     let is_own = |rule: &&Rule| ingress::laptop(&rule.description).is_some();
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = group.has_other_rules || own.len() < group.rules.len();
-    if rehearse {
+    if dry_run {
         steps.extend(own.iter().copied().map(line));
         if has_others {
             return Ok(KEPT);
@@ -106,16 +104,17 @@ fn line(rule: &Rule) -> String {
     format!("let {} in no longer ({})", rule.from, rule.description)
 }
 
-/// Takes `gone` out of a group in use. Whoever comes by one of them meanwhile makes it again.
+/// Revokes the `gone` rules of a group in use. A session that needs one of them authorizes it
+/// again.
 async fn revoke(
     ec2: &Ec2,
     group: &Group,
     gone: &[&Rule],
-    rehearse: bool,
+    dry_run: bool,
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     for rule in gone {
-        if !rehearse {
+        if !dry_run {
             ec2.revoke(&group.id, rule.from).await?;
         }
         steps.push(line(rule));
@@ -124,7 +123,7 @@ async fn revoke(
 }
 
 impl GroupAccount {
-    /// In words; `would` is what steps begin with.
+    /// The result as text; steps begin with `would`.
     pub(super) fn text(&self, would: &str) -> String {
         let mut text = format!("{} ({}): {}\n", self.name, self.vpc, self.result);
         for step in &self.steps {
@@ -264,7 +263,7 @@ mod tests {
         ];
         let busy = group(&ec2, ADA, "busy", &rules).await;
         ec2.launch(&order(&busy)).await.unwrap();
-        // Another one launched a day later changes nothing for whoever is in the first.
+        // An instance launched a day later does not change the first one's rules.
         sleep(Duration::from_hours(30)).await;
         let later = LaunchOrder {
             client_token: "two".to_owned(),

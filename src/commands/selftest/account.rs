@@ -1,4 +1,4 @@
-//! What the account's calls say, without a host.
+//! Checks of the account, by calls alone.
 
 use anyhow::anyhow;
 
@@ -8,14 +8,13 @@ use crate::cloud::Place;
 use crate::commands::doctor;
 use crate::failure::{Exit, Failure};
 
-/// Asks who calls, for the network, and for every right; the answer is the owner of what the caller
-/// makes.
+/// Checks the caller, the network and every right. Returns the owner of what the caller makes.
 pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
     let ec2 = &run.cloud.ec2;
     let owner = match ec2.owner().await {
         Ok(owner) => owner,
         Err(error) => {
-            // Nothing else is worth a call.
+            // Without a caller every other call fails too.
             add(run, Finding::of_failure("account", &error.into()));
             return None;
         }
@@ -54,7 +53,7 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
     Some(owner)
 }
 
-/// What IAM itself says of every call.
+/// Checks every call by IAM's own simulation.
 async fn simulation(run: &Run<'_>, owner: &str) -> Finding {
     const NAME: &str = "IAM simulation";
     let ec2 = &run.cloud.ec2;
@@ -86,12 +85,12 @@ async fn simulation(run: &Run<'_>, owner: &str) -> Finding {
             NAME,
             format!("{error}; {command} policy --selftest prints the policy that allows it"),
         ),
-        // IAM says nothing of the rights then, and no more do the others' lines depend on it.
+        // A denied simulation proves nothing about the rights, and no other line needs it.
         Err(error) => Finding::not_asked(NAME, error.to_string()),
     }
 }
 
-/// That nobody reads any more keeps nothing from being asked, and from being cleared away.
+/// Adds a line. A closed standard output must not stop the run, which still has to clean up.
 pub(super) fn add(run: &mut Run<'_>, line: Finding) {
     if let Err(failure) = run.add(line) {
         run.report.print(&failure.to_string());

@@ -1,8 +1,8 @@
-//! What may be spent: nothing is begun whose worst case costs more than is left.
+//! The budget: nothing is begun whose worst case costs more than is left.
 //!
-//! An instance is worth at most what was bid for it, which EC2 keeps to, for as long as it could live
-//! if this computer vanished: half an hour before it is first logged in to, the lease after that, and
-//! a margin (`shell/host/boot`, `watch`).
+//! The worst case of an instance is its bid, which EC2 never exceeds, for as long as it could live
+//! if this computer vanished: half an hour until its first login, then the lease, and a margin
+//! (`shell/host/boot`, `watch`).
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::ec2::Price;
 /// How long an instance may live at most.
 const LONGEST: Duration = Duration::from_mins(55);
 
-/// What an instance takes besides, in US dollars: an address and two disks for an hour, and a
-/// snapshot until it is deleted.
+/// What an instance costs besides its price, in US dollars: an address and two disks for an hour,
+/// and a snapshot until it is deleted.
 const BESIDE: f64 = 0.012;
 
 /// A budget, in US dollars.
@@ -30,17 +30,17 @@ impl Budget {
         }
     }
 
-    /// What has been spent, as far as that can be estimated.
+    /// The estimate of what has been spent.
     pub(super) fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// What a host may cost for which `an_hour` is bid.
+    /// The worst case of a host with the bid `an_hour`.
     pub(super) fn worst(an_hour: f64) -> f64 {
         an_hour * LONGEST.as_secs_f64() / 3600.0 + BESIDE
     }
 
-    /// Why such a host is not begun, if it is not.
+    /// Why the budget does not allow such a host, if so.
     pub(super) fn refuses(&self, an_hour: f64) -> Option<String> {
         let (worst, left) = (Self::worst(an_hour), self.total - self.spent);
         (worst > left).then(|| {
@@ -48,8 +48,8 @@ impl Budget {
         })
     }
 
-    /// A host at `an_hour` lived for so long: what that is estimated to have cost. Seconds are
-    /// billed, a minute at least.
+    /// Adds the estimated cost of a host that lived for so long at `an_hour`, and returns it. EC2
+    /// bills by the second, a minute at least.
     pub(super) fn spend(&mut self, an_hour: f64, lived: Duration) -> f64 {
         let seconds = lived.max(Duration::from_mins(1)).as_secs_f64();
         let share = (seconds / LONGEST.as_secs_f64()).min(1.0);

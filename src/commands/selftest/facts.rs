@@ -1,11 +1,11 @@
-//! What a host said of itself, and whether that is as it has to be.
+//! The facts that a host reports about itself, and the checks of them.
 
 use std::collections::BTreeMap;
 
 use super::finding::Finding;
 use crate::cloud::Place;
 
-/// What is run on the host.
+/// The script that is run on the host.
 pub(super) const SCRIPT: &str = include_str!("../../../shell/selftest");
 
 /// Facts by name, as `shell/selftest` prints them.
@@ -13,7 +13,7 @@ pub(super) const SCRIPT: &str = include_str!("../../../shell/selftest");
 pub(super) struct Facts(BTreeMap<String, String>);
 
 impl Facts {
-    /// None where the script did not come to its end.
+    /// Parses the script's output; none if it did not reach its end.
     pub(super) fn read(text: &str) -> Option<Self> {
         let pairs = text.lines().filter_map(|line| line.split_once('='));
         let facts: BTreeMap<String, String> = pairs
@@ -26,7 +26,7 @@ impl Facts {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// Each thing that a host of the default kind is asked.
+    /// The lines of a host of the default kind.
     pub(super) fn judge(&self, place: Place) -> Vec<Finding> {
         vec![
             self.machine("machine image"),
@@ -39,7 +39,7 @@ impl Facts {
         ]
     }
 
-    /// What it runs, and that xdrive's user data made a host of it: without that nobody is in.
+    /// The system; it has run xdrive's user data, since without that no login works.
     pub(super) fn machine(&self, name: &'static str) -> Finding {
         let (system, kernel, arch) = (self.get("system"), self.get("kernel"), self.get("arch"));
         Finding::ok(name, format!("{system}, kernel {kernel}, {arch}"))
@@ -129,7 +129,7 @@ impl Facts {
         }
     }
 
-    /// That the host and the container have the GPUs.
+    /// Whether host and container have the GPUs.
     pub(super) fn gpus(&self) -> Finding {
         let (host, container) = (self.get("gpus"), self.get("container_gpus"));
         if host.is_empty() {

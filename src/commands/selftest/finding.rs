@@ -1,4 +1,4 @@
-//! What came of each thing: a line for people, and a document for programs.
+//! The results of a selftest: lines as text, and a JSON document.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,37 +10,31 @@ use crate::cloud::Place;
 use crate::failure::{Exit, Failure};
 use crate::report;
 
-/// What came of one thing.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "result")]
-pub(super) enum Came {
-    /// It is as it has to be; how it is.
+pub(super) enum CheckResult {
     Ok {
-        /// In words.
+        /// What was found.
         found: String,
     },
-    /// It is not.
     Failed {
-        /// Why.
         why: String,
-        /// What helps.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// Nobody asked.
     NotAsked {
-        /// Why.
         why: String,
     },
 }
 
-/// One thing.
+/// A line of the selftest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Finding {
     name: &'static str,
     #[serde(flatten)]
-    came: Came,
-    /// What asking it is estimated to have cost, for the first line of each host.
+    result: CheckResult,
+    /// The estimated cost of its host, on the first line of each host.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars: Option<f64>,
     #[serde(skip)]
@@ -48,10 +42,10 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(name: &'static str, came: Came) -> Self {
+    pub(super) fn new(name: &'static str, result: CheckResult) -> Self {
         Self {
             name,
-            came,
+            result,
             dollars: None,
             exit: Exit::Failed,
         }
@@ -59,17 +53,17 @@ impl Finding {
 
     pub(super) fn ok(name: &'static str, found: impl Into<String>) -> Self {
         let found = found.into();
-        Self::new(name, Came::Ok { found })
+        Self::new(name, CheckResult::Ok { found })
     }
 
     pub(super) fn failed(name: &'static str, why: impl Into<String>, hint: Option<&str>) -> Self {
         let (why, hint) = (why.into(), hint.map(str::to_owned));
-        Self::new(name, Came::Failed { why, hint })
+        Self::new(name, CheckResult::Failed { why, hint })
     }
 
     pub(super) fn not_asked(name: &'static str, why: impl Into<String>) -> Self {
         let why = why.into();
-        Self::new(name, Came::NotAsked { why })
+        Self::new(name, CheckResult::NotAsked { why })
     }
 
     pub(super) fn of_failure(name: &'static str, failure: &Failure) -> Self {
@@ -80,7 +74,7 @@ impl Finding {
         }
     }
 
-    /// What it cost.
+    /// The line with the cost of its host.
     pub(super) fn cost(self, dollars: f64) -> Self {
         Self {
             dollars: Some(dollars),
@@ -89,10 +83,10 @@ impl Finding {
     }
 
     fn text(&self) -> String {
-        let (mark, words, hint) = match &self.came {
-            Came::Ok { found } => ("ok", found, None),
-            Came::Failed { why, hint } => ("failed", why, hint.as_ref()),
-            Came::NotAsked { why } => ("not asked", why, None),
+        let (mark, words, hint) = match &self.result {
+            CheckResult::Ok { found } => ("ok", found, None),
+            CheckResult::Failed { why, hint } => ("failed", why, hint.as_ref()),
+            CheckResult::NotAsked { why } => ("not asked", why, None),
         };
         let words = words.replace('\n', " ");
         let mut text = format!("{mark:9}  {:18}  {words}\n", self.name);
@@ -109,7 +103,7 @@ impl Finding {
 pub(super) struct Lines(Vec<Finding>);
 
 impl Lines {
-    /// Prints it, and keeps it.
+    /// Prints a line, and keeps it.
     pub(super) fn add(&mut self, line: Finding) -> Result<(), Failure> {
         let text = line.text();
         self.0.push(line);
@@ -120,9 +114,9 @@ impl Lines {
         &self.0
     }
 
-    /// The exit code of the first that failed.
+    /// The exit code of the first line that failed.
     pub(super) fn worst(&self) -> Option<Exit> {
-        let failed = |line: &&Finding| matches!(line.came, Came::Failed { .. });
+        let failed = |line: &&Finding| matches!(line.result, CheckResult::Failed { .. });
         self.0.iter().find(failed).map(|line| line.exit)
     }
 }

@@ -1,4 +1,4 @@
-//! What an earlier run left that was killed: its drives are thrown away first.
+//! Discards the drives that an earlier, killed run left.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::drive::{DriveName, tags};
 use crate::ec2::Ownership;
 use crate::session;
 
-/// Throws them away; those that a running instance is still kept for are another run's of now.
+/// Discards them, without those whose instance has a lease that lasts: they are another run's.
 pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
     let (instances, volumes, snapshots) = match run.cloud.ec2.everything().await {
         Ok(all) => all,

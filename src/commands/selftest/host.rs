@@ -1,4 +1,4 @@
-//! What hosts say: each by a session of its own, with a drive that is thrown away.
+//! Checks on hosts: each by a session of its own, with a drive that is discarded.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::account::add;
 use super::facts::{Facts, SCRIPT};
 use super::finding::Finding;
 use super::interruption;
-use super::interruption::Came;
+use super::interruption::Injected;
 use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
@@ -21,13 +21,13 @@ use crate::session::{Examination, Request};
 /// The size of the drives, in GiB.
 const SIZE: u32 = 16;
 
-/// How long a host lives without a sign of life from here.
+/// The lease of a host.
 const LEASE: Duration = Duration::from_mins(15);
 
-/// How much more than now's lowest price is bid: that of the next zone, or of a minute later.
+/// The bid as a multiple of the lowest price now: another zone, or a minute later, may cost more.
 const BID: f64 = 1.5;
 
-/// What a session is made for.
+/// What a host is launched to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     /// The usual host.
@@ -38,7 +38,7 @@ enum What {
     Interruption,
 }
 
-/// The lines of the usual host, where there is none.
+/// The names of the usual host's lines, for when it cannot be launched.
 const USUAL: [&str; 9] = [
     "machine image",
     "sshd",
@@ -70,7 +70,7 @@ impl What {
         }
     }
 
-    /// What its drive's name ends in.
+    /// The suffix of its drive's name.
     fn suffix(self) -> &'static str {
         match self {
             Self::Usual => "usual",
@@ -81,8 +81,8 @@ impl What {
         }
     }
 
-    /// What its host has to have: as little as its image runs in, so that an account on AWS's Free
-    /// plan has something that meets it.
+    /// The resources of its host: as few as its image runs in, so that AWS's Free plan has a type
+    /// that meets them.
     fn resources(self) -> Resources {
         match self {
             Self::Gpu => Resources {
@@ -99,7 +99,7 @@ impl What {
         }
     }
 
-    /// Which programs it runs.
+    /// Its architecture.
     fn arch(self) -> ArchChoice {
         match (self, NATIVE) {
             (Self::Gpu, _) => ArchChoice::X86_64,
@@ -108,7 +108,7 @@ impl What {
         }
     }
 
-    /// Why it is not asked here, if it is not.
+    /// Why it is not checked here, if so.
     fn refused(self, run: &Run<'_>) -> Option<&'static str> {
         let place = run.cloud.place;
         let is_folder = place == Place::Folder;
@@ -134,7 +134,7 @@ impl What {
     }
 }
 
-/// Asks them all, one after the other.
+/// Runs all hosts, one after the other.
 pub(super) async fn ask(run: &mut Run<'_>, owner: &str) {
     for what in What::ALL {
         let refused = what.refused(run).map(str::to_owned);
@@ -186,12 +186,12 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     };
     let began = run.cloud.clock.boot();
     let session = session::connect(request, run.cloud.clone(), run.key.clone());
-    let (ended, came) = if what == What::Interruption {
+    let (ended, injected) = if what == What::Interruption {
         interruption::during(run, owner, &drive, &examination, session).await
     } else {
-        (session.await, Came::Nothing)
+        (session.await, Injected::Nothing)
     };
-    // Whatever came of it, nothing stays.
+    // The drive is discarded whatever the result is.
     let reach = run.order.options.reach.clone();
     let discarded = session::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
@@ -214,7 +214,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         }
         (_, Some(Ok(text))) => {
             if let Some(facts) = Facts::read(&text) {
-                judge(run, what, &facts, (&ended, &came), cost);
+                judge(run, what, &facts, (&ended, &injected), cost);
             } else {
                 let failure = Failure::from(anyhow::anyhow!("the look at the host was cut short"));
                 fail(run, what, &failure, Some(cost));
@@ -237,8 +237,8 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     }
 }
 
-/// The drive, what is asked of its session, and what an hour of its instance is taken to cost; or
-/// why it is not begun.
+/// The drive, its session's request, and the bid for an hour of its instance; or why it is not
+/// begun.
 async fn prepare(
     run: &Run<'_>,
     what: What,
@@ -287,22 +287,17 @@ async fn prepare(
     };
     let drive = run.drive(what.suffix())?;
     let request = Request {
-        drive: drive.clone(),
-        options,
-        from: None,
         no_join: true,
-        shared: false,
-        dry_run: false,
         command: ["sh", "-c", command].map(str::to_owned).to_vec(),
-        examination: None,
+        ..Request::of(drive.clone(), options)
     };
     request.check(&run.cloud.command)?;
     Ok(Ok((drive, request, bid)))
 }
 
-/// What spot costs now of what meets the need, in the cheapest zone: of any type, and of those that
-/// the free tier has, whichever is more. An account on AWS's Free plan launches no other, which shows
-/// only when it launches.
+/// The lowest spot price now of a type that meets the requirements: among all types or among the
+/// free tier's, whichever is more. An account on AWS's Free plan launches only the latter, which
+/// shows only at the launch.
 async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
     let look = async |is_free| {
         let terms = Terms {
@@ -317,7 +312,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
         match pools::look(&run.cloud.ec2, &terms).await {
             Ok(chosen) => Ok(chosen.offers.iter().filter_map(|offer| offer.price).min()),
             Err(Refused::Ec2(error)) => Err(Failure::from(error)),
-            // The launch says it better, where it comes to that.
+            // The launch reports such a refusal better.
             Err(_) => Ok(None),
         }
     };
@@ -328,7 +323,7 @@ fn judge(
     run: &mut Run<'_>,
     what: What,
     facts: &Facts,
-    (ended, came): (&Result<u8, Failure>, &Came),
+    (ended, injected): (&Result<u8, Failure>, &Injected),
     cost: f64,
 ) {
     match what {
@@ -346,7 +341,7 @@ fn judge(
         What::Gpu => add(run, facts.gpus().cost(cost)),
         What::Arm64 | What::SessionManager => add(run, facts.machine(what.name()).cost(cost)),
         What::Interruption => {
-            let line = interruption::line(ended, came);
+            let line = interruption::line(ended, injected);
             add(run, line.cost(cost));
         }
     }
@@ -363,8 +358,8 @@ fn saved(name: &'static str, ended: &Result<u8, Failure>) -> Finding {
     }
 }
 
-/// Every drive's volume is encrypted from the first one on: where it could be made, attached and
-/// saved, the key could be used.
+/// The line on encryption: every drive's volume is encrypted, so the key can be used if a volume
+/// was made, attached and saved.
 fn encryption(place: Place, ended: &Result<u8, Failure>) -> Finding {
     const NAME: &str = "encryption";
     match (place, ended) {
@@ -374,7 +369,7 @@ fn encryption(place: Place, ended: &Result<u8, Failure>) -> Finding {
     }
 }
 
-/// The first line tells why; the others that nobody could ask.
+/// Adds the lines of a host that was not ready: the first has the reason.
 fn fail(run: &mut Run<'_>, what: What, failure: &Failure, cost: Option<f64>) {
     let mut line = Finding::of_failure(what.name(), failure);
     if let Some(cost) = cost {

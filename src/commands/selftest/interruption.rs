@@ -1,7 +1,7 @@
-//! An instance that is taken back while its session goes on: by Fault Injection Service in the role
-//! that was named, or (with `--local`, where nobody names one) by the EC2 in a folder itself.
+//! Interrupts a spot instance while its session runs: by Fault Injection Service with the role of
+//! `--fis-role`, or with `--local` by the EC2 in a folder itself.
 //!
-//! The experiment's target is the one instance that the session's own drive has, by its ARN
+//! The experiment's target is the instance of the session's own drive, by its ARN
 //! ([`crate::ec2::Injection`]). Whatever ends the session, the experiment's template is deleted
 //! before anything else is done.
 
@@ -20,32 +20,30 @@ use crate::session::Examination;
 
 pub(super) const NAME: &str = "interruption";
 
-/// How long before its end an instance of the EC2 in a folder is told that it is taken back (AWS: two
-/// minutes).
+/// The notice of an interruption with `--local` (AWS: two minutes).
 const NOTICE: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether the host was looked at.
+/// The interval between two looks whether the host was examined.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often an experiment is asked after: it takes some seconds to begin, and half a minute where
-/// there is much to do.
+/// The interval between two looks at the experiment: it takes some seconds to begin, and up to half
+/// a minute.
 const ASK: Duration = Duration::from_secs(3);
 
-/// What was done to the instance, or why nothing was.
+/// The result of interrupting the instance.
 #[derive(Debug)]
-pub(super) enum Came {
-    /// It was told, by whom.
-    Told(String),
+pub(super) enum Injected {
+    /// It was interrupted; the beginning of the line that says by what.
+    Done(String),
     /// The session was over before.
     Nothing,
-    /// Nobody may, or can.
+    /// It is not allowed, or not possible.
     NotAsked(String),
-    /// It failed.
     Failed(Failure),
 }
 
-/// Why it is not asked here, if it is not, before a host is had for it: everything is done but the
-/// start, of a template that names no instance there is.
+/// The line if an interruption is refused here. Tried before a host is launched for it: a template
+/// for an instance that does not exist is made, and not started.
 pub(super) async fn refused(run: &mut Run<'_>, owner: &str, drive: &DriveName) -> Option<Finding> {
     let role = run.order.fis_role.clone()?;
     let region = run.cloud.ec2.region().to_owned();
@@ -61,29 +59,29 @@ pub(super) async fn refused(run: &mut Run<'_>, owner: &str, drive: &DriveName) -
             let why = format!("no Fault Injection Service answers at {at}: {error}");
             Some(Finding::not_asked(NAME, why))
         }
-        Err(error) => Some(match came_of(run, &error) {
-            Came::NotAsked(why) => Finding::not_asked(NAME, why),
-            Came::Failed(failure) => Finding::of_failure(NAME, &failure),
-            Came::Told(_) | Came::Nothing => return None,
+        Err(error) => Some(match not_injected(run, &error) {
+            Injected::NotAsked(why) => Finding::not_asked(NAME, why),
+            Injected::Failed(failure) => Finding::of_failure(NAME, &failure),
+            Injected::Done(_) | Injected::Nothing => return None,
         }),
     }
 }
 
-/// Lets `session` go on to its end, and has its instance taken back once its host was looked at.
+/// Runs `session` to its end, and interrupts its instance once the host was examined.
 pub(super) async fn during(
     run: &mut Run<'_>,
     owner: &str,
     drive: &DriveName,
     examination: &Examination,
     session: impl Future<Output = Result<u8, Failure>>,
-) -> (Result<u8, Failure>, Came) {
+) -> (Result<u8, Failure>, Injected) {
     let (tell, over) = watch::channel(false);
     let session = async {
         let ended = session.await;
         tell.send_replace(true);
         ended
     };
-    // Both to their ends: a call that changes something is never given up in the middle.
+    // Both to their ends: a call that changes something is never dropped in the middle.
     tokio::join!(session, take(run, owner, drive, examination, over))
 }
 
@@ -93,22 +91,22 @@ async fn take(
     drive: &DriveName,
     examination: &Examination,
     mut over: watch::Receiver<bool>,
-) -> Came {
+) -> Injected {
     while examination.answer().is_none() {
         if is_over(&mut over, LOOK).await {
-            return Came::Nothing;
+            return Injected::Nothing;
         }
     }
     let instance = match running(run, drive).await {
         Ok(instance) => instance,
-        Err(failure) => return Came::Failed(failure),
+        Err(failure) => return Injected::Failed(failure),
     };
     let Some(role) = run.order.fis_role.clone() else {
         return interrupted_by_the_folder(run, &instance);
     };
     let experiment = match inject(run, owner, drive, &role, Some(&instance)).await {
         Ok(experiment) => experiment,
-        Err(error) => return came_of(run, &error),
+        Err(error) => return not_injected(run, &error),
     };
     let told = format!("{experiment} of Fault Injection Service: ");
     while !is_over(&mut over, ASK).await {
@@ -116,26 +114,26 @@ async fn take(
             Ok(State::Running) => {}
             Ok(State::Failed(why)) => {
                 let failure = Failure::from(anyhow!("{told}{why}"));
-                return Came::Failed(failure.hint(format!(
+                return Injected::Failed(failure.hint(format!(
                     "{role} has to trust fis.amazonaws.com, and to allow \
                      ec2:SendSpotInstanceInterruptions and ec2:DescribeInstances"
                 )));
             }
-            // The session itself shows what came of it.
+            // The session's end shows whether the notice came.
             Ok(State::Completed) | Err(_) => break,
         }
     }
-    Came::Told(told)
+    Injected::Done(told)
 }
 
-/// Whether the session is over, or is so within that time.
+/// Whether the session is over, or ends within that time.
 async fn is_over(over: &mut watch::Receiver<bool>, within: Duration) -> bool {
     tokio::time::timeout(within, over.wait_for(|over| *over))
         .await
         .is_ok()
 }
 
-/// The instance that the drive has.
+/// The drive's running instance.
 async fn running(run: &Run<'_>, drive: &DriveName) -> Result<InstanceId, Failure> {
     let instances = run.cloud.ec2.instances(drive.as_str()).await?;
     let is_running = |instance: &Instance| instance.state == InstanceState::Running;
@@ -144,15 +142,15 @@ async fn running(run: &Run<'_>, drive: &DriveName) -> Result<InstanceId, Failure
     Ok(found.id)
 }
 
-fn interrupted_by_the_folder(run: &Run<'_>, instance: &InstanceId) -> Came {
+fn interrupted_by_the_folder(run: &Run<'_>, instance: &InstanceId) -> Injected {
     match folder::interrupt(run.paths, instance, NOTICE) {
-        Ok(_) => Came::Told(String::new()),
-        Err(failure) => Came::Failed(failure),
+        Ok(_) => Injected::Done(String::new()),
+        Err(failure) => Injected::Failed(failure),
     }
 }
 
-/// The experiment's id, which is empty where none was started; what is left of its template is
-/// written down.
+/// Starts the experiment, and adds a line if its template is left. Returns its id, which is empty
+/// without an `instance`.
 async fn inject(
     run: &mut Run<'_>,
     owner: &str,
@@ -171,35 +169,37 @@ async fn inject(
     Ok(experiment?.unwrap_or_default())
 }
 
-/// Why there is no experiment, in the run's words.
-fn came_of(run: &Run<'_>, error: &NoExperiment) -> Came {
+/// An error of Fault Injection Service as a result.
+fn not_injected(run: &Run<'_>, error: &NoExperiment) -> Injected {
     let command = &run.cloud.command;
     if error.is_denied() {
         let why = format!("{error}; {command} policy --selftest prints the policy that allows it");
-        return Came::NotAsked(why);
+        return Injected::NotAsked(why);
     }
     let failure = Failure::new(Exit::Failed, anyhow!("Fault Injection Service: {error}"));
-    Came::Failed(failure)
+    Injected::Failed(failure)
 }
 
-/// What the end of the session says of it.
-pub(super) fn line(ended: &Result<u8, Failure>, came: &Came) -> Finding {
+/// The line on the interruption, by how the session ended.
+pub(super) fn line(ended: &Result<u8, Failure>, injected: &Injected) -> Finding {
     // Taken away and saved: see the README's exit codes.
     let is_saved = match ended {
         Ok(code) => *code == Exit::TryAgain.code(),
         Err(failure) => failure.exit == Exit::TryAgain,
     };
-    match (came, ended) {
-        (Came::Told(by), _) if is_saved => Finding::ok(
+    match (injected, ended) {
+        (Injected::Done(by), _) if is_saved => Finding::ok(
             NAME,
             format!("{by}a notice, and the drive was saved in time"),
         ),
-        (_, Err(failure)) | (Came::Failed(failure), Ok(_)) => Finding::of_failure(NAME, failure),
-        (Came::NotAsked(why), Ok(_)) => Finding::not_asked(NAME, why.clone()),
-        (Came::Told(by), Ok(code)) => {
+        (_, Err(failure)) | (Injected::Failed(failure), Ok(_)) => {
+            Finding::of_failure(NAME, failure)
+        }
+        (Injected::NotAsked(why), Ok(_)) => Finding::not_asked(NAME, why.clone()),
+        (Injected::Done(by), Ok(code)) => {
             let why = format!("{by}no notice came, and the session ended with {code}");
             Finding::failed(NAME, why, None)
         }
-        (Came::Nothing, Ok(code)) => Finding::failed(NAME, format!("ended with {code}"), None),
+        (Injected::Nothing, Ok(code)) => Finding::failed(NAME, format!("ended with {code}"), None),
     }
 }

@@ -1,11 +1,11 @@
-//! What an image archive says of itself: for which processors its programs are compiled.
+//! The architecture of an image archive.
 //!
 //! `docker save` writes a tar archive whose `manifest.json` names each image's configuration, which
 //! is in the archive as well; where there is only an `index.json`, it leads there by way of a
 //! manifest (Docker image specification v1.2, *Combined Image JSON + Filesystem Changeset Format*;
 //! OCI image layout specification). Only the archive's headers and those few small files are read,
-//! so that it takes no longer for gigabytes of layers. What cannot be told (a compressed archive,
-//! one of files alone, one for several architectures) is none: then nothing is claimed of it.
+//! so that it takes no longer for gigabytes of layers. An archive whose architecture is not clear
+//! (a compressed one, one of files alone, one for several) has none here, and is refused nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,20 +16,20 @@ use serde_json::Value;
 
 use crate::ec2::Arch;
 
-/// The most files that are looked at: an image has two or three for each of its layers.
+/// The most files that are read of an archive: an image has two or three for each of its layers.
 const FILES: usize = 10_000;
 
-/// The longest that a manifest or configuration may be, in bytes.
+/// The longest manifest or configuration, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What the programs in an archive are compiled for, if it tells.
+/// The architecture of the programs in an archive, if that is clear.
 pub(crate) fn arch(path: &Path) -> Option<Arch> {
     let mut archive = Archive::open(path).ok()?;
     let configurations = archive.configurations()?;
     let mut found = configurations.iter().map(|name| {
         let configuration = archive.json(name)?;
         match configuration["architecture"].as_str()? {
-            // As Go writes them.
+            // Go's names.
             "amd64" => Some(Arch::X86_64),
             "arm64" => Some(Arch::Arm64),
             _ => None,
