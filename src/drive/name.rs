@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name, in bytes. Tags could hold 256, but the name is also a host name, a file name
-/// and a column.
+/// The longest name, in bytes. A tag could hold 256, but the name is also a host name, a file name
+/// and a column of `xdrive list`.
 const LONGEST: usize = 64;
 
 /// A drive's name: 1–64 letters, digits, `.`, `_` and `-`, the first a letter or a digit, without
@@ -12,10 +12,10 @@ const LONGEST: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DriveName(String);
 
-/// Why a text is no drive's name.
+/// The drive name that cannot be parsed, by its first problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Nothing was given.
+    /// The empty text.
     #[error("a drive's name cannot be empty")]
     Empty,
     /// More than 64 characters.
@@ -24,10 +24,10 @@ pub enum InvalidName {
     /// The first character is neither a letter nor a digit.
     #[error("a drive's name starts with a letter or a digit, not with {0:?}")]
     Start(char),
-    /// A character that no name has.
+    /// A character that is not allowed.
     #[error("a drive's name has letters, digits, '.', '_' and '-' only, not {0:?}")]
     Character(char),
-    /// Two dots in a row would mean another folder in a path.
+    /// Two dots in a row, which in a path mean the folder above.
     #[error("a drive's name cannot contain \"..\"")]
     Dots,
 }
@@ -39,8 +39,8 @@ impl DriveName {
         &self.0
     }
 
-    /// The name under which line number `number` is kept when it was not the one chosen:
-    /// `NAME.fork-N`, with NAME cut so that the result is a name again.
+    /// The name under which a lineage that was not chosen is kept: `NAME.fork-NUMBER`, with NAME
+    /// cut so that the result is a valid name.
     #[must_use]
     pub fn fork(&self, number: u32) -> Self {
         let suffix = format!(".fork-{number}");
@@ -80,15 +80,15 @@ impl fmt::Display for DriveName {
     }
 }
 
-/// How often a drive has been mounted: its content's age, counted in sessions.
+/// How often a drive has been mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Generation(pub u64);
 
 impl Generation {
-    /// What an empty volume starts with.
+    /// The generation of an empty volume.
     pub const EMPTY: Self = Self(0);
 
-    /// The one after this.
+    /// The generation after this one.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -109,12 +109,12 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Who made or last claimed a thing: one run of xdrive, by a random id.
+/// The random id of one run of xdrive, written on what it makes or claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub String);
 
 impl SessionId {
-    /// A new one, 64 random bits. Fails only where the system has no randomness.
+    /// A new id of 64 random bits. Fails only where the system has no randomness.
     pub fn random() -> Result<Self, getrandom::Error> {
         random_id().map(Self)
     }
@@ -126,7 +126,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A random id for a session, an attempt or a client token: 16 hexadecimal digits.
+/// A random id of 16 hexadecimal digits, for a session, an attempt or a client token.
 pub(super) fn random_id() -> Result<String, getrandom::Error> {
     getrandom::u64().map(|bits| format!("{bits:016x}"))
 }

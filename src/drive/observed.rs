@@ -1,12 +1,12 @@
-//! What one ordered sweep saw, read and made sharp by what this process knows for certain.
+//! [`Observed`]: one ordered sweep, parsed, under what this process knows for certain.
 //!
 //! A plain value: small, comparable, hashable, made of no SDK type, so that `plan` can be tabled
-//! and model-checked. Lists may be stale; what this process made or was answered is laid over them
-//! before (`memory`), and always in the direction that time goes: generations only rise, what was
-//! told to terminate is never running again.
+//! and model-checked. Lists may be stale, so the [`super::overlay`] is laid over them first, and
+//! only forwards in time: generations only rise, and an instance that was terminated never runs
+//! again.
 //!
-//! Moments are on the boot-time clock of this process: `since` is when *this process* first saw a
-//! thing in its present state. No decision depends on AWS's clock and this computer's agreeing.
+//! Moments are on this computer's boot-time clock: `since` is when *this process* first saw a thing
+//! in its present state. No decision compares AWS's clock with this computer's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,14 +27,14 @@ use uuid::Uuid;
 /// The device name under which the drive's volume is attached.
 pub const DEVICE: &str = "/dev/sdf";
 
-/// Everything that `plan` knows.
+/// Everything that `plan` knows about the drive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// Who looks, and what it did so far.
+    /// This process: its session, and what it did so far.
     pub me: Me,
     /// When this process began its first sweep.
     pub first: BootTime,
-    /// When this sweep began: everything older than [`super::Timing::settle`] before it is in it.
+    /// When this sweep began. It shows everything that is older by [`super::Timing::settle`].
     pub began: BootTime,
     /// The drive's instances, also ended ones that are still listed.
     pub instances: Vec<SeenInstance>,
@@ -42,16 +42,16 @@ pub struct Observed {
     pub volumes: Vec<SeenVolume>,
     /// The drive's snapshots.
     pub snapshots: Vec<SeenSnapshot>,
-    /// What claims to belong to the drive and cannot be read: id and problem.
+    /// Things with the drive's tag that cannot be read: id and problem.
     pub unreadable: Vec<(String, String)>,
 }
 
-/// Who looks, and what this process remembers of its own doing.
+/// This process: its session, and what it did so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Me {
     /// This session.
     pub session: SessionId,
-    /// When the last of one's own create or claim calls was answered.
+    /// When this process's last create or claim call was answered.
     pub announced: Option<BootTime>,
     /// When the last create call was sent whose answer never came: it may have been carried out.
     pub unsure: Option<BootTime>,
@@ -60,22 +60,22 @@ pub struct Me {
     /// The volume whose generation this process raised, and to what; none again once an
     /// `AttachVolume` was sent for it: every attachment needs its own raise.
     pub raised: Option<(VolumeId, Generation)>,
-    /// The volume that this process attached to a host that it holds since then, and at what
-    /// generation; none again once it is to be mounted, or the host had to be taken anew.
+    /// The volume that this process attached to a host whose client lock it has had since, and its
+    /// generation; none again once the mount is sent, or the host is claimed anew.
     pub attached: Option<(VolumeId, Generation)>,
-    /// The volume that was closed on its host by this process, and its generation then.
+    /// The volume that this process closed on its host, and its generation then.
     pub closed: Option<(VolumeId, Generation)>,
     /// Hosts that answered a close, and how.
     pub closes: BTreeMap<InstanceId, Closed>,
     /// The volume that a host unmounted, or froze, when this process closed it there, and its
-    /// generation then: nothing of it is missing on the disk.
+    /// generation then: all that was written is on the disk.
     pub unmounted: Option<(VolumeId, Generation)>,
     /// The file system that a host reported on the volume it mounted.
     pub reported: Option<(VolumeId, Uuid)>,
     /// What was found in snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
-    /// Superseded snapshots that could not be deleted: not tried again.
-    pub spared: BTreeSet<SnapshotId>,
+    /// Superseded snapshots that could not be deleted: not tried again in this run.
+    pub not_pruned: BTreeSet<SnapshotId>,
     /// The volume whose mount was refused, and why.
     pub refused: Option<(VolumeId, Refusal)>,
     /// Hosts on which attaching failed: never used again.
@@ -100,16 +100,16 @@ pub enum Refusal {
 pub enum Verdict {
     /// The drive, as it was left.
     Sound,
-    /// Nothing: it could not be looked at, and that is no reason to keep the volume; why.
-    Unasked(String),
+    /// It could not be read, for this reason, which does not keep the volume.
+    Unverifiable(String),
     /// No answer yet.
     Open {
-        /// When it was asked for first.
+        /// When it was first read.
         first: BootTime,
-        /// When last.
+        /// When it was last read.
         last: BootTime,
     },
-    /// Something else than the drive; what.
+    /// Not the drive as it was left; what is wrong.
     Unsound(String),
 }
 
@@ -117,24 +117,24 @@ impl Verdict {
     /// Whether the snapshot may stand for its volume.
     #[must_use]
     pub fn allows(&self) -> bool {
-        matches!(self, Self::Sound | Self::Unasked(_))
+        matches!(self, Self::Sound | Self::Unverifiable(_))
     }
 }
 
-/// One attempt at a snapshot by this process.
+/// One `CreateSnapshot` of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// Of which volume.
+    /// The volume.
     pub volume: VolumeId,
-    /// Its `xdrive:op`.
+    /// The snapshot's `xdrive:op`.
     pub op: String,
-    /// Of which kind.
+    /// The snapshot's kind.
     pub kind: SnapshotKind,
-    /// When it was sent.
+    /// When the call was sent.
     pub at: BootTime,
 }
 
-/// One instance.
+/// One instance of the drive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenInstance {
     /// Its id.
@@ -145,13 +145,13 @@ pub struct SeenInstance {
     pub zone: Zone,
     /// When `RunInstances` accepted it, by AWS's clock: compared among instances only.
     pub launched: Timestamp,
-    /// Whose it is.
+    /// The session that launched or last claimed it.
     pub session: SessionId,
-    /// Who that is.
+    /// That session's caller.
     pub owner: String,
-    /// Whether it was in the list (or only known to this process).
+    /// Whether the list has it. If not, this process launched it.
     pub listed: bool,
-    /// What it said of itself.
+    /// What its host answered.
     pub contact: Contact,
     /// Since when state and contact are as they are.
     pub since: BootTime,
@@ -163,22 +163,22 @@ pub struct SeenInstance {
     pub lease: Option<SeenLease>,
 }
 
-/// What EC2's status checks say of an instance.
+/// EC2's status checks of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeenChecks {
-    /// What.
+    /// Their results.
     pub checks: StatusChecks,
-    /// Since when they say so to this process.
+    /// Since when this process sees these results.
     pub since: BootTime,
 }
 
 /// An instance's lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeenLease {
-    /// When it ends, by the clock of whoever wrote it; for a person to read.
+    /// When it ends, by the writer's clock; for a person to read.
     pub until: Timestamp,
     /// When the host has certainly switched itself off, if the lease is not renewed: its end and
-    /// [`super::Timing::lease_margin`], on this process's clock.
+    /// [`super::Timing::lease_margin`], on this computer's boot-time clock.
     pub off_by: BootTime,
 }
 
@@ -193,13 +193,13 @@ pub struct SeenVolume {
     pub zone: Zone,
     /// Its size.
     pub size: GibiBytes,
-    /// How much it takes in MiB a second, where that was asked for.
+    /// Its throughput in MiB a second, where one was asked for.
     pub throughput: Option<u32>,
     /// When it was made, by AWS's clock: compared among volumes only.
     pub created: Timestamp,
-    /// What it was made from.
+    /// The snapshot it was made from; none if it was made empty.
     pub snapshot: Option<SnapshotId>,
-    /// What it is attached to.
+    /// Its attachment, if there is one.
     pub attachment: Option<SeenAttachment>,
     /// The generation it started with.
     pub base: Generation,
@@ -211,9 +211,9 @@ pub struct SeenVolume {
     pub formatted: bool,
     /// Its file system's UUID, if that is recorded.
     pub uuid: Option<Uuid>,
-    /// Whose it is.
+    /// The session that made or last claimed it.
     pub session: SessionId,
-    /// Whether it was in the list.
+    /// Whether the list has it. If not, this process made it.
     pub listed: bool,
     /// Since when state, attachment and generation are as they are.
     pub since: BootTime,
@@ -222,11 +222,11 @@ pub struct SeenVolume {
 /// A volume's attachment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenAttachment {
-    /// To which instance.
+    /// The instance.
     pub instance: InstanceId,
-    /// How far.
+    /// The attachment's state.
     pub state: AttachmentState,
-    /// Under which device name.
+    /// The device name.
     pub device: String,
     /// Whether terminating the instance would delete the volume.
     pub delete_on_termination: bool,
@@ -237,9 +237,9 @@ pub struct SeenAttachment {
 pub struct SeenSnapshot {
     /// Its id.
     pub id: SnapshotId,
-    /// How far it is.
+    /// Its state.
     pub state: SnapshotState,
-    /// Of which volume.
+    /// The volume it was taken of.
     pub volume: Option<VolumeId>,
     /// That volume's size.
     pub size: GibiBytes,
@@ -251,12 +251,12 @@ pub struct SeenSnapshot {
     pub op: String,
     /// Its file system's UUID, if that was recorded on its volume.
     pub uuid: Option<Uuid>,
-    /// For checkpoints: the how manieth of its generation it is, from 1; else 0.
+    /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
     /// Since when its state is as it is.
     pub since: BootTime,
-    /// Whether it is known for long enough to be in every list that anybody reads now: before that
-    /// somebody may see its volume gone, and not see it.
+    /// Whether it has been known for so long that every list read now has it. Before that, another
+    /// process may see its volume gone and not see the snapshot.
     pub is_everywhere: bool,
 }
 
@@ -283,7 +283,7 @@ impl Observed {
             .filter(move |snapshot| snapshot.volume.as_ref() == Some(volume))
     }
 
-    /// The volumes that an instance holds, or is getting, or is letting go.
+    /// The volumes that are attached to an instance, attaching or detaching.
     pub fn held_by<'a>(&'a self, instance: &'a InstanceId) -> impl Iterator<Item = &'a SeenVolume> {
         self.volumes
             .iter()
@@ -293,7 +293,7 @@ impl Observed {
     /// Whether this instance is this session's.
     #[must_use]
     pub fn is_mine(&self, instance: &SeenInstance) -> bool {
-        // Whoever holds the host's lock has it, whatever a stale tag says.
+        // The session with the host's client lock has it, whatever a stale tag says.
         match instance.client() {
             Some(Client::Me) => true,
             Some(Client::Other { .. }) => false,
@@ -301,8 +301,8 @@ impl Observed {
         }
     }
 
-    /// Whether the instance says that it unmounted this volume, or froze it: nothing of what was
-    /// written there is missing on the disk.
+    /// Whether the host reports that it unmounted this volume, or froze it: all that was written is
+    /// on the disk.
     #[must_use]
     pub fn is_whole(&self, instance: &SeenInstance, volume: &SeenVolume) -> bool {
         instance.view().is_some_and(|view| {
@@ -311,7 +311,7 @@ impl Observed {
         })
     }
 
-    /// Whether the host is closed: nothing of the drive is written there any more, for good.
+    /// Whether the host is closed: it never writes to the drive again.
     #[must_use]
     pub fn is_closed(&self, instance: &SeenInstance) -> bool {
         self.me.closes.contains_key(&instance.id)
@@ -322,13 +322,14 @@ impl Observed {
 }
 
 impl SeenInstance {
-    /// Whether it runs or is about to.
+    /// Whether it is running or pending.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.state.is_live()
     }
 
-    /// Whether EC2 has it as booting still, and may have for so long.
+    /// Whether it still boots, as EC2 reports, and has not done so for longer than
+    /// [`super::Timing::boot`].
     #[must_use]
     pub fn is_booting(&self, now: BootTime, timing: &Timing) -> bool {
         let is_booting = match self.state {
@@ -341,7 +342,7 @@ impl SeenInstance {
         is_booting && now.since(self.made) < timing.boot
     }
 
-    /// What it said of itself, if it answered.
+    /// The host's state, if the host answered.
     #[must_use]
     pub fn view(&self) -> Option<&HostView> {
         match &self.contact {
@@ -350,7 +351,7 @@ impl SeenInstance {
         }
     }
 
-    /// Who holds it, if it answered.
+    /// The client that has the host's lock, if the host answered.
     #[must_use]
     pub fn client(&self) -> Option<&Client> {
         self.view().map(|view| &view.client)
@@ -358,13 +359,13 @@ impl SeenInstance {
 }
 
 impl SeenVolume {
-    /// Whether it still exists, as far as deletions have been asked for.
+    /// Whether it is neither deleted nor being deleted.
     #[must_use]
     pub fn exists(&self) -> bool {
         !matches!(self.state, VolumeState::Deleting | VolumeState::Deleted)
     }
 
-    /// The instance that holds it, in whatever state the attachment is.
+    /// The instance it is attached to, attaching or detaching included.
     #[must_use]
     pub fn holder(&self) -> Option<&InstanceId> {
         self.attachment
@@ -385,8 +386,8 @@ impl SeenVolume {
         self.generation == self.base
     }
 
-    /// Whether nobody can have put anything on it: created empty, at most attached once, and not
-    /// marked formatted, which comes before the first use.
+    /// Whether it can hold no data: created empty, attached once at most, and not marked formatted,
+    /// which comes before the first use.
     #[must_use]
     pub fn is_unformatted(&self) -> bool {
         self.blank

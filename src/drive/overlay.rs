@@ -1,12 +1,12 @@
-//! What this process knows for certain, laid over lists that may be stale.
+//! The read-your-writes overlay: what this process knows for certain, laid over lists that may be
+//! stale.
 //!
-//! Everything here only makes a look sharper: a new process that remembers nothing comes to the
-//! same end, later. It is laid over in the direction of time only: a generation that was raised
-//! is never shown lower, what was told to terminate never as running, what was made is shown until
-//! the lists do.
+//! It only saves time: a process without it comes to the same end, later. It moves things forwards
+//! in time only: a raised generation is never shown lower, a terminated instance never as running,
+//! and what was made is shown until the lists have it.
 //!
-//! It is public as a value only: the model checker lays the same knowledge over its own lists. What
-//! fills it are the answers to calls (`reconcile`), and nothing else may.
+//! `reconcile` fills it from the answers to its calls. It is public because the model checker lays
+//! the same overlay over its own lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,53 +29,53 @@ use super::tags::{Identity, VolumeTags};
 use super::timing::Timing;
 use uuid::Uuid;
 
-/// How an instance is watched that does not answer, or cannot be asked.
+/// The watched state of an instance that does not answer, or cannot be asked.
 const SILENT: &str = "silent";
 
-/// What one sweep brought, before anything is known about it.
+/// One sweep as EC2 and the hosts answered it.
 #[derive(Debug)]
 pub struct Sweep {
     /// When it began.
     pub began: BootTime,
     /// The same moment on the wall clock.
     pub wall: Timestamp,
-    /// When its volumes began to be read: since then they, and the snapshots, are as they are.
+    /// When its volumes began to be read, and then the snapshots.
     pub stored: BootTime,
-    /// The instances, and what each said of itself.
+    /// The instances, and what the host of each answered.
     pub instances: Vec<(Instance, Contact)>,
     /// The volumes, also root disks.
     pub volumes: Vec<Volume>,
     /// The snapshots.
     pub snapshots: Vec<Snapshot>,
-    /// Ids that were not in the lists, but are known to this process.
+    /// Ids that the lists do not have, but that this process made.
     pub unlisted: BTreeSet<String>,
 }
 
-/// What EC2's status checks of an instance said when they were last asked for.
+/// EC2's status checks of an instance, as last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checked {
-    /// What; none where nobody may know.
+    /// Their results; none where this caller may not read them.
     pub checks: Option<StatusChecks>,
-    /// Since when they say so to this process.
+    /// Since when this process sees these results.
     pub since: BootTime,
-    /// When they were asked for.
+    /// When they were read.
     pub asked: BootTime,
 }
 
-/// What this process made, was answered, and knows.
+/// What this process knows for certain.
 #[derive(Debug, Clone)]
 pub struct Overlay {
     /// This session.
     pub who: Identity,
-    /// What `plan` is told of its own doing.
+    /// What this process did, for `plan`.
     pub me: Me,
-    /// When the first look began.
+    /// When the first sweep began.
     pub first: Option<BootTime>,
-    /// Instances that were made, as it was answered, and when.
+    /// Instances that were launched, as EC2 answered them, and when.
     pub instances: BTreeMap<InstanceId, (Instance, BootTime)>,
-    /// Volumes that were made, as it was answered, and when.
+    /// Volumes that were made, as EC2 answered them, and when.
     pub volumes: BTreeMap<VolumeId, (Volume, BootTime)>,
-    /// Snapshots that were made, as it was answered, and when.
+    /// Snapshots that were made, as EC2 answered them, and when.
     pub snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
     /// Ids that were terminated, deleted or given to a fork.
     pub gone: BTreeSet<String>,
@@ -87,24 +87,25 @@ pub struct Overlay {
     pub formatted: BTreeSet<VolumeId>,
     /// Volumes whose file system is recorded, and as which.
     pub uuids: BTreeMap<VolumeId, Uuid>,
-    /// Volumes that outlive their instance by now.
+    /// Volumes whose `DeleteOnTermination` was set to false.
     pub kept: BTreeSet<VolumeId>,
-    /// Attach and detach calls that the lists may not show yet: from where or to where, and when.
+    /// Attach and detach calls that the lists may not show yet: the instance, and when.
     pub moves: BTreeMap<VolumeId, (AttachmentState, InstanceId, BootTime)>,
-    /// Orders that were sent and never answered: repeated as they were, they make nothing twice.
+    /// The launch order that was sent and never answered. Sent again with its client token, it
+    /// makes nothing twice.
     pub launch: Option<LaunchOrder>,
-    /// The same of a volume: where it was to be, and from what.
+    /// The volume order that was sent and never answered, with its zone and source.
     pub order: Option<(Zone, Source, VolumeOrder)>,
-    /// The fork that each line not chosen is kept in.
+    /// The fork that keeps each lineage that was not chosen.
     pub forks: BTreeMap<Option<VolumeId>, DriveName>,
-    /// What EC2's status checks said of running instances that do not answer.
+    /// EC2's status checks of running instances that do not answer.
     pub checks: BTreeMap<InstanceId, Checked>,
-    /// In which state each thing was last seen, and since when.
+    /// The state in which each thing was last seen, and since when.
     pub watched: BTreeMap<String, (String, BootTime)>,
 }
 
 impl Overlay {
-    /// Whether there is nothing that this process made, took or asked for.
+    /// Whether this process has made, claimed and ordered nothing.
     #[must_use]
     pub fn has_made_nothing(&self) -> bool {
         self.instances.is_empty()
@@ -115,7 +116,7 @@ impl Overlay {
             && self.order.is_none()
     }
 
-    /// Remembers nothing yet.
+    /// An empty overlay.
     #[must_use]
     pub fn new(who: Identity) -> Self {
         let me = Me {
@@ -130,7 +131,7 @@ impl Overlay {
             unmounted: None,
             reported: None,
             verdicts: BTreeMap::new(),
-            spared: BTreeSet::new(),
+            not_pruned: BTreeSet::new(),
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
@@ -164,7 +165,7 @@ impl Overlay {
         &self.who.session
     }
 
-    /// Reads a sweep and lays what is known over it.
+    /// Parses a sweep and lays the overlay over it.
     pub fn observe(&mut self, sweep: Sweep, timing: &Timing) -> Observed {
         let Sweep {
             began,
@@ -176,7 +177,7 @@ impl Overlay {
             unlisted,
         } = sweep;
         let first = *self.first.get_or_insert(began);
-        // What was moved longer ago than any list is old shows by itself.
+        // Older moves are in the lists.
         self.moves
             .retain(|_, (_, _, at)| began < *at + timing.settle);
         let mut seen = Observed {
@@ -231,13 +232,13 @@ impl Overlay {
         } else {
             instance.state
         };
-        // Not asked and not answering are one state: silence is counted from its beginning.
-        let word = match &contact {
+        // Not asked and not answering are one state: its time is counted from the first of them.
+        let answer = match &contact {
             Contact::NotAsked | Contact::Unreachable => SILENT.to_owned(),
-            Contact::KeyRefused => "barred".to_owned(),
+            Contact::KeyRefused => "key refused".to_owned(),
             Contact::Reached(view) => format!("{view:?}"),
         };
-        let since = self.since(instance.id.as_str(), format!("{state:?} {word}"), now);
+        let since = self.since(instance.id.as_str(), format!("{state:?} {answer}"), now);
         let made = self.instances.get(&instance.id);
         let checks = self.checks.get(&instance.id).and_then(|known| {
             let checks = known.checks?;
@@ -265,7 +266,7 @@ impl Overlay {
         }
     }
 
-    /// `None` for root disks and for what is not the drive's any more.
+    /// `None` for root disks and for volumes that are gone.
     fn volume(
         &mut self,
         volume: &Volume,
@@ -291,11 +292,11 @@ impl Overlay {
                 Err(_) if gone => return Ok(None),
                 Err(problem) => return Err(problem.to_string()),
             };
-        // Whoever raised it further has claimed it in the same call.
+        // A session that raised it further claimed it in the same call.
         let known = self.generations.get(&volume.id);
         let is_claimed = self.claimed.contains(volume.id.as_str())
             && known.is_none_or(|known| generation <= *known);
-        // Its snapshots and this process's own reads cannot be ahead of it.
+        // It is at least as far as its snapshots, and as this process has read it.
         let generation = snapshots
             .iter()
             .filter(|snapshot| snapshot.volume.as_ref() == Some(&volume.id))
@@ -313,7 +314,7 @@ impl Overlay {
         {
             self.me.failed.insert(volume.id.clone());
         }
-        let word = format!("{state:?} {generation} {attachment:?}");
+        let watched = format!("{state:?} {generation} {attachment:?}");
         let session = if is_claimed {
             self.who.session.clone()
         } else {
@@ -338,7 +339,7 @@ impl Overlay {
             uuid: uuid.or(self.uuids.get(&volume.id).copied()),
             session,
             listed,
-            since: self.since(volume.id.as_str(), word, now),
+            since: self.since(volume.id.as_str(), watched, now),
         }))
     }
 
@@ -384,7 +385,7 @@ impl Overlay {
         let made = self.snapshots.get(&snapshot.id).map(|(_, at)| *at);
         let first_seen = self.since(&format!("{} at all", snapshot.id), String::new(), now);
         let known = made.map_or(first_seen, |made| made.min(first_seen));
-        let word = format!("{:?}", snapshot.state);
+        let watched = format!("{:?}", snapshot.state);
         Ok(SeenSnapshot {
             id: snapshot.id.clone(),
             state: snapshot.state,
@@ -395,24 +396,24 @@ impl Overlay {
             op: read.op,
             uuid: read.uuid,
             number: read.number,
-            since: self.since(snapshot.id.as_str(), word, now),
+            since: self.since(snapshot.id.as_str(), watched, now),
             is_everywhere: now >= known + timing.settle,
         })
     }
 
-    /// Since when a running instance has not answered, as far as that was seen.
+    /// Since when this process has seen a running instance not answer.
     pub(super) fn silent_since(&self, id: &InstanceId) -> Option<BootTime> {
-        let (word, since) = self.watched.get(id.as_str())?;
+        let (state, since) = self.watched.get(id.as_str())?;
         let silent = format!("{:?} {SILENT}", InstanceState::Running);
-        (*word == silent).then_some(*since)
+        (*state == silent).then_some(*since)
     }
 
-    /// Since when this process sees the thing as it is now.
-    fn since(&mut self, id: &str, word: String, now: BootTime) -> BootTime {
+    /// Since when this process sees the thing in `state`.
+    fn since(&mut self, id: &str, state: String, now: BootTime) -> BootTime {
         match self.watched.get(id) {
-            Some((known, since)) if *known == word => *since,
+            Some((known, since)) if *known == state => *since,
             _ => {
-                self.watched.insert(id.to_owned(), (word, now));
+                self.watched.insert(id.to_owned(), (state, now));
                 now
             }
         }

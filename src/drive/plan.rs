@@ -1,16 +1,15 @@
 //! What to do next: one pure function from a goal and what was observed.
 //!
-//! It knows no SDK, no clock and no I/O; it remembers nothing. Whatever ended the last run, the
-//! same look leads to the same next steps. What destroys carries a [`proof`](super::proof) that
-//! only observing makes.
+//! It knows no SDK, no clock and no I/O, and has no state. Whatever ended the last run, the same
+//! [`Observed`] leads to the same steps. A step that destroys carries the grounds for it, which only
+//! an [`Observed`] gives ([`proof`](super::proof)).
 //!
-//! The way in is: announce (launch and create, tagged), settle, raise the generation, attach, read
-//! the generation back, mount. The first write is behind the last of these, so that whatever was
-//! written carries a generation that everybody can read.
+//! The way to a mounted drive is: announce (launch and create, tagged), settle, raise the generation,
+//! attach, read the generation back, mount. The first write comes after the last of these, so every
+//! other process can read the generation of what was written.
 //!
 //! What it must never do: raise a generation before the lists are settled, choose an older state
-//! while a newer one may exist, choose between two lines of generations, or take a host's silence
-//! for a proof of anything.
+//! while a newer one may exist, choose between two lineages, or take a host's silence for a proof.
 
 mod checkpoint;
 mod choose;
@@ -49,7 +48,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
     }
 }
 
-/// What a checkpoint of the drive in use is, or why there can be none now.
+/// The step that takes a checkpoint of the drive in use, or why none can be taken now.
 pub(super) fn checkpoint(seen: &Observed, now: BootTime, timing: &Timing) -> Result<Step, Skipped> {
     checkpoint::checkpoint(&View { seen, now, timing })
 }

@@ -1,18 +1,21 @@
-//! Proofs: why a thing may be destroyed, made only by observing.
+//! Proofs that a thing may be destroyed, in two stages.
 //!
-//! A proof is made from one look. Right before the call everything that it rests on and that may have
-//! changed since is read again by id, all at once, and the proof has to hold for that as well, within
-//! [`LIFE`] of that read, by the boot-time clock: a laptop that slept in between reads again. How
-//! long ago the look was makes no difference, so that slow calls (a look is several) only take
-//! longer. What is not read again is final: a host that began to close never mounts again, a lease
-//! that is over is so until its record says otherwise, what is in a completed snapshot stays in it.
-//! One thing is neither: that an answering host holds nothing and is nobody else's. Whoever takes
-//! it mounts no sooner than [`super::Timing::settle`] after that, so that the host's word counts
-//! for [`WORD`]; after that it is asked again.
+//! 1. *Grounds* are what one sweep observed: [`TerminationGrounds`], [`DeletionGrounds`],
+//!    [`PruningGrounds`], [`FailedSnapshot`]. `prove` makes them, and `plan` puts them into steps.
+//!    No call takes them.
+//! 2. [`MayTerminate`], [`MayDelete`] and [`MayPrune`] are grounds that also held when everything
+//!    they rest on was re-read by id, right before the call. `confirm` makes them, each good for one
+//!    call. [`crate::ec2::Ec2`] terminates and deletes only with one of them.
 //!
-//! What comes of a proof that is confirmed is a [`MayTerminate`], [`MayDelete`] or [`MayPrune`],
-//! good for one call. Nothing else in xdrive can delete a volume or a snapshot or terminate an
-//! instance: those calls take one of these, which are made here alone.
+//! What may have changed since the sweep is re-read all at once, no longer than [`REREAD_LIFE`]
+//! before the call, by the boot-time clock: a laptop that slept in between re-reads. The age of the
+//! sweep itself makes no difference, so slow calls (a sweep is several) only take longer.
+//!
+//! What is final is not re-read: a host that began to close never mounts again, a lease that is over
+//! stays over until its tag changes, a completed snapshot keeps its content. One thing is not final,
+//! and EC2 does not know it: that an answering host has nothing mounted and no other client. A
+//! client that claims it then mounts no sooner than [`super::Timing::settle`] later, so the host's
+//! answer counts for [`VIEW_LIFE`]; after that the host is asked again.
 
 mod may;
 mod pruning;
@@ -34,20 +37,19 @@ use super::tags::{self, SnapshotKind, VolumeTags};
 pub use may::{MayDelete, MayPrune, MayTerminate};
 pub use pruning::PruningGrounds;
 
-/// How long what was read by id may be acted upon, from when that was asked. A read takes as long
-/// as a line and EC2 make it: on a new connection at 300 ms a round trip 1.5 s, and as much again
-/// for each time that EC2 throttles it.
-pub const LIFE: Duration = Duration::from_secs(10);
+/// How long a re-read counts, from when it was sent. It takes 1.5 s on a new connection with a round
+/// trip of 300 ms, and as much again each time that EC2 throttles it.
+pub const REREAD_LIFE: Duration = Duration::from_secs(10);
 
-/// How long a host's word in a look counts, until what it is about is read again. With [`LIFE`] it is
-/// no longer than [`super::Timing::settle`] on AWS: nobody who took the host after it has mounted
-/// there.
-pub const WORD: Duration = Duration::from_secs(5);
+/// How long a host's answer in a sweep counts, until the re-read is sent. With [`REREAD_LIFE`] it is
+/// no longer than [`super::Timing::settle`] on AWS: a client that claimed the host after its answer
+/// has not mounted there yet.
+pub const VIEW_LIFE: Duration = Duration::from_secs(5);
 
-/// When what a proof rests on was read again, and when it is acted upon.
+/// When grounds were re-read, and when the call follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reread {
-    /// Right before the first of the reads.
+    /// Right before the first of the reads was sent.
     pub asked: BootTime,
     /// Right before the call.
     pub now: BootTime,
@@ -55,31 +57,31 @@ pub struct Reread {
 
 impl Reread {
     fn is_young(self) -> bool {
-        self.now.since(self.asked) <= LIFE
+        self.now.since(self.asked) <= REREAD_LIFE
     }
 }
 
-/// An instance may be terminated (P2).
+/// Why an instance may be terminated (P2), as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TerminationGrounds {
     instance: InstanceId,
     because: TerminationReason,
-    /// When its host said that nothing is mounted there and that it is nobody else's, if it answered.
-    word: Option<BootTime>,
+    /// When its host answered that it has nothing mounted and no other client, if it answered.
+    host_view: Option<BootTime>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum TerminationReason {
     /// No volume of the drive is attached there, so none is mounted.
     NotAttached,
-    /// The host said that it has closed; it never mounts again.
+    /// The host has closed; it never mounts again.
     Closed,
     /// Its lease, which ended then, is past by more than it takes a host to switch itself off,
-    /// and it is silent.
+    /// and the host does not answer.
     LeaseOver(Timestamp),
 }
 
-/// A volume may be deleted (P1).
+/// Why a volume may be deleted (P1), as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeletionGrounds {
     volume: VolumeId,
@@ -90,22 +92,23 @@ pub struct DeletionGrounds {
 enum DeletionReason {
     /// It was never attached, and what it was made from is there still, or something newer.
     Unused(Generation, Option<SnapshotId>),
-    /// A completed snapshot of it, no checkpoint, carries its generation, and holds the drive as
-    /// far as that could be looked at.
+    /// A completed snapshot of it, no checkpoint, has its generation, and was found to hold the
+    /// drive or could not be read.
     Saved(SnapshotId, Generation),
-    /// It was created empty and nobody was ever handed it: it is not marked formatted.
+    /// It was created empty and never used: it is not marked formatted.
     Unformatted,
 }
 
-/// A snapshot may be deleted: it failed, and its volume is there to take another of.
+/// Why a failed snapshot may be deleted, as a sweep observed it: its volume is there to take another
+/// of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Failed {
+pub struct FailedSnapshot {
     snapshot: SnapshotId,
     volume: VolumeId,
 }
 
 impl TerminationGrounds {
-    /// Proves that `instance` may be terminated, if it may.
+    /// The grounds on which `instance` may be terminated, if there are any.
     #[must_use]
     pub fn prove(seen: &Observed, instance: &SeenInstance) -> Option<Self> {
         let held: Vec<&SeenVolume> = seen.held_by(&instance.id).collect();
@@ -128,12 +131,12 @@ impl TerminationGrounds {
         } else {
             return None;
         };
-        // What else it says, it says for good.
-        let is_said = because == TerminationReason::NotAttached && instance.view().is_some();
+        // A close is final.
+        let has_view = because == TerminationReason::NotAttached && instance.view().is_some();
         Some(Self {
             instance: instance.id.clone(),
             because,
-            word: is_said.then_some(seen.began),
+            host_view: has_view.then_some(seen.began),
         })
     }
 
@@ -143,14 +146,14 @@ impl TerminationGrounds {
         &self.instance
     }
 
-    /// Whether the host has to be asked again beside a read that is asked for at that moment.
+    /// Whether the host has to be asked again together with a re-read that is sent at `asked`.
     #[must_use]
-    pub fn asks_host(&self, asked: BootTime) -> bool {
-        self.word.is_some_and(|word| asked.since(word) > WORD)
+    pub fn must_ask_host(&self, asked: BootTime) -> bool {
+        self.host_view.is_some_and(|at| asked.since(at) > VIEW_LIFE)
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of the instance as it was read
-    /// by id, and of what its host said then, if it had to be asked.
+    /// The permit, if the grounds hold for the re-read `instance`, and for what its host answered
+    /// then, if it had to be asked.
     #[must_use]
     pub fn confirm(
         &self,
@@ -158,18 +161,18 @@ impl TerminationGrounds {
         instance: &Instance,
         host: Option<&Contact>,
     ) -> Option<MayTerminate> {
-        let is_nobodys = match host {
+        let is_free = match host {
             Some(Contact::Reached(view)) => {
                 !matches!(view.client, Client::Other { .. }) && view.mounted == Mounted::Nothing
             }
             Some(Contact::NotAsked | Contact::Unreachable | Contact::KeyRefused) => false,
-            None => !self.asks_host(reread.asked),
+            None => !self.must_ask_host(reread.asked),
         };
         let mut drives = instance
             .mappings
             .iter()
             .filter(|mapping| mapping.device == DEVICE);
-        let quiet = match self.because {
+        let applies = match self.because {
             TerminationReason::NotAttached => drives.next().is_none(),
             TerminationReason::Closed => drives.all(|mapping| !mapping.delete_on_termination),
             TerminationReason::LeaseOver(until) => {
@@ -177,13 +180,13 @@ impl TerminationGrounds {
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
         };
-        let holds = instance.id == self.instance && reread.is_young() && is_nobodys && quiet;
+        let holds = instance.id == self.instance && reread.is_young() && is_free && applies;
         holds.then(|| MayTerminate::of(&self.instance))
     }
 }
 
 impl DeletionGrounds {
-    /// Proves that `volume` may be deleted, if it may.
+    /// The grounds on which `volume` may be deleted, if there are any.
     #[must_use]
     pub fn prove(seen: &Observed, volume: &SeenVolume) -> Option<Self> {
         if !volume.is_free() {
@@ -235,8 +238,7 @@ impl DeletionGrounds {
         }
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of volume and snapshot as they
-    /// were read by id.
+    /// The permit, if the grounds hold for the re-read volume and snapshot.
     #[must_use]
     pub fn confirm(
         &self,
@@ -256,7 +258,7 @@ impl DeletionGrounds {
         else {
             return None;
         };
-        let spent = match &self.because {
+        let applies = match &self.because {
             DeletionReason::Unused(started, origin) => {
                 let is_there = |id: &SnapshotId| {
                     snapshot.is_some_and(|snapshot| {
@@ -287,13 +289,13 @@ impl DeletionGrounds {
                     && generation == Generation::EMPTY.next()
             }
         };
-        let holds = volume.id == self.volume && reread.is_young() && free && spent;
+        let holds = volume.id == self.volume && reread.is_young() && free && applies;
         holds.then(|| MayDelete::of(&self.volume))
     }
 }
 
-impl Failed {
-    /// Proves that `snapshot` may be deleted, if it may.
+impl FailedSnapshot {
+    /// The grounds on which `snapshot` may be deleted, if there are any.
     #[must_use]
     pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let volume = seen.volume(snapshot.volume.as_ref()?)?;
@@ -310,14 +312,13 @@ impl Failed {
         &self.snapshot
     }
 
-    /// The volume it was taken of, to be read again by id as well.
+    /// The volume it was taken of, to be re-read as well.
     #[must_use]
     pub fn volume(&self) -> &VolumeId {
         &self.volume
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of snapshot and volume as they
-    /// were read by id.
+    /// The permit, if the grounds hold for the re-read snapshot and volume.
     #[must_use]
     pub fn confirm(
         &self,
@@ -343,9 +344,8 @@ pub fn saves(snapshot: &SeenSnapshot, volume: &SeenVolume) -> bool {
         && snapshot.is_final()
 }
 
-/// The completed snapshot for whose sake a never-attached volume is not missed: what it was made
-/// from, or one at least as new. None if somebody has deleted that snapshot: then the volume is the
-/// last that has its state.
+/// The completed snapshot that makes a never-attached volume superfluous: the one it was made from,
+/// or a final one at least as new. If there is none, the volume is the last that has its state.
 fn origin<'a>(seen: &'a Observed, volume: &SeenVolume) -> Option<&'a SeenSnapshot> {
     seen.snapshots
         .iter()

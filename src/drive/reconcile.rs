@@ -1,9 +1,8 @@
 //! The loop: observe, plan, act, and look again.
 //!
-//! It carries out what `plan` says and decides nothing about drives itself. A call that changes
-//! the cloud is always awaited to its end, also after an interrupt: what was asked for and not
-//! heard back from would otherwise be found by nobody until the next run. When something fails for
-//! good, what this session made is ended first, and both stories are told.
+//! It carries out what `plan` decides. A call that changes the cloud is always awaited to its end,
+//! also after an interrupt: only its answer has the id of what it made. When something fails for
+//! good, what this session made is ended first, and both outcomes are reported.
 
 mod act;
 mod checkpoint;
@@ -43,15 +42,15 @@ use super::timing::Timing;
 pub use checkpoint::Checkpoint;
 pub use unusable::{How, UnusableHost};
 
-/// What new things shall be like.
+/// How new instances and volumes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What to launch, best first; the next is tried when one has no capacity. What is still being
-    /// chosen takes its place at the first launch ([`Reconciler::choose_pools`]).
+    /// What to launch, best first; the next is tried when one has no capacity.
+    /// [`Reconciler::choose_pools`] replaces them at the first launch.
     pub offers: Vec<Offer>,
-    /// How large a new drive is. (A restored one grows to the size among its settings.)
+    /// The size of a new drive. (A restored one grows to the size among its settings.)
     pub size: GibiBytes,
-    /// How long an instance lives without a sign of life from its clients.
+    /// How long a host runs after the last renewal by a client.
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
@@ -62,24 +61,24 @@ pub struct Wanted {
 /// Where instances are launched, whatever pool they come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// In this subnet; none takes the default one of each zone.
+    /// The subnet; none takes the default one of each zone.
     pub subnet: Option<SubnetId>,
-    /// The subnet's zone: no pool elsewhere is of use.
+    /// The subnet's zone: pools elsewhere are not tried.
     pub zone: Option<Zone>,
     /// The instance profile, by name or ARN, of the IAM role that instances get.
     pub instance_profile: Option<String>,
 }
 
-/// A choice under way: of what to launch, by the time that it is needed.
+/// The running choice of what to launch.
 pub type Choosing = Pin<Box<dyn Future<Output = Result<Chosen, Refused>>>>;
 
-/// Begins a choice; once more after one that failed in passing.
+/// Begins a choice, again after one that failed.
 pub type Choose = Box<dyn FnMut() -> Choosing>;
 
 /// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The drive is mounted on this host, and this process holds it.
+    /// The drive is mounted on this host, and this process has the host's client lock.
     Ready {
         /// The host.
         instance: Box<Instance>,
@@ -88,12 +87,12 @@ pub enum Outcome {
         /// The generation it is mounted at.
         generation: Generation,
     },
-    /// Off its host: nothing runs, and the volume waits to be mounted elsewhere.
+    /// The drive is off its host: no instance runs, and the volume can be mounted elsewhere.
     Parked {
-        /// The snapshot that was begun of it.
+        /// The snapshot of it that was begun.
         snapshot: Option<(SnapshotId, Generation)>,
     },
-    /// Saved, and nothing runs.
+    /// The drive is saved, and no instance runs.
     Saved {
         /// The drive's newest snapshot; none if there is no drive.
         snapshot: Option<(SnapshotId, Generation)>,
@@ -102,27 +101,27 @@ pub enum Outcome {
     },
     /// Undone: the drive is as it was before this session, which never attached it.
     Unwound {
-        /// What is billed all the same: what was there before.
+        /// What is still billed: what was there before.
         left: Left,
     },
     /// Another live xdrive has the drive. What this run made is gone again.
     Busy(Holder),
     /// It cannot go on safely. What this run made is gone again where that could be.
     Stuck(Stuck),
-    /// Told to stop waiting, after the instance ended; the next run does the rest.
+    /// Interrupted after the instance ended; the next run does the rest.
     StoppedWaiting(Left),
     /// It failed for good.
     Failed(Failure),
 }
 
-/// Who has the drive.
+/// The session that has the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// On which instance.
+    /// The instance.
     pub instance: InstanceId,
-    /// Whose it is: a caller's ARN.
+    /// The ARN of the session's caller.
     pub owner: String,
-    /// Since when, as the host says; else when it was launched.
+    /// Since when, as the host reports; else when the instance was launched.
     pub since: String,
 }
 
@@ -131,40 +130,40 @@ pub struct Holder {
 pub struct Failure {
     /// What failed first.
     pub error: RunError,
-    /// What failed while ending this session's own things after that.
+    /// How ending this session's own things went after that.
     pub also: Option<Box<Outcome>>,
     /// What is still billed.
     pub left: Left,
 }
 
-/// Nothing was to be had.
+/// The launch for which no pool had capacity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCapacity {
-    /// The zone that a waiting volume pins, if one does.
+    /// The zone of the existing volume, if there is one.
     pub zone: Option<Zone>,
     /// How many pools were tried.
     pub tried: usize,
-    /// How many could have been.
+    /// How many pools there were.
     pub of: usize,
-    /// Whether on-demand ones were among them.
+    /// Whether on-demand pools were among them.
     pub on_demand: bool,
-    /// The subnet that is wanted and its zone, where that is another one than the volume's.
+    /// The wanted subnet and its zone, where that is not the volume's.
     pub elsewhere: Option<(SubnetId, Zone)>,
-    /// What the last one answered; none if none could be tried.
+    /// The error of the last pool; none if none could be tried.
     pub last: Option<ec2::Error>,
-    /// The quotas that stood in the way.
+    /// The quotas that were reached.
     pub reached: Vec<Reached>,
 }
 
-/// The account is on a plan that launches only what the free tier has.
+/// The launch that the account's plan refused: it launches only what the free tier has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this account is on AWS's Free plan, which does not launch {}: {last}", .types.join(", "))]
 pub struct FreePlan {
-    /// What it does not launch.
+    /// The instance types it refused.
     pub types: Vec<String>,
-    /// What it does, as far as that is known, of the same architectures.
+    /// The types of the same architectures that it launches, where that is known.
     pub eligible: Vec<String>,
-    /// EC2's own words.
+    /// EC2's last error.
     pub last: ec2::Error,
 }
 
@@ -196,28 +195,28 @@ impl fmt::Display for NoCapacity {
     }
 }
 
-/// What can fail.
+/// The error that ended a run, or a step.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// EC2 said no, or did not answer.
+    /// A call to EC2 failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),
-    /// The host said no.
+    /// A call to the host failed.
     #[error(transparent)]
     Host(HostError),
-    /// Every pool that can be used has no capacity.
+    /// No pool has capacity.
     #[error(transparent)]
     NoCapacity(Box<NoCapacity>),
-    /// The account's plan has none of the types that were tried.
+    /// The account's plan launches none of the types that were tried.
     #[error(transparent)]
     FreePlan(Box<FreePlan>),
-    /// Nothing can be launched as it is wanted.
+    /// No pool meets the requirements.
     #[error(transparent)]
     Pools(Refused),
-    /// What is wanted cannot be.
+    /// A setting is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A thing changed under a step, which will be planned anew.
+    /// A thing changed under a step, which is planned anew.
     #[error("{0}")]
     Changed(String),
     /// Another live xdrive has the drive.
@@ -243,14 +242,14 @@ impl From<HostError> for RunError {
 impl From<Refused> for RunError {
     fn from(refused: Refused) -> Self {
         match refused {
-            // As any other call that failed: some of those pass.
+            // As any other failed call: some are worth retrying.
             Refused::Ec2(error) => Self::Ec2(error),
             refused => Self::Pools(refused),
         }
     }
 }
 
-/// One session's way with one drive.
+/// One session's loop over one drive.
 pub struct Reconciler<H: Hosts> {
     drive: DriveName,
     ec2: Ec2,
@@ -258,30 +257,30 @@ pub struct Reconciler<H: Hosts> {
     clock: Clock,
     timing: Timing,
     wanted: Wanted,
-    /// What replaces the wanted pools once it is known.
+    /// Replaces the wanted offers at the first launch.
     choose: Option<Choose>,
     overlay: Overlay,
-    /// The instances of the last look, for what is asked of hosts.
+    /// The instances of the last sweep, for the calls to their hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
-    /// What the snapshots of the last look cost.
+    /// The cost of the snapshots of the last sweep.
     kept: Kept,
-    /// What was billed by the last look, and what was made since: a run that sees nothing any more
-    /// can still say it.
+    /// What was billed by the last sweep, and what was made since: a run whose sweeps fail can still
+    /// report it.
     left: Left,
-    /// Why the last instance that was launched in vain could not be used.
+    /// Why the last instance that could not be used could not.
     unusable: Option<UnusableHost>,
-    /// What the root device of each image is called that was launched; none where EC2 knows it by
-    /// no name that is known here.
+    /// The root device of each image that was launched; none where EC2 has it under an unknown name.
     root_devices: BTreeMap<String, Option<String>>,
-    /// Instances whose end, or silence, was told.
-    mourned: BTreeSet<InstanceId>,
-    told_silent: BTreeSet<InstanceId>,
-    /// Shared with the run that carries a step out, which may have to tell something meanwhile.
+    /// Instances whose end was reported.
+    reported_ended: BTreeSet<InstanceId>,
+    /// Instances that were reported not to answer.
+    reported_silent: BTreeSet<InstanceId>,
+    /// Shared with the run, which emits events while a step is carried out.
     events: Rc<RefCell<dyn FnMut(Event)>>,
 }
 
 impl<H: Hosts> Reconciler<H> {
-    /// A session `who` with `drive`; nothing is called yet.
+    /// The session `who` with `drive`; makes no call.
     #[expect(
         clippy::too_many_arguments,
         reason = "each is one thing that a session needs, and none goes with another"
@@ -311,24 +310,24 @@ impl<H: Hosts> Reconciler<H> {
             left: Left::default(),
             unusable: None,
             root_devices: BTreeMap::new(),
-            mourned: BTreeSet::new(),
-            told_silent: BTreeSet::new(),
+            reported_ended: BTreeSet::new(),
+            reported_silent: BTreeSet::new(),
             events: Rc::new(RefCell::new(events)),
         }
     }
 
-    /// The host side, for what comes after the drive is ready.
+    /// The hosts, for the session once the drive is ready.
     pub fn hosts(&mut self) -> &mut H {
         &mut self.hosts
     }
 
-    /// Launches from what is chosen from now on. It is waited for when there is something to
-    /// launch, and only then, so that the choice and the first looks go on side by side.
+    /// Launches what `choose` chooses from now on. It is awaited when there is something to launch,
+    /// and only then, so that the choice and the first sweeps run in parallel.
     pub fn choose_pools(&mut self, choose: Choose) {
         self.choose = Some(choose);
     }
 
-    /// The snapshots of the last look, and what they cost.
+    /// The snapshots of the last sweep, and what they cost.
     #[must_use]
     pub fn kept(&self) -> Kept {
         self.kept
@@ -352,12 +351,11 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Works until `goal` is reached or cannot be.
     ///
-    /// `interrupts` counts what a person did to stop it (SIGINT, SIGTERM, a closed terminal). The
-    /// first one while getting ready turns the goal into [`Goal::Ended`]; later ones, and the
-    /// first while saving, end the waiting once no instance runs any more, and are answered by
-    /// [`Event::CannotStop`] before.
+    /// `interrupts` counts SIGINT, SIGTERM and a closed terminal. The first one while getting ready
+    /// turns the goal into [`Goal::Ended`]. Later ones, and the first while saving, end the waiting
+    /// once no instance runs any more; before that they are answered by [`Event::CannotStop`].
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
-        // A host that served for a while was not launched in vain.
+        // Launches of an earlier run, whose host was used, do not count.
         self.overlay.me.launches = 0;
         self.overlay.me.failed.clear();
         // On the heap: the futures of the SDK's calls are large.

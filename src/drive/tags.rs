@@ -1,11 +1,11 @@
-//! The record: what xdrive writes into tags, and how it is read back.
+//! The record: the tags that xdrive writes, and how they are read back.
 //!
-//! Every tag is written in the call that creates the thing. Nothing is ever taken back: a tag is
-//! added or, for a generation, raised; none is deleted to mean something. So a stale read can make
-//! xdrive wait or spend a spare snapshot, never lose.
+//! The tags that a thing needs are written in the call that creates it. Later a tag is added or, for
+//! a generation, raised; none is deleted to mean something. So a stale read can make xdrive wait or
+//! take a snapshot too many, but never lose data.
 //!
-//! What claims to belong to a drive and cannot be read is [`Unreadable`], never skipped: it may be
-//! the newest there is.
+//! A thing that has the drive's tag and cannot be read is [`Unreadable`], never skipped: it may be
+//! the drive's newest state.
 
 mod settings;
 
@@ -18,24 +18,24 @@ use uuid::Uuid;
 
 pub use settings::Settings;
 
-/// The name that AWS's console shows.
+/// The name that AWS's console shows: the drive's.
 pub const NAME: &str = "Name";
-/// Who made or last claimed it.
+/// The session that made or last claimed the thing.
 pub const SESSION: &str = "xdrive:session";
-/// The drive that a thing belongs to, by which xdrive filters; and its session's caller, an ARN
+/// The drive that the thing belongs to, by which xdrive filters; and the ARN of its session's caller
 /// (see [`crate::ec2::Ownership`]).
 pub use crate::ec2::{DRIVE, OWNER};
 /// On instances: the host's public SSH key.
 pub const HOST_KEY: &str = "xdrive:host-key";
-/// On instances: when the lease ends (RFC 3339, by the clock of whoever wrote it). It is written
-/// before the host is told, so that no host lives longer under its lease than this says.
+/// On instances: when the lease ends (RFC 3339, by the writer's clock). It is written before the
+/// lease is set on the host, so that no lease lasts longer than this.
 pub const UNTIL: &str = "xdrive:until";
-/// On root disks: `root`, so that no root disk is ever taken for a drive's volume.
+/// On root disks: `root`, which keeps them from being read as drives' volumes.
 pub const DISK: &str = "xdrive:disk";
 /// On volumes: created empty.
 pub const BLANK: &str = "xdrive:blank";
 /// On volumes created empty: the generation at which it was first seen formatted, written before
-/// anybody may use the drive. As long as it is missing, nobody's data is on the volume.
+/// the drive is used. A volume created empty that lacks it holds no data.
 pub const FORMATTED: &str = "xdrive:formatted";
 /// On volumes and snapshots: the UUID of the drive's file system, from when a host first reported
 /// it.
@@ -46,29 +46,29 @@ pub const BASE: &str = "xdrive:base";
 pub const GENERATION: &str = "xdrive:generation";
 /// On snapshots: `clean`, `crashed` or `checkpoint`.
 pub const KIND: &str = "xdrive:kind";
-/// On checkpoints: the how manieth of its generation it is.
+/// On checkpoints: its number within its generation, from 1.
 pub const NUMBER: &str = "xdrive:number";
 /// On snapshots: the unique id of the attempt.
 pub const OP: &str = "xdrive:op";
 
 /// On instances: the machine image as it was asked for (a `resolve:ssm:` parameter or an id), in
-/// the call that launched it. On volumes, and so on snapshots: the id that EC2 answered, of the
-/// image under which the drive was last used: it is known by then, and outlives the instance.
+/// the call that launched it. On volumes, and so on snapshots: the id of the image under which the
+/// drive was last used, as EC2 answered it; there it outlives the instance.
 pub const AMI: &str = "xdrive:ami";
-/// On volumes and snapshots: what the programs on the drive are compiled for, `x86_64` or `arm64`;
+/// On volumes and snapshots: the architecture of the programs on the drive, `x86_64` or `arm64`;
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
-/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be
-/// deleted with nothing in their place. No drive of anybody's has it.
+/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be deleted
+/// with nothing in their place.
 pub const SCRATCH: &str = "xdrive:scratch";
 
-/// What a session is and for whom.
+/// A session and its caller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The run of xdrive.
     pub session: SessionId,
-    /// Its caller.
+    /// Its caller's ARN.
     pub owner: String,
 }
 
@@ -77,22 +77,22 @@ pub struct Identity {
 pub enum SnapshotKind {
     /// Taken while the drive was in use: it never allows a deletion.
     Checkpoint,
-    /// Its host vanished.
+    /// Taken after the volume's host vanished.
     Crashed,
-    /// The drive was closed first.
+    /// Taken after the drive was closed.
     Clean,
 }
 
-/// What a volume's tags say.
+/// A volume's tags, read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum VolumeTags {
     /// An instance's root disk.
     Root,
     /// A drive's volume.
     Drive {
-        /// What it started with.
+        /// The generation it started with.
         base: Generation,
-        /// What it is at.
+        /// The generation it is at.
         generation: Generation,
         /// Created empty.
         blank: bool,
@@ -100,12 +100,12 @@ pub enum VolumeTags {
         formatted: bool,
         /// Its file system's UUID, if that is recorded.
         uuid: Option<Uuid>,
-        /// Who made or last claimed it.
+        /// The session that made or last claimed it.
         session: SessionId,
     },
 }
 
-/// What a snapshot's tags say.
+/// A snapshot's tags, read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SnapshotTags {
     /// Its volume's generation.
@@ -116,7 +116,7 @@ pub struct SnapshotTags {
     pub op: String,
     /// Its file system's UUID, if that was recorded on its volume.
     pub uuid: Option<Uuid>,
-    /// For checkpoints: the how manieth of its generation it is, from 1; else 0.
+    /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
 }
 
@@ -139,18 +139,18 @@ pub fn newest<'a, T>(
         .map(|((generation, _), part)| (generation, part))
 }
 
-/// A tag that is missing or makes no sense.
+/// The tag that is missing or cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("its tag {tag} {problem}")]
 pub struct Unreadable {
-    /// Which tag.
+    /// The tag's key.
     pub tag: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with its value.
     pub problem: String,
 }
 
 impl SnapshotKind {
-    /// As the tag has it.
+    /// The value of [`KIND`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl SnapshotKind {
     }
 }
 
-/// The tags that everything of a drive has.
+/// The tags that all things of a drive have.
 #[must_use]
 pub fn common(drive: &DriveName, who: &Identity) -> Tags {
     [
@@ -175,7 +175,7 @@ pub fn common(drive: &DriveName, who: &Identity) -> Tags {
     .collect()
 }
 
-/// An instance's tags; it switches itself off after `until` if nobody renews its lease.
+/// An instance's tags. Its host switches itself off after `until` unless the lease is renewed.
 #[must_use]
 pub fn instance(drive: &DriveName, who: &Identity, host_key: &str, until: Timestamp) -> Tags {
     let mut tags = common(drive, who);
@@ -184,25 +184,25 @@ pub fn instance(drive: &DriveName, who: &Identity, host_key: &str, until: Timest
     tags
 }
 
-/// What says which machine image: see [`AMI`].
+/// The tag of the machine image: see [`AMI`].
 #[must_use]
 pub fn image(image: &str) -> Tags {
     Tags::from([(AMI.to_owned(), image.to_owned())])
 }
 
-/// What says which architecture a drive is of.
+/// The tag of a drive's architecture.
 #[must_use]
 pub fn arch(arch: Arch) -> Tags {
     Tags::from([(ARCH.to_owned(), arch.to_string())])
 }
 
-/// What renewing a lease writes. To the second: nothing is decided by less.
+/// The tag that renewing a lease writes, to the second: no decision needs less.
 #[must_use]
 pub fn lease(until: Timestamp) -> Tags {
     Tags::from([(UNTIL.to_owned(), format!("{until:.0}"))])
 }
 
-/// A security group's tags: it is no drive's, but its owner's.
+/// A security group's tags: it belongs to its owner, not to a drive.
 #[must_use]
 pub fn group(owner: &str) -> Tags {
     [(OWNER.to_owned(), owner.to_owned())].into()
@@ -258,7 +258,7 @@ pub fn snapshot(
     tags
 }
 
-/// What a claim writes: the new session and its owner.
+/// The tags that a claim writes: the new session and its owner.
 #[must_use]
 pub fn claim(who: &Identity) -> Tags {
     [(SESSION, &who.session.0), (OWNER, &who.owner)]
@@ -267,7 +267,7 @@ pub fn claim(who: &Identity) -> Tags {
         .collect()
 }
 
-/// What raising a generation writes.
+/// The tags that raising a generation writes.
 #[must_use]
 pub fn raised(who: &Identity, generation: Generation) -> Tags {
     let mut tags = claim(who);
@@ -275,19 +275,19 @@ pub fn raised(who: &Identity, generation: Generation) -> Tags {
     tags
 }
 
-/// What marking a volume as formatted writes.
+/// The tag that marks a volume as formatted.
 #[must_use]
 pub fn formatted(generation: Generation) -> Tags {
     Tags::from([(FORMATTED.to_owned(), generation.to_string())])
 }
 
-/// What recording a file system's UUID writes.
+/// The tag that records a file system's UUID.
 #[must_use]
 pub fn identified(uuid: Uuid) -> Tags {
     Tags::from([(UUID.to_owned(), uuid.to_string())])
 }
 
-/// What keeping a thing under another drive's name writes.
+/// The tags that give a thing to another drive.
 #[must_use]
 pub fn renamed(drive: &DriveName) -> Tags {
     [NAME, DRIVE]
@@ -296,19 +296,19 @@ pub fn renamed(drive: &DriveName) -> Tags {
         .collect()
 }
 
-/// The session that made or last claimed a thing; an empty one if it says nothing.
+/// The session that made or last claimed the thing; an empty id if there is no tag.
 #[must_use]
 pub fn session(tags: &Tags) -> SessionId {
     SessionId(tags.get(SESSION).cloned().unwrap_or_default())
 }
 
-/// Whether its drive was made to be thrown away.
+/// Whether the drive was made to be thrown away.
 #[must_use]
 pub fn is_scratch(tags: &Tags) -> bool {
     tags.contains_key(SCRATCH)
 }
 
-/// The owner; empty if it says nothing.
+/// The owner; empty if there is no tag.
 #[must_use]
 pub fn owner(tags: &Tags) -> &str {
     tags.get(OWNER).map_or("", String::as_str)
@@ -320,7 +320,7 @@ pub fn host_key(tags: &Tags) -> Option<&str> {
     tags.get(HOST_KEY).map(String::as_str)
 }
 
-/// When the lease ends; none if it says nothing that can be read.
+/// When the lease ends; none if the tag is missing or cannot be parsed.
 #[must_use]
 pub fn until(tags: &Tags) -> Option<Timestamp> {
     tags.get(UNTIL)?.parse().ok()
@@ -368,7 +368,7 @@ pub fn read_snapshot(tags: &Tags) -> Result<SnapshotTags, Unreadable> {
         kind,
         op: text(tags, OP)?.to_owned(),
         uuid: uuid(tags)?,
-        // It only orders the checkpoints of one generation: nothing rests on it.
+        // It only orders the checkpoints of one generation, so one that cannot be parsed is 0.
         number: tags
             .get(NUMBER)
             .and_then(|number| number.parse().ok())

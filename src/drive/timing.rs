@@ -1,53 +1,52 @@
-//! Every span of time and every count that the drive's rules use, as data.
+//! The times and counts that the drive's rules use, as data.
 
 use std::time::Duration;
 
 /// How long and how often. See [`Timing::aws`] for what each is on AWS, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// No list is staler than this: what was true this long ago is in every list read now. One's
-    /// own create calls are older than this before a generation is raised.
+    /// No list is staler than this: what was true this long ago is in every list read now. This
+    /// process's own create calls are older than this before a generation is raised.
     pub settle: Duration,
-    /// How long to wait between two looks while waiting.
+    /// The pause between two sweeps while waiting.
     pub poll: Duration,
-    /// How long a foreign host without a client and without the drive is left to the xdrive that
-    /// may just be about to log in there.
-    pub patience: Duration,
-    /// Between two snapshots of one volume.
+    /// How long another session's host without a client and without the drive is left to the session
+    /// that launched it, which may be about to log in.
+    pub login_window: Duration,
+    /// The least time between two snapshots of one volume.
     pub snapshot_gap: Duration,
     /// How many snapshots of one volume may fail.
     pub snapshot_tries: u32,
-    /// How long a completed snapshot may keep back what is in it before its volume is deleted
-    /// without a look.
+    /// How long a completed snapshot may be unreadable before its volume is deleted unverified.
     pub verdict: Duration,
-    /// Between two looks at what is in it.
+    /// The pause between two reads of it.
     pub verdict_gap: Duration,
     /// How long a volume may be `attaching`.
     pub attaching: Duration,
     /// How long after the end of its lease a host may still be up: it closes the drive first, its
-    /// last switch is five minutes behind the lease, and the clocks of two laptops differ.
+    /// last timer is five minutes behind the lease, and the clocks of two laptops differ.
     pub lease_margin: Duration,
-    /// How long a running instance may be out of SSH's reach.
+    /// How long a running instance may not answer SSH.
     pub no_ssh: Duration,
-    /// How long after its launch it may be so while EC2 says that it boots, or is about to.
+    /// How long after its launch it may not answer while EC2 reports that it boots, or is pending.
     pub boot: Duration,
-    /// How long it may be so after it has passed EC2's status checks.
+    /// How long it may not answer after it has passed EC2's status checks.
     pub checked: Duration,
-    /// Between two looks at these.
+    /// The pause between two reads of the status checks.
     pub checks_gap: Duration,
-    /// How long an instance may be on its way out while it holds the volume.
+    /// How long an instance may be ending while it holds the volume.
     pub shutting_down: Duration,
-    /// How long a shell whose connection was lost is tried to be reached again.
+    /// How long to reconnect to a shell whose connection was lost.
     pub grace: Duration,
     /// How long the driver of a host's GPUs may take to answer once its drive is mounted.
     pub driver: Duration,
     /// How many instances one connect may launch before it gives up.
     pub launches: u32,
-    /// How long a running instance may be silent before that is said.
+    /// How long a running instance may not answer before that is reported.
     pub silent: Duration,
-    /// How long what leads to a running instance may end by itself, each time it is tried: before
-    /// an instance is up, some ways to it do.
-    pub astray: Duration,
+    /// How long the proxy command to a running instance may end by itself each time it is run:
+    /// before an instance is up, some do.
+    pub proxy_fails: Duration,
     /// How many volumes one connect may see fail, or vanish, before they are attached.
     pub volumes: usize,
     /// How many failures in a row, with nothing succeeding between them, end a run.
@@ -59,14 +58,14 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// On AWS.
+    /// The timing on AWS.
     #[must_use]
     pub const fn aws() -> Self {
         Self {
             // Tag-filtered lists lag by a few seconds; launch times have whole seconds only.
             settle: Duration::from_secs(15),
             poll: Duration::from_secs(1),
-            patience: Duration::from_secs(15),
+            login_window: Duration::from_secs(15),
             // EBS accepts one snapshot of a volume every 15 seconds.
             snapshot_gap: Duration::from_secs(15),
             snapshot_tries: 3,
@@ -74,13 +73,13 @@ impl Timing {
             verdict: Duration::from_mins(2),
             verdict_gap: Duration::from_secs(5),
             attaching: Duration::from_mins(2),
-            // The last switch at five minutes, a minute for the shutdown, and five in which AWS
-            // still takes requests from a computer whose clock is wrong.
+            // The last timer at five minutes, a minute for the shutdown, and five by which a clock
+            // may be wrong before AWS refuses the computer's requests.
             lease_margin: Duration::from_mins(11),
-            // From when it runs. Most types answer within one, and some of it is the line's: at
-            // 300 ms a login takes 4 s.
+            // From when it runs. Most types answer within a minute; at a round trip of 300 ms a
+            // login takes 4 s.
             no_ssh: Duration::from_mins(5),
-            // Metal types boot for ten minutes. A host switches itself off when nobody came for 30.
+            // Metal types boot for ten minutes. A host without a client switches itself off at 30.
             boot: Duration::from_mins(15),
             // What is checked is up before sshd and cloud-init are; a login at 300 ms is in it, and
             // a whole attempt that fails.
@@ -88,17 +87,17 @@ impl Timing {
             // EC2 itself looks once a minute.
             checks_gap: Duration::from_secs(10),
             shutting_down: Duration::from_mins(15),
-            // Less than the lease of 15 minutes: whoever comes back finds the host still there.
+            // Less than the lease of 15 minutes, so that the host is still there at its end.
             grace: Duration::from_mins(10),
-            // Where it is built at the first boot that takes some minutes, most of them beside all
-            // else. It is counted on the host, so that no line's round trip makes it shorter.
+            // Where it is built at the first boot that takes some minutes, most of them in parallel
+            // with all else. It is counted on the host, so that no round trip makes it shorter.
             driver: Duration::from_mins(5),
             launches: 3,
             // Slow images answer within a minute.
             silent: Duration::from_secs(90),
             // The SSM agent and an instance's sshd are up within a minute or two.
-            astray: Duration::from_mins(3),
-            // A key that may not be used fails them all, within seconds.
+            proxy_fails: Duration::from_mins(3),
+            // A KMS key that may not be used fails every volume, within seconds.
             volumes: 2,
             failures: 8,
             first_pause: Duration::from_millis(500),
@@ -106,7 +105,7 @@ impl Timing {
         }
     }
 
-    /// How long to pause after so many failures in a row.
+    /// The pause after so many failures in a row.
     #[must_use]
     pub fn pause(&self, failures: u32) -> Duration {
         let doubled = 1_u32
@@ -117,13 +116,13 @@ impl Timing {
             .min(self.longest_pause)
     }
 
-    /// On an EC2 in a folder whose lists are never staler than `stale`.
+    /// The timing on an EC2 in a folder whose lists are never staler than `stale`.
     #[must_use]
     pub fn local(stale: Duration) -> Self {
         Self {
             settle: stale,
             poll: Duration::from_millis(25),
-            patience: stale + Duration::from_millis(500),
+            login_window: stale + Duration::from_millis(500),
             snapshot_gap: Duration::from_millis(500),
             verdict: stale + Duration::from_secs(2),
             verdict_gap: Duration::from_millis(100),
@@ -138,7 +137,7 @@ impl Timing {
             attaching: Duration::from_secs(20),
             driver: Duration::from_secs(30),
             silent: Duration::from_secs(20),
-            astray: Duration::from_secs(30),
+            proxy_fails: Duration::from_secs(30),
             first_pause: Duration::from_millis(20),
             longest_pause: Duration::from_secs(2),
             ..Self::aws()

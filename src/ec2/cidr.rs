@@ -1,21 +1,18 @@
 //! Ranges of addresses, as security groups name them (RFC 4632, RFC 4291).
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// A range of addresses: what they begin with, and how many bits of that count. The bits after
-/// them are zero, as EC2 keeps them.
+/// A range of addresses. The bits after the prefix are zero, as EC2 keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cidr {
-    first: IpAddr,
-    prefix: u8,
-}
+pub struct Cidr(IpNet);
 
-/// What is no range of addresses.
+/// The CIDR that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address such as 203.0.113.7 or a range such as 203.0.113.0/24")]
 pub struct InvalidCidr(String);
@@ -24,66 +21,37 @@ impl Cidr {
     /// This address alone.
     #[must_use]
     pub fn one(address: IpAddr) -> Self {
-        let first = address.to_canonical();
-        Self {
-            first,
-            prefix: width(first),
-        }
+        Self(address.to_canonical().into())
     }
 
     /// Whether it is every address of its family.
     #[must_use]
     pub fn is_everyone(self) -> bool {
-        self.prefix == 0
+        self.0.prefix_len() == 0
     }
 
     /// Whether it is a range of IPv6 addresses.
     #[must_use]
     pub fn is_ipv6(self) -> bool {
-        self.first.is_ipv6()
+        matches!(self.0, IpNet::V6(_))
     }
 
     /// Whether `address` is in it.
     #[must_use]
-    pub fn has(self, address: IpAddr) -> bool {
-        Self::new(address.to_canonical(), self.prefix)
-            .is_some_and(|there| there.first == self.first)
+    pub fn contains(self, address: IpAddr) -> bool {
+        self.0.contains(&address.to_canonical())
     }
 
-    /// Its first address but one: what the router of a subnet has (VPC user guide, *Subnet CIDR
-    /// blocks*); of a range of one, that.
+    /// The address of a subnet's router: its first address but one (VPC user guide, *Subnet CIDR
+    /// blocks*); of a range of one address, that one.
     #[must_use]
     pub fn router(self) -> IpAddr {
-        match self.first {
-            IpAddr::V4(first) if self.prefix < 32 => {
-                IpAddr::V4(Ipv4Addr::from_bits(first.to_bits() | 1))
+        match self.0 {
+            IpNet::V4(range) if range.prefix_len() < 32 => {
+                IpAddr::V4(Ipv4Addr::from_bits(range.network().to_bits() | 1))
             }
-            first => first,
+            range => range.network(),
         }
-    }
-
-    fn new(address: IpAddr, prefix: u8) -> Option<Self> {
-        // A shift by the whole width is none in Rust: it is what a prefix of 0 asks for.
-        let first = match address {
-            IpAddr::V4(address) if prefix <= 32 => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-            }
-            IpAddr::V6(address) if prefix <= 128 => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-            }
-            _ => return None,
-        };
-        Some(Self { first, prefix })
-    }
-}
-
-/// How many bits an address of this family has.
-fn width(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 32,
-        IpAddr::V6(_) => 128,
     }
 }
 
@@ -96,20 +64,24 @@ impl FromStr for Cidr {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (given, None),
         };
-        let read = || {
+        let parse = || {
+            // Not by ipnet, which takes 010.0.0.1 for 10.0.0.1.
             let address: IpAddr = address.parse().ok()?;
             match prefix {
                 None => Some(Self::one(address)),
-                Some(bits) => Self::new(address, bits.parse().ok()?),
+                Some(bits) => {
+                    let range = IpNet::new(address, bits.parse().ok()?).ok()?;
+                    Some(Self(range.trunc()))
+                }
             }
         };
-        read().ok_or_else(|| InvalidCidr(given.to_owned()))
+        parse().ok_or_else(|| InvalidCidr(given.to_owned()))
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.prefix)
+        self.0.fmt(f)
     }
 }
 
@@ -148,6 +120,7 @@ mod tests {
             "",
             "home",
             "203.0.113",
+            "203.0.113.07",
             "203.0.113.7/33",
             "203.0.113.7/",
             "203.0.113.7/-1",
@@ -156,6 +129,32 @@ mod tests {
             " 203.0.113.7",
         ] {
             assert_eq!(written(given), None, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_range_contains_addresses_of_its_own_family_only() {
+        let contains = |range: &str, address: &str| {
+            let range: Cidr = range.parse().unwrap();
+            range.contains(address.parse().unwrap())
+        };
+        assert!(contains("203.0.113.0/24", "203.0.113.255"));
+        assert!(contains("203.0.113.0/24", "::ffff:203.0.113.1"));
+        assert!(contains("2001:db8::/64", "2001:db8::7"));
+        assert!(!contains("203.0.113.0/24", "203.0.114.0"));
+        assert!(!contains("::/0", "203.0.113.1"));
+        assert!(!contains("0.0.0.0/0", "::1"));
+    }
+
+    #[test]
+    fn a_router_has_the_first_address_but_one() {
+        for (range, router) in [
+            ("10.0.3.0/24", "10.0.3.1"),
+            ("10.0.3.4/31", "10.0.3.5"),
+            ("10.0.3.4/32", "10.0.3.4"),
+        ] {
+            let range: Cidr = range.parse().unwrap();
+            assert_eq!(range.router().to_string(), router);
         }
     }
 

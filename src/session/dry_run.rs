@@ -29,7 +29,7 @@ impl Session {
             // Both heads are looked for until the lists are settled.
             Some(_) => self
                 .reconciler
-                .foresee(&goal, None)
+                .preview(&goal, None)
                 .await
                 .map(|(next, _)| next),
             None => self.reconciler.peek(&goal).await,

@@ -78,8 +78,8 @@ impl Session {
     /// What finishing the drive would do; nothing is changed.
     async fn foresee_finish(&mut self, keep: Option<usize>) -> Result<Finished, Failure> {
         self.reconciler.hosts().only_look();
-        let foreseen = self.reconciler.foresee(&GOAL, keep).await;
-        let (next, outdated) = foreseen.map_err(run_failure)?;
+        let preview = self.reconciler.preview(&GOAL, keep).await;
+        let (next, outdated) = preview.map_err(run_failure)?;
         let mut failure = None;
         let (result, mut steps) = match next {
             Next::Do(steps) => (

@@ -258,7 +258,7 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
         Step::Terminate(quiet) => format!("terminated {}", quiet.instance()),
         Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
         Step::DeleteSnapshot(failed) => format!("deleted failed snapshot {}", failed.snapshot()),
-        Step::Thin(superseded) => format!("deleted superseded {}", superseded.snapshot()),
+        Step::Prune(superseded) => format!("deleted superseded {}", superseded.snapshot()),
         Step::Fork { head, .. } => format!("kept {head} as {made}"),
         Step::Verify { .. } if made.is_empty() => return None,
         Step::Verify { .. } => format!("verified {made}"),

@@ -8,7 +8,7 @@ use xdrive::clock::{BootTime, Clock};
 use xdrive::drive::observed::Observed;
 use xdrive::drive::overlay::{Overlay, Sweep};
 use xdrive::drive::proof::{
-    DeletionGrounds, Failed, MayDelete, MayPrune, MayTerminate, Reread, TerminationGrounds,
+    DeletionGrounds, FailedSnapshot, MayDelete, MayPrune, MayTerminate, Reread, TerminationGrounds,
 };
 use xdrive::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Contact, DriveName, Generation, SessionId, Timing};
@@ -73,7 +73,7 @@ pub fn may_prune(id: &SnapshotId) -> MayPrune {
         tags: tags::snapshot(&drive(), &who(), &own, &Settings::default()),
     };
     let (seen, at) = seen(Vec::new(), vec![volume.clone()], vec![snapshot.clone()]);
-    let failed = Failed::prove(&seen, &seen.snapshots[0]).expect("it failed");
+    let failed = FailedSnapshot::prove(&seen, &seen.snapshots[0]).expect("it failed");
     failed
         .confirm(at, &snapshot, &volume)
         .expect("nothing has changed")

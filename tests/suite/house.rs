@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// A crate or call, and the only places that may name it.
 const ONLY: &[(&str, &[&str])] = &[
-    ("aws_sdk_ec2", &["ec2/"]),
-    ("aws_sdk_sts", &["ec2/"]),
+    ("aws_sdk_", &["ec2/"]),
     ("aws_config", &["ec2/"]),
     ("aws_smithy", &["ec2/", "local/wire/"]),
+    ("ipnet", &["ec2/"]),
     ("russh", &["ssh/"]),
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("indicatif", &["report.rs"]),

@@ -101,7 +101,7 @@ fn address(subnet: &Subnet, routes: Option<&Routes>, here: &Here) -> Address {
         };
     };
     let by_ipv6 = subnet.assigns_ipv6 && routes.internet_ipv6;
-    let is_known = |from: IpAddr| routes.networks.iter().any(|network| network.has(from));
+    let is_known = |from: IpAddr| routes.networks.iter().any(|network| network.contains(from));
     if routes.internet && !subnet.maps_public {
         Address::Asked
     } else if routes.internet

@@ -7,7 +7,7 @@ use crate::ec2::{SnapshotId, SnapshotState};
 
 use super::super::hosts::{Client, Mounted};
 use super::super::observed::{Observed, SeenVolume};
-use super::super::proof::{Failed, PruningGrounds};
+use super::super::proof::{FailedSnapshot, PruningGrounds};
 use super::super::tags::SnapshotKind;
 use super::step::{Step, View};
 
@@ -72,14 +72,14 @@ pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
     let checkpoints = seen
         .snapshots
         .iter()
-        .filter(|snapshot| !seen.me.spared.contains(&snapshot.id))
+        .filter(|snapshot| !seen.me.not_pruned.contains(&snapshot.id))
         .filter(|snapshot| snapshot.state != SnapshotState::Pending);
     checkpoints
         .filter_map(|snapshot| {
-            let superseded = PruningGrounds::prove(seen, snapshot).map(Step::Thin);
+            let superseded = PruningGrounds::prove(seen, snapshot).map(Step::Prune);
             superseded.or_else(|| {
                 let is_checkpoint = snapshot.kind == SnapshotKind::Checkpoint;
-                let failed = is_checkpoint.then(|| Failed::prove(seen, snapshot))?;
+                let failed = is_checkpoint.then(|| FailedSnapshot::prove(seen, snapshot))?;
                 failed.map(Step::DeleteSnapshot)
             })
         })
@@ -91,8 +91,8 @@ pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
 pub(in super::super) fn outdated(seen: &Observed, keep: usize) -> Vec<Step> {
     seen.snapshots
         .iter()
-        .filter(|snapshot| !seen.me.spared.contains(&snapshot.id))
+        .filter(|snapshot| !seen.me.not_pruned.contains(&snapshot.id))
         .filter_map(|snapshot| PruningGrounds::prove_outdated(seen, snapshot, keep))
-        .map(Step::Thin)
+        .map(Step::Prune)
         .collect()
 }

@@ -34,7 +34,7 @@ pub(super) enum Newest<'a> {
 
 /// Whether nobody can have put anything on the volume although it was attached: the first format
 /// was never recorded.
-pub(super) fn is_stillborn(seen: &Observed, volume: &SeenVolume) -> bool {
+pub(super) fn is_certainly_empty(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none()
 }
 
@@ -44,7 +44,7 @@ pub(super) fn is_stillborn(seen: &Observed, volume: &SeenVolume) -> bool {
 pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.exists()
         && (!volume.is_unused() || volume.holder().is_some() || is_last(seen, volume))
-        && !is_stillborn(seen, volume)
+        && !is_certainly_empty(seen, volume)
 }
 
 /// Whether a never-attached volume is the last that has the newest state: somebody deleted the

@@ -139,7 +139,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
         Client::Other { .. } => Next::Busy(host.id.clone()),
         // A host that has begun to close is never mounted on again.
         Client::Nobody | Client::Me if is_closed => match TerminationGrounds::prove(seen, host) {
-            Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
+            Some(grounds) => Next::Do(vec![Step::Terminate(grounds)]),
             None => closing(),
         },
         Client::Nobody | Client::Me if answer.closing => Next::Do(vec![Step::Close {
@@ -157,7 +157,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
             } else {
                 // Whoever launched it may be about to log in.
                 let starting = Waiting::OtherStarting(host.id.clone());
-                view.patience(starting, host.since, view.timing.patience)
+                view.wait_within(starting, host.since, view.timing.login_window)
                     .unwrap_or_else(claim)
             }
         }
@@ -255,7 +255,7 @@ impl Place<'_> {
         }
         if let Some(held) = held {
             let is_new_drive =
-                matches!(newest, Newest::Nothing) && lineage::is_stillborn(view.seen, held);
+                matches!(newest, Newest::Nothing) && lineage::is_certainly_empty(view.seen, held);
             return if is_new_drive {
                 self.mount(held)
             } else {
@@ -290,7 +290,7 @@ impl Place<'_> {
         let view = self.view;
         if volume.zone != self.host.zone {
             return match TerminationGrounds::prove(view.seen, self.host) {
-                Some(quiet) => Next::Do(vec![Step::Terminate(quiet)]),
+                Some(grounds) => Next::Do(vec![Step::Terminate(grounds)]),
                 None => view.wait(Waiting::Host(self.host.id.clone())),
             };
         }
@@ -341,7 +341,7 @@ impl Place<'_> {
         }
         match &answer.mounted {
             Mounted::Volume(mounted) if *mounted == volume.id => {
-                if lineage::is_stillborn(view.seen, volume) {
+                if lineage::is_certainly_empty(view.seen, volume) {
                     return Next::Do(vec![Step::MarkFormatted {
                         volume: volume.id.clone(),
                         generation: volume.generation,
@@ -372,7 +372,7 @@ impl Place<'_> {
                         size: Some(volume.size),
                         throughput: volume.throughput,
                         generation: volume.generation,
-                        format: lineage::is_stillborn(view.seen, volume),
+                        format: lineage::is_certainly_empty(view.seen, volume),
                         uuid: volume.uuid,
                     },
                 }]),
@@ -383,7 +383,7 @@ impl Place<'_> {
     /// A mount that was refused. Half a format of a new drive is thrown away and made anew.
     fn refused(&self, volume: &SeenVolume, why: &Refusal) -> Next {
         let problem = match why {
-            Refusal::Garbled if lineage::is_stillborn(self.view.seen, volume) => {
+            Refusal::Garbled if lineage::is_certainly_empty(self.view.seen, volume) => {
                 return self.detach(volume);
             }
             Refusal::Garbled => "it holds no file system",
@@ -443,7 +443,7 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
         .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
         .filter(|volume| may_discard(view, volume))
         .filter_map(|volume| match DeletionGrounds::prove(seen, volume) {
-            Some(spent) => Some(Step::DeleteVolume(spent)),
+            Some(grounds) => Some(Step::DeleteVolume(grounds)),
             None => look(view, volume),
         })
         .chain(recovery::stopped(seen))

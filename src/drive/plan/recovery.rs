@@ -63,8 +63,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         }
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching) => {
             let attaching = Waiting::Attaching(volume.id.clone());
-            let patience = view.patience(attaching, volume.since, view.timing.attaching);
-            Some(patience.unwrap_or_else(|| detach(true)))
+            let wait = view.wait_within(attaching, volume.since, view.timing.attaching);
+            Some(wait.unwrap_or_else(|| detach(true)))
         }
         (_, attached) => {
             // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
@@ -74,10 +74,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
             if overdue && is_closed && attached == AttachmentState::Attached {
                 return Some(detach(false));
             }
-            let patience = view.patience(waiting, since, view.timing.shutting_down);
-            Some(
-                patience.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))),
-            )
+            let wait = view.wait_within(waiting, since, view.timing.shutting_down);
+            Some(wait.unwrap_or_else(|| view.stuck(Why::NeverEnds(attachment.instance.clone()))))
         }
     }
 }
@@ -98,16 +96,16 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
     if instance.contact == Contact::KeyRefused && !instance.lease.is_some_and(is_over) {
         return Next::Busy(instance.id.clone());
     }
-    if let Some(wait) = view.patience(waiting.clone(), instance.since, view.timing.no_ssh) {
+    if let Some(wait) = view.wait_within(waiting.clone(), instance.since, view.timing.no_ssh) {
         return wait;
     }
     if let Some(wait) = boot(view, instance, waiting) {
         return wait;
     }
     match TerminationGrounds::prove(view.seen, instance) {
-        Some(quiet) => Next::Do(vec![
+        Some(grounds) => Next::Do(vec![
             Step::ShowConsole(instance.id.clone()),
-            Step::Terminate(quiet),
+            Step::Terminate(grounds),
         ]),
         None => instance
             .lease
@@ -123,10 +121,10 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
 /// booted; `None` if it does not, or has had time for it.
 fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> {
     if instance.is_booting(view.now, view.timing) {
-        return view.patience(waiting, instance.made, view.timing.boot);
+        return view.wait_within(waiting, instance.made, view.timing.boot);
     }
     let passed = instance.checks.filter(|seen| seen.checks.have_passed())?;
-    view.patience(waiting, passed.since, view.timing.checked)
+    view.wait_within(waiting, passed.since, view.timing.checked)
 }
 
 /// Stopped instances that hold nothing any more.

@@ -5,7 +5,7 @@ use crate::ec2::{InstanceState, SnapshotState, VolumeState};
 
 use super::super::hosts::Client;
 use super::super::observed::{Attempt, SeenInstance, SeenSnapshot, SeenVolume};
-use super::super::proof::{DeletionGrounds, Failed, TerminationGrounds, saves};
+use super::super::proof::{DeletionGrounds, FailedSnapshot, TerminationGrounds, saves};
 use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::lineage;
@@ -201,7 +201,7 @@ impl<'a> Ending<'a> {
                 return self.wait_for_look();
             }
             return match DeletionGrounds::prove(seen, volume) {
-                Some(spent) => self.steps.push(Step::DeleteVolume(spent)),
+                Some(grounds) => self.steps.push(Step::DeleteVolume(grounds)),
                 None => self.take(self.view.wait(Waiting::Volume(volume.id.clone()))),
             };
         }
@@ -217,7 +217,7 @@ impl<'a> Ending<'a> {
         }
         let is_closed = holder.is_some_and(|host| seen.is_closed(host));
         let is_whole = holder.is_some_and(|host| seen.is_whole(host, volume));
-        if lineage::is_stillborn(seen, volume) {
+        if lineage::is_certainly_empty(seen, volume) {
             // It is deleted once its instance has let go of it.
             if let Some(next) = recovery::release(self.view, volume) {
                 self.take(next);
@@ -273,12 +273,12 @@ impl<'a> Ending<'a> {
         if self.parks && lineage::is_being_saved(seen, volume) {
             return;
         }
-        if let Some(spent) = DeletionGrounds::prove(seen, volume) {
+        if let Some(grounds) = DeletionGrounds::prove(seen, volume) {
             // Failed attempts go first: without the volume nothing would prove them useless.
             let failed = seen.snapshots_of(&volume.id);
-            let useless = failed.filter_map(|snapshot| Failed::prove(seen, snapshot));
+            let useless = failed.filter_map(|snapshot| FailedSnapshot::prove(seen, snapshot));
             self.steps.extend(useless.map(Step::DeleteSnapshot));
-            return self.steps.push(Step::DeleteVolume(spent));
+            return self.steps.push(Step::DeleteVolume(grounds));
         }
         let saving: Vec<&SeenSnapshot> = seen
             .snapshots_of(&volume.id)
@@ -398,13 +398,13 @@ impl<'a> Ending<'a> {
         }
         let since = last.or_else(|| failed.iter().map(|snapshot| snapshot.since).max());
         let gap = Waiting::SnapshotGap(volume.id.clone());
-        let wait = since.and_then(|since| self.view.patience(gap, since, timing.snapshot_gap));
+        let wait = since.and_then(|since| self.view.wait_within(gap, since, timing.snapshot_gap));
         if let Some(wait) = wait {
             return self.take(wait);
         }
         let useless = failed
             .iter()
-            .filter_map(|snapshot| Failed::prove(seen, snapshot));
+            .filter_map(|snapshot| FailedSnapshot::prove(seen, snapshot));
         self.steps.extend(useless.map(Step::DeleteSnapshot));
         self.steps.push(Step::Snapshot {
             volume: volume.id.clone(),
@@ -419,7 +419,7 @@ impl<'a> Ending<'a> {
         if instance.state == InstanceState::Stopping {
             let stopping = Waiting::Termination(instance.id.clone());
             let limit = self.view.timing.shutting_down;
-            let next = self.view.patience(stopping, instance.since, limit);
+            let next = self.view.wait_within(stopping, instance.since, limit);
             self.take(next.unwrap_or_else(|| self.view.stuck(Why::NeverEnds(instance.id.clone()))));
             return;
         }
@@ -430,7 +430,7 @@ impl<'a> Ending<'a> {
             // Once the snapshot is asked for the bill stops, whatever becomes of it: the volume
             // survives. Until then `volume` goes on with it.
             let taken = seen.held_by(&instance.id).all(|volume| {
-                lineage::is_stillborn(seen, volume)
+                lineage::is_certainly_empty(seen, volume)
                     || seen
                         .snapshots_of(&volume.id)
                         .any(|snapshot| saves(snapshot, volume))
@@ -463,7 +463,7 @@ impl<'a> Ending<'a> {
             }
             Client::Other { .. } => Next::Busy(instance.id.clone()),
             Client::Nobody | Client::Me => view
-                .patience(starting(), instance.since, view.timing.patience)
+                .wait_within(starting(), instance.since, view.timing.login_window)
                 .unwrap_or_else(|| Next::Do(vec![Step::Claim(instance.id.clone())])),
         }
     }

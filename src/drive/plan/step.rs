@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::super::hosts::MountOrder;
 use super::super::name::Generation;
 use super::super::observed::Observed;
-use super::super::proof::{DeletionGrounds, Failed, PruningGrounds, TerminationGrounds};
+use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
@@ -150,9 +150,9 @@ pub enum Step {
     /// Delete a volume.
     DeleteVolume(DeletionGrounds),
     /// Delete a snapshot that failed.
-    DeleteSnapshot(Failed),
+    DeleteSnapshot(FailedSnapshot),
     /// Delete a snapshot that later ones supersede.
-    Thin(PruningGrounds),
+    Prune(PruningGrounds),
     /// Keep a line that was not chosen: under the name of a fork, one for each `line`.
     Fork {
         /// The line's end to be renamed.
@@ -254,7 +254,12 @@ impl View<'_> {
     }
 
     /// Waits until a limit counted from `since` is over; `None` if it is.
-    pub(super) fn patience(&self, what: Waiting, since: BootTime, limit: Duration) -> Option<Next> {
+    pub(super) fn wait_within(
+        &self,
+        what: Waiting,
+        since: BootTime,
+        limit: Duration,
+    ) -> Option<Next> {
         let passed = self.now.since(since);
         let left = limit.saturating_sub(passed);
         (!left.is_zero()).then_some(Next::Wait(what, left))
@@ -321,10 +326,10 @@ impl fmt::Display for Step {
                 volume, instance, ..
             } => write!(f, "detach {volume} from {instance}"),
             Self::ShowConsole(instance) => write!(f, "read the console of {instance}"),
-            Self::Terminate(quiet) => write!(f, "terminate {}", quiet.instance()),
-            Self::DeleteVolume(spent) => write!(f, "delete {}", spent.volume()),
+            Self::Terminate(grounds) => write!(f, "terminate {}", grounds.instance()),
+            Self::DeleteVolume(grounds) => write!(f, "delete {}", grounds.volume()),
             Self::DeleteSnapshot(failed) => write!(f, "delete failed {}", failed.snapshot()),
-            Self::Thin(superseded) => write!(f, "delete superseded {}", superseded.snapshot()),
+            Self::Prune(grounds) => write!(f, "delete superseded {}", grounds.snapshot()),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }
     }

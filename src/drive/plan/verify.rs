@@ -25,7 +25,7 @@ pub(super) fn verify(view: &View, volume: &SeenVolume) -> Option<Next> {
             None => None,
             Some(Verdict::Open { last, .. }) => {
                 let waiting = Waiting::Verdict(snapshot.id.clone());
-                view.patience(waiting, *last, view.timing.verdict_gap)
+                view.wait_within(waiting, *last, view.timing.verdict_gap)
             }
             Some(_) => continue,
         };

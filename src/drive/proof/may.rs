@@ -1,10 +1,11 @@
-//! What a proof that was confirmed is good for: one call.
+//! Permits for one call: grounds that also held when they were re-read by id right before it.
 //!
-//! They are made here alone, by [`super`], and can be neither copied nor made from an id.
+//! Their fields are private to this module and their constructors to [`super`], so `confirm` makes
+//! them and code elsewhere cannot. They are not `Clone`, and a call consumes its permit.
 
 use crate::ec2::{InstanceId, Permit, Prove, Rules, SnapshotId, VolumeId};
 
-/// An instance may be terminated now.
+/// Permits one `TerminateInstances`.
 ///
 /// ```compile_fail
 /// # use xdrive::ec2::{Ec2, InstanceId};
@@ -29,7 +30,7 @@ use crate::ec2::{InstanceId, Permit, Prove, Rules, SnapshotId, VolumeId};
 #[derive(Debug, PartialEq, Eq)]
 pub struct MayTerminate(InstanceId);
 
-/// A volume may be deleted now.
+/// Permits one `DeleteVolume`.
 ///
 /// ```compile_fail
 /// # use xdrive::ec2::{Ec2, VolumeId};
@@ -55,7 +56,7 @@ pub struct MayTerminate(InstanceId);
 #[derive(Debug, PartialEq, Eq)]
 pub struct MayDelete(VolumeId);
 
-/// A snapshot may be deleted now.
+/// Permits one `DeleteSnapshot`.
 ///
 /// ```compile_fail
 /// # use xdrive::ec2::{Ec2, SnapshotId};

@@ -1,4 +1,8 @@
-//! A snapshot may be deleted: later ones of the same drive have all that it has.
+//! Grounds to delete a snapshot that the drive no longer needs.
+//!
+//! [`PruningGrounds`] are what one sweep observed: later snapshots of the same drive have all that
+//! this one has, or the drive was made to be thrown away. They become a [`MayPrune`] only when the
+//! snapshot and all that supersede it are re-read by id right before the call.
 
 use std::cmp::Reverse;
 
@@ -13,28 +17,29 @@ use crate::drive::tags::SnapshotKind;
 /// How many completed checkpoints of a generation are kept while it lasts.
 const CHECKPOINTS: usize = 2;
 
-/// A snapshot may be deleted: it is superseded.
+/// Why a snapshot may be deleted, as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PruningGrounds {
     snapshot: Facts,
-    because: Because,
+    because: PruningReason,
     by: Vec<SnapshotId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Because {
-    /// A checkpoint or a failure, and a completed final snapshot of its generation's line, or of a
-    /// higher generation.
+enum PruningReason {
+    /// It is a checkpoint or failed, and there is a completed final snapshot of the same volume and
+    /// generation, or of a higher generation.
     Final,
-    /// A checkpoint, and two later completed ones of the same volume and generation.
+    /// It is a checkpoint, and there are two later completed ones of the same volume and generation.
     Later,
-    /// A final snapshot, and completed final ones of higher generations, as many as are to be kept.
+    /// It is a final snapshot, and there are as many completed final ones of higher generations as
+    /// are to be kept.
     Outdated,
-    /// Its drive was made to be thrown away, as the snapshot itself says.
+    /// Its drive was made to be thrown away, by the snapshot's own tag.
     Scratch,
 }
 
-/// What matters of a snapshot, as it is seen and as it is read again.
+/// What matters of a snapshot, from the sweep and from the re-read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Facts {
     id: SnapshotId,
@@ -46,7 +51,7 @@ struct Facts {
 }
 
 impl PruningGrounds {
-    /// Proves that a checkpoint, or a snapshot that failed, may be deleted, if it may.
+    /// The grounds on which a checkpoint, or a snapshot that failed, may be deleted, if there are any.
     #[must_use]
     pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let facts = Facts::seen(snapshot);
@@ -55,22 +60,22 @@ impl PruningGrounds {
             .iter()
             .filter(|by| stands(seen, by))
             .map(Facts::seen)
-            .find(|by| facts.falls(Because::Final, by));
+            .find(|by| facts.is_superseded(PruningReason::Final, by));
         if let Some(by) = final_one {
-            return Some(Self::new(facts, Because::Final, vec![by.id]));
+            return Some(Self::new(facts, PruningReason::Final, vec![by.id]));
         }
         let later: Vec<SnapshotId> = seen
             .snapshots
             .iter()
             .map(Facts::seen)
-            .filter(|by| facts.falls(Because::Later, by))
+            .filter(|by| facts.is_superseded(PruningReason::Later, by))
             .map(|by| by.id)
             .collect();
-        (later.len() >= CHECKPOINTS).then(|| Self::new(facts, Because::Later, later))
+        (later.len() >= CHECKPOINTS).then(|| Self::new(facts, PruningReason::Later, later))
     }
 
-    /// Proves that a final snapshot of a drive that is wholly saved may be deleted, if `keep` newer
-    /// ones are there.
+    /// The grounds on which a final snapshot may be deleted, if the drive is wholly saved and has
+    /// `keep` newer ones.
     #[must_use]
     pub fn prove_outdated(seen: &Observed, snapshot: &SeenSnapshot, keep: usize) -> Option<Self> {
         let at_rest = at_rest(seen);
@@ -79,24 +84,24 @@ impl PruningGrounds {
             .snapshots
             .iter()
             .map(Facts::seen)
-            .filter(|by| facts.falls(Because::Outdated, by))
+            .filter(|by| facts.is_superseded(PruningReason::Outdated, by))
             .collect();
         newer.sort_by_key(|by| Reverse(by.generation));
         newer.truncate(keep.max(1));
         let is_enough = newer.len() >= keep.max(1);
         let newer = newer.into_iter().map(|by| by.id).collect();
-        (at_rest && is_enough).then(|| Self::new(facts, Because::Outdated, newer))
+        (at_rest && is_enough).then(|| Self::new(facts, PruningReason::Outdated, newer))
     }
 
-    /// Proves that a snapshot may be deleted whose drive is wholly saved, and was made to be thrown
-    /// away: that shows, and counts, when it is read again.
+    /// The grounds on which a snapshot of a drive made to be thrown away may be deleted, if the drive
+    /// is wholly saved. The tag that says so is checked on the re-read.
     #[must_use]
     pub fn prove_scratch(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let facts = Facts::seen(snapshot);
-        at_rest(seen).then(|| Self::new(facts, Because::Scratch, Vec::new()))
+        at_rest(seen).then(|| Self::new(facts, PruningReason::Scratch, Vec::new()))
     }
 
-    fn new(snapshot: Facts, because: Because, by: Vec<SnapshotId>) -> Self {
+    fn new(snapshot: Facts, because: PruningReason, by: Vec<SnapshotId>) -> Self {
         Self {
             snapshot,
             because,
@@ -110,14 +115,14 @@ impl PruningGrounds {
         &self.snapshot.id
     }
 
-    /// What supersedes it, to be read again by id as well.
+    /// The snapshots that supersede it, to be re-read as well.
     #[must_use]
     pub fn by(&self) -> &[SnapshotId] {
         &self.by
     }
 
-    /// Confirms it, if it still holds: read a moment ago, and true of the snapshot and of all that
-    /// supersede it, as they were read by id. (What was given to a fork since is of another drive.)
+    /// The permit, if the grounds hold for the re-read snapshot and all that supersede it. One that
+    /// was given to a fork since is of another drive, and does not count.
     #[must_use]
     pub fn confirm(
         &self,
@@ -133,12 +138,12 @@ impl PruningGrounds {
             .collect();
         let all = self.by.iter().all(|id| {
             let found = read.iter().find(|facts| facts.id == *id);
-            found.is_some_and(|by| self.snapshot.falls(self.because, by))
+            found.is_some_and(|by| self.snapshot.is_superseded(self.because, by))
         });
         let holds = Facts::read(snapshot).as_ref() == Some(&self.snapshot)
             && reread.is_young()
             && match self.because {
-                Because::Scratch => tags::is_scratch(&snapshot.tags),
+                PruningReason::Scratch => tags::is_scratch(&snapshot.tags),
                 _ => !self.by.is_empty() && all,
             };
         holds.then(|| MayPrune::of(&self.snapshot.id))
@@ -169,33 +174,33 @@ impl Facts {
         })
     }
 
-    /// Whether this one has nothing that `by` has not.
-    fn falls(&self, because: Because, by: &Self) -> bool {
+    /// Whether `by` supersedes this one for that reason.
+    fn is_superseded(&self, because: PruningReason, by: &Self) -> bool {
         let is_final = |facts: &Self| facts.kind != SnapshotKind::Checkpoint;
-        let same_line =
+        let same_volume =
             self.volume.is_some() && self.volume == by.volume && self.generation == by.generation;
         let settled = self.state != SnapshotState::Pending;
         let holds = by.state == SnapshotState::Completed && by.id != self.id && settled;
         holds
             && match because {
-                Because::Final => {
+                PruningReason::Final => {
                     (!is_final(self) || self.state == SnapshotState::Error)
                         && is_final(by)
-                        && (same_line || by.generation > self.generation)
+                        && (same_volume || by.generation > self.generation)
                 }
-                Because::Later => {
-                    !is_final(self) && !is_final(by) && same_line && by.number > self.number
+                PruningReason::Later => {
+                    !is_final(self) && !is_final(by) && same_volume && by.number > self.number
                 }
-                // Nothing else has to have what it has.
-                Because::Scratch => false,
-                Because::Outdated => {
+                // It needs no other snapshot.
+                PruningReason::Scratch => false,
+                PruningReason::Outdated => {
                     is_final(self) && is_final(by) && by.generation > self.generation
                 }
             }
     }
 }
 
-/// Whether the drive is wholly saved: no volume, nothing pending or failed, nothing unread.
+/// Whether the drive is wholly saved: no volume, nothing pending or failed, nothing unreadable.
 fn at_rest(seen: &Observed) -> bool {
     let mut snapshots = seen.snapshots.iter();
     !seen.volumes.iter().any(SeenVolume::exists)
@@ -203,8 +208,8 @@ fn at_rest(seen: &Observed) -> bool {
         && snapshots.all(|snapshot| snapshot.state == SnapshotState::Completed)
 }
 
-/// Whether a final snapshot stands for its volume: it was looked into, or the volume is gone, which
-/// came after a look.
+/// Whether a final snapshot stands for its volume: this process verified it, or the volume is gone,
+/// which xdrive deletes only after a verification.
 fn stands(seen: &Observed, snapshot: &SeenSnapshot) -> bool {
     let verdict = seen.me.verdicts.get(&snapshot.id);
     let gone = || {

@@ -89,7 +89,7 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
-            | Step::Thin(_) => {
+            | Step::Prune(_) => {
                 self.destroy(step, seen).await?;
             }
         }
@@ -279,7 +279,7 @@ impl<H: Hosts> Reconciler<H> {
                     snapshot: id.clone(),
                     why: why.clone(),
                 });
-                Verdict::Unasked(why)
+                Verdict::Unverifiable(why)
             }
             Err(_) => Verdict::Open { first, last: now },
         };

@@ -76,7 +76,7 @@ impl<H: Hosts> Reconciler<H> {
     /// What a run towards `goal` would begin with, once it had looked for long enough, and what
     /// could be cleared away besides if the newest `keep` final snapshots are to stay. Nothing is
     /// changed.
-    pub async fn foresee(
+    pub async fn preview(
         &mut self,
         goal: &Goal,
         keep: Option<usize>,
@@ -107,14 +107,13 @@ impl<H: Hosts> Reconciler<H> {
         // One look for each: a drive that was at rest may be in use by now.
         loop {
             let seen = Box::pin(self.sweep()).await?;
-            let Some(step @ Step::Thin(superseded)) =
-                &plan::outdated(&seen, keep).into_iter().next()
+            let Some(step @ Step::Prune(grounds)) = &plan::outdated(&seen, keep).into_iter().next()
             else {
                 return Ok(gone);
             };
             Box::pin(self.act(step, &seen)).await?;
-            if self.overlay.gone.contains(superseded.snapshot().as_str()) {
-                gone.push(superseded.snapshot().clone());
+            if self.overlay.gone.contains(grounds.snapshot().as_str()) {
+                gone.push(grounds.snapshot().clone());
             }
         }
     }
@@ -128,10 +127,10 @@ impl<H: Hosts> Reconciler<H> {
             let seen = Box::pin(self.sweep()).await?;
             let mut snapshots = seen.snapshots.iter();
             let proof = snapshots
-                .find(|snapshot| !seen.me.spared.contains(&snapshot.id))
+                .find(|snapshot| !seen.me.not_pruned.contains(&snapshot.id))
                 .map(|snapshot| PruningGrounds::prove_scratch(&seen, snapshot));
             if let Some(Some(proof)) = proof {
-                Box::pin(self.act(&Step::Thin(proof), &seen)).await?;
+                Box::pin(self.act(&Step::Prune(proof), &seen)).await?;
                 continue;
             }
             // Lists show what is over for a while, and what is new only after one.

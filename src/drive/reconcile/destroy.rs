@@ -4,7 +4,9 @@
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
 use super::super::plan::Step;
-use super::super::proof::{DeletionGrounds, Failed, PruningGrounds, Reread, TerminationGrounds};
+use super::super::proof::{
+    DeletionGrounds, FailedSnapshot, PruningGrounds, Reread, TerminationGrounds,
+};
 use super::{Reconciler, RunError};
 use crate::clock::BootTime;
 use crate::ec2::VolumeState;
@@ -14,14 +16,14 @@ impl<H: Hosts> Reconciler<H> {
     /// the proof was made is left alone and looked at again.
     pub(super) async fn destroy(&mut self, step: &Step, seen: &Observed) -> Result<(), RunError> {
         match step {
-            Step::Terminate(quiet) => self.terminate(quiet, seen).await,
-            Step::DeleteVolume(spent) => self.delete_volume(spent, seen).await,
+            Step::Terminate(grounds) => self.terminate(grounds, seen).await,
+            Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
-            Step::Thin(superseded) => {
+            Step::Prune(grounds) => {
                 // What nobody needs is no reason to fail: it is left to a later run.
-                if self.prune_superseded(superseded).await.is_err() {
-                    let id = superseded.snapshot().clone();
-                    self.overlay.me.spared.insert(id);
+                if self.prune_superseded(grounds).await.is_err() {
+                    let id = grounds.snapshot().clone();
+                    self.overlay.me.not_pruned.insert(id);
                 }
                 Ok(())
             }
@@ -31,12 +33,12 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn terminate(
         &mut self,
-        quiet: &TerminationGrounds,
+        grounds: &TerminationGrounds,
         seen: &Observed,
     ) -> Result<(), RunError> {
-        let id = quiet.instance();
+        let id = grounds.instance();
         let asked = self.clock.boot();
-        let host = if quiet.asks_host(asked) {
+        let host = if grounds.must_ask_host(asked) {
             Some(self.host(id)?)
         } else {
             None
@@ -51,7 +53,7 @@ impl<H: Hosts> Reconciler<H> {
         let (read, said) = tokio::join!(self.ec2.instance(id), ask);
         if let Some(instance) = read? {
             if !instance.state.is_over() {
-                let proof = quiet.confirm(self.since(asked), &instance, said.as_ref());
+                let proof = grounds.confirm(self.since(asked), &instance, said.as_ref());
                 let proof = proof.ok_or_else(|| changed(id))?;
                 self.ec2.terminate(proof).await?;
             }
@@ -65,13 +67,13 @@ impl<H: Hosts> Reconciler<H> {
 
     async fn delete_volume(
         &mut self,
-        spent: &DeletionGrounds,
+        grounds: &DeletionGrounds,
         seen: &Observed,
     ) -> Result<(), RunError> {
-        let id = spent.volume();
+        let id = grounds.volume();
         let asked = self.clock.boot();
         let ground = async {
-            match spent.snapshot() {
+            match grounds.snapshot() {
                 Some(snapshot) => self.ec2.snapshot(snapshot).await,
                 None => Ok(None),
             }
@@ -80,7 +82,7 @@ impl<H: Hosts> Reconciler<H> {
         if let Some(volume) = volume {
             let ended = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             if !ended {
-                let proof = spent.confirm(self.since(asked), &volume, snapshot.as_ref());
+                let proof = grounds.confirm(self.since(asked), &volume, snapshot.as_ref());
                 let proof = proof.ok_or_else(|| changed(id))?;
                 self.ec2.delete_volume(proof).await?;
             }
@@ -92,13 +94,13 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    async fn prune_superseded(&mut self, superseded: &PruningGrounds) -> Result<(), RunError> {
-        let id = superseded.snapshot();
+    async fn prune_superseded(&mut self, grounds: &PruningGrounds) -> Result<(), RunError> {
+        let id = grounds.snapshot();
         let asked = self.clock.boot();
-        let by = self.ec2.snapshots_by_id(superseded.by());
+        let by = self.ec2.snapshots_by_id(grounds.by());
         let (snapshot, by) = tokio::try_join!(self.ec2.snapshot(id), by)?;
         if let Some(snapshot) = snapshot {
-            let proof = superseded.confirm(self.since(asked), &snapshot, &by);
+            let proof = grounds.confirm(self.since(asked), &snapshot, &by);
             let proof = proof.ok_or_else(|| changed(id))?;
             self.ec2.delete_snapshot(proof).await?;
         }
@@ -106,7 +108,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    async fn delete_snapshot(&mut self, failed: &Failed) -> Result<(), RunError> {
+    async fn delete_snapshot(&mut self, failed: &FailedSnapshot) -> Result<(), RunError> {
         let id = failed.snapshot();
         let asked = self.clock.boot();
         let volume = self.ec2.volume(failed.volume());

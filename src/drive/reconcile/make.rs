@@ -151,12 +151,12 @@ impl<H: Hosts> Reconciler<H> {
         let is_there =
             |pool: &Pool| pool.zone.is_none() || zone.is_none() || pool.zone.as_ref() == zone;
         let mut reachable = Vec::new();
-        let mut astray = BTreeMap::new();
+        let mut unreachable = BTreeMap::new();
         for offer in &self.wanted.offers {
             let pool = &offer.pool;
             match subnets.place(zone.or(pool.zone.as_ref())) {
                 Err(error) if is_there(pool) => {
-                    astray
+                    unreachable
                         .entry(pool.zone.clone())
                         .or_insert((pool.clone(), error));
                 }
@@ -165,7 +165,7 @@ impl<H: Hosts> Reconciler<H> {
             }
         }
         let is_any_there = reachable.iter().any(|offer| is_there(&offer.pool));
-        for (pool, error) in astray.into_values() {
+        for (pool, error) in unreachable.into_values() {
             if !is_any_there {
                 return Err(RunError::Host(error));
             }

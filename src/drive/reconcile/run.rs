@@ -65,13 +65,13 @@ impl Run {
         loop {
             self.listen(with, interrupts);
             let looked = if self.may_join(with) {
-                with.look_for_a_session().await
+                with.look_for_session().await
             } else {
                 with.sweep().await.map(|seen| Look::Whole(Box::new(seen)))
             };
             let seen = match looked {
                 Ok(Look::Whole(seen)) => seen,
-                Ok(Look::Led(holder)) => return Outcome::Busy(holder),
+                Ok(Look::InUse(holder)) => return Outcome::Busy(holder),
                 Err(error) => {
                     self.looks_failed += 1;
                     let error = RunError::from(error);

@@ -22,7 +22,7 @@ pub(super) enum Look {
     /// All of it.
     Whole(Box<Observed>),
     /// Another live client has the drive mounted, by its host's own word: nothing else was looked at.
-    Led(Holder),
+    InUse(Holder),
 }
 
 /// The first half of a look.
@@ -43,10 +43,10 @@ impl<H: Hosts> Reconciler<H> {
     /// Looks once for whoever would join another's session, and no further than at the hosts if there
     /// is one. Nothing follows from that but to go there as a guest, who mounts, attaches, launches
     /// and ends nothing: no list needs to be settled for it.
-    pub(super) async fn look_for_a_session(&mut self) -> Result<Look, ec2::Error> {
+    pub(super) async fn look_for_session(&mut self) -> Result<Look, ec2::Error> {
         let begun = self.instances().await?;
         if let Some(holder) = leader(&begun.instances) {
-            return Ok(Look::Led(holder));
+            return Ok(Look::InUse(holder));
         }
         Ok(Look::Whole(Box::new(self.storage(begun).await?)))
     }
@@ -60,7 +60,7 @@ impl<H: Hosts> Reconciler<H> {
         let mut listed = self.ec2.instances(drive).await?;
         for (id, (made, at)) in self.overlay.instances.clone() {
             if let Some(instance) = listed.iter_mut().find(|instance| instance.id == id) {
-                self.sharpen_instance(instance).await?;
+                self.refresh_instance(instance).await?;
                 continue;
             }
             match self.ec2.instance(&id).await? {
@@ -128,7 +128,7 @@ impl<H: Hosts> Reconciler<H> {
             unlisted.insert(id.to_string());
         }
         for volume in &mut volumes {
-            self.sharpen_volume(volume).await?;
+            self.refresh_volume(volume).await?;
         }
 
         let mut snapshots = self.ec2.snapshots(self.drive.as_str()).await?;
@@ -165,7 +165,7 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// An instance that the list has as pending may run by now.
-    async fn sharpen_instance(&self, instance: &mut Instance) -> Result<(), ec2::Error> {
+    async fn refresh_instance(&self, instance: &mut Instance) -> Result<(), ec2::Error> {
         if instance.state != InstanceState::Pending {
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// A volume that this process attaches may be attached by now.
-    async fn sharpen_volume(&self, volume: &mut Volume) -> Result<(), ec2::Error> {
+    async fn refresh_volume(&self, volume: &mut Volume) -> Result<(), ec2::Error> {
         let moved = self.overlay.moves.get(&volume.id);
         let Some((AttachmentState::Attaching, to, _)) = moved else {
             return Ok(());

@@ -49,11 +49,11 @@ impl<H: Hosts> Reconciler<H> {
             .filter(|id| self.overlay.instances.contains_key(id))
             .filter(|id| !self.overlay.gone.contains(id.as_str()))
             .filter(|id| !self.overlay.claimed.contains(id.as_str()))
-            .filter(|id| !self.mourned.contains(id))
+            .filter(|id| !self.reported_ended.contains(id))
             .cloned()
             .collect();
         for id in ended {
-            self.mourned.insert(id.clone());
+            self.reported_ended.insert(id.clone());
             // Only words hang on it.
             let reason = self.ec2.why_ended(&id).await.unwrap_or_default();
             self.emit(Event::EndedByItself {
@@ -103,7 +103,7 @@ impl<H: Hosts> Reconciler<H> {
                 Route::Missing => true,
                 Route::Ends => {
                     let is_booting = instance.is_booting(self.clock.boot(), &self.timing);
-                    is_new && since >= self.timing.astray && !is_booting
+                    is_new && since >= self.timing.proxy_fails && !is_booting
                 }
                 Route::Open => false,
             };
@@ -119,7 +119,7 @@ impl<H: Hosts> Reconciler<H> {
                         .to_owned(),
                 }));
             }
-            if since >= self.timing.silent && self.told_silent.insert(instance.id.clone()) {
+            if since >= self.timing.silent && self.reported_silent.insert(instance.id.clone()) {
                 self.emit(Event::Silent {
                     instance: instance.id.clone(),
                     since,

@@ -7,8 +7,7 @@ use crate::ec2::{Arch, Speed, Tags};
 use super::super::pools::Requirements;
 use super::{AMI, ARCH, SCRATCH, Unreadable};
 
-/// The drive's own settings, which travel with its volumes and snapshots: those that are chosen,
-/// then those that come of it.
+/// The keys of the drive's own settings: those that are chosen, then those that follow.
 const SETTINGS: [&str; 9] = [
     "xdrive:image",
     "xdrive:type",
@@ -21,18 +20,18 @@ const SETTINGS: [&str; 9] = [
     SCRATCH,
 ];
 
-/// On volumes and snapshots: how fast the drive's volumes are made, and filled from its snapshots.
+/// The speed of the drive's volumes, and the rate at which they are filled from its snapshots.
 const THROUGHPUT: &str = "xdrive:throughput";
 const IOPS: &str = "xdrive:iops";
 const WARM: &str = "xdrive:warm";
 
-/// The drive's own settings (`image`, `type`, `size`, speed), as its volumes and snapshots carry
-/// them, so that another laptop needs no flags; and its architecture. Keys are the tags' own.
+/// The drive's own settings (`image`, `type`, `size`, speed) and its architecture, by tag. Its
+/// volumes and snapshots carry them, so that another laptop needs no flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// The ones among `tags`.
+    /// The settings among `tags`.
     #[must_use]
     pub fn read(tags: &Tags) -> Self {
         let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
@@ -44,7 +43,7 @@ impl Settings {
         )
     }
 
-    /// From image reference, what to launch and size in GiB, where they are the drive's own.
+    /// From the image reference, what to launch and the size in GiB, where they are the drive's own.
     #[must_use]
     pub fn new(
         image: Option<&str>,
@@ -65,10 +64,10 @@ impl Settings {
         )
     }
 
-    /// These, of a drive that is made to be thrown away if it `is` one.
+    /// The same, marked as those of a drive that is made to be thrown away if `is_scratch`.
     #[must_use]
-    pub fn scratch(mut self, is: bool) -> Self {
-        if is {
+    pub fn scratch(mut self, is_scratch: bool) -> Self {
+        if is_scratch {
             self.0.insert(SCRATCH.to_owned(), "yes".to_owned());
         }
         self
@@ -88,7 +87,7 @@ impl Settings {
         self
     }
 
-    /// These, and those of `kept` where these say nothing.
+    /// These, and those of `kept` that are missing here.
     #[must_use]
     pub fn over(&self, kept: &Self) -> Self {
         let mut merged = kept.clone();
@@ -102,7 +101,7 @@ impl Settings {
         self.0.get(SETTINGS[0]).map(String::as_str)
     }
 
-    /// What is launched for the drive, if it has its own.
+    /// The drive's own requirements of its instance, if it has some.
     pub fn requirements(&self) -> Result<Option<Requirements>, Unreadable> {
         let text = self.0.get(SETTINGS[1]);
         text.map(|text| {
@@ -114,7 +113,7 @@ impl Settings {
         .transpose()
     }
 
-    /// How fast the drive's volumes are to be.
+    /// The speed of the drive's volumes.
     pub fn speed(&self) -> Result<Speed, Unreadable> {
         let read = |tag: &'static str| {
             let text = self.0.get(tag);
@@ -133,13 +132,13 @@ impl Settings {
         })
     }
 
-    /// The size in GiB that was asked for, if the drive has its own.
+    /// The size in GiB that was asked for, if one was.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.0.get(SETTINGS[2])?.parse().ok()
     }
 
-    /// What the programs on the drive are compiled for; none if nothing says it.
+    /// The architecture of the programs on the drive, if that is recorded.
     pub fn arch(&self) -> Result<Option<Arch>, Unreadable> {
         let text = self.0.get(ARCH);
         text.map(|text| {
@@ -149,7 +148,7 @@ impl Settings {
         .transpose()
     }
 
-    /// As tags.
+    /// The settings as tags.
     #[must_use]
     pub fn tags(&self) -> Tags {
         self.0.clone()

@@ -128,10 +128,10 @@ impl Client {
         };
         let went = match answer {
             Ok(made) => self.remember(&step, made, world),
-            Err(_) if let Step::Thin(superseded) = &step => {
+            Err(_) if let Step::Prune(superseded) = &step => {
                 // What nobody needs is no reason to fail.
                 let id = superseded.snapshot().clone();
-                self.know().me.spared.insert(id);
+                self.know().me.not_pruned.insert(id);
                 Went::On
             }
             Err(failure) => {
@@ -253,7 +253,7 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Thin(superseded), _) => self.gone(superseded.snapshot()),
+            (Step::Prune(superseded), _) => self.gone(superseded.snapshot()),
             (Step::Fork { head, .. }, _) => self.gone(head),
             _ => {}
         }
@@ -268,7 +268,9 @@ impl Client {
         let verdict = match content {
             Some(true) => Verdict::Sound,
             Some(false) => Verdict::Unsound("not the drive".to_owned()),
-            None if now.since(first) >= values::VERDICT => Verdict::Unasked("nobody".to_owned()),
+            None if now.since(first) >= values::VERDICT => {
+                Verdict::Unverifiable("nobody".to_owned())
+            }
             None => Verdict::Open { first, last: now },
         };
         self.know().me.verdicts.insert(id.clone(), verdict);

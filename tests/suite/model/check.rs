@@ -123,7 +123,7 @@ impl Checked {
         let timing = Timing {
             settle: values::ticks(u32::from(setup.lag) + 1),
             poll: values::ticks(1),
-            patience: values::ticks(2),
+            login_window: values::ticks(2),
             snapshot_gap: values::ticks(1),
             snapshot_tries: 2,
             verdict: values::VERDICT,

@@ -92,7 +92,7 @@ impl Client {
                 }
                 Ok(Call::DeleteSnapshot(id))
             }
-            (Step::Thin(superseded), Read::Snapshots(victim, by)) => {
+            (Step::Prune(superseded), Read::Snapshots(victim, by)) => {
                 let id = number(superseded.snapshot().as_str());
                 let Some(victim) = victim else {
                     return Err(Ok(Made::Unneeded));

@@ -101,7 +101,7 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
             said => (id, said).hash(to),
         }
     }
-    (&me.refused, &me.rejected, &me.spared, me.attempts.len()).hash(to);
+    (&me.refused, &me.rejected, &me.not_pruned, me.attempts.len()).hash(to);
     for attempt in &me.attempts {
         (
             &attempt.volume,

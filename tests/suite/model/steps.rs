@@ -102,7 +102,7 @@ impl Stage {
                 | Step::Terminate(_)
                 | Step::DeleteVolume(_)
                 | Step::DeleteSnapshot(_)
-                | Step::Thin(_),
+                | Step::Prune(_),
             ) => Self::Read,
             Some(Step::Detach {
                 instance,
@@ -158,7 +158,7 @@ impl Client {
             Some(Step::Terminate(quiet)) => {
                 let id = number(quiet.instance().as_str());
                 let versions = versions(&world.instances, Some(id));
-                let asks = quiet.asks_host(values::moment(world.now));
+                let asks = quiet.must_ask_host(values::moment(world.now));
                 let said = |record: &Instance| {
                     let seen = Seen {
                         id,
@@ -171,7 +171,7 @@ impl Client {
                 let read = |record| Read::Instance(record, said.clone());
                 versions.into_iter().map(read).collect()
             }
-            Some(Step::Thin(superseded)) => {
+            Some(Step::Prune(superseded)) => {
                 let id = number(superseded.snapshot().as_str());
                 let by = superseded.by().iter().map(|id| number(id.as_str()));
                 let by = by.filter_map(|id| Some((id, world.snapshot(id)?.clone())));
@@ -432,7 +432,7 @@ impl Client {
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
-            | Step::Thin(_) => {
+            | Step::Prune(_) => {
                 return self.destroy(step, read, now, rules);
             }
             Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),

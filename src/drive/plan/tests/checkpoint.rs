@@ -114,7 +114,7 @@ fn the_newest_two_of_a_generation_stay_while_it_lasts() {
     seen.snapshots[2].state = SnapshotState::Error;
     let failed = ["delete superseded snap-1", "delete failed snap-4"];
     assert_eq!(said(&prune(&seen)), failed);
-    seen.me.spared.insert(snap(1));
+    seen.me.not_pruned.insert(snap(1));
     assert_eq!(said(&prune(&seen)), failed[1..]);
 }
 

@@ -177,7 +177,7 @@ fn snapshots() -> impl Strategy<Value = SeenSnapshot> {
 fn verdicts() -> impl Strategy<Value = Verdict> {
     prop_oneof![
         4 => Just(Verdict::Sound),
-        1 => Just(Verdict::Unasked("not allowed".into())),
+        1 => Just(Verdict::Unverifiable("not allowed".into())),
         1 => Just(Verdict::Unsound("it is another one".into())),
         1 => (moments(), moments()).prop_map(|(first, last)| Verdict::Open { first, last }),
     ]
@@ -257,7 +257,7 @@ fn deletable(seen: &Observed, volume: &SeenVolume) -> bool {
             && snapshot.generation == volume.generation
             && matches!(
                 seen.me.verdicts.get(&snapshot.id),
-                Some(Verdict::Sound | Verdict::Unasked(_))
+                Some(Verdict::Sound | Verdict::Unverifiable(_))
             )
     });
     let any_snapshot = seen

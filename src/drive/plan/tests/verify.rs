@@ -41,8 +41,8 @@ fn a_volume_is_deleted_after_a_look_into_its_snapshot() {
     };
     assert_eq!(saved(&saved_volume()), Next::Do(vec![look]));
     assert_eq!(words(&saved(&with(Verdict::Sound))), "delete vol-1");
-    let unasked = with(Verdict::Unasked("not allowed".into()));
-    assert_eq!(words(&saved(&unasked)), "delete vol-1");
+    let unverifiable = with(Verdict::Unverifiable("not allowed".into()));
+    assert_eq!(words(&saved(&unverifiable)), "delete vol-1");
 }
 
 #[test]

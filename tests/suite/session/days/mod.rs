@@ -295,7 +295,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         checked: Duration::from_secs(1),
         launches: 2,
         silent: Duration::from_secs(1),
-        astray: Duration::from_secs(2),
+        proxy_fails: Duration::from_secs(2),
         ..Timing::local(Duration::from_millis(100))
     };
     let key = UserKey::open_or_create(&paths.key);
