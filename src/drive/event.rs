@@ -1,4 +1,4 @@
-//! Progress as data: what the loop tells while it works. Nothing here prints.
+//! Progress as data: the events that the loop emits. Nothing here prints.
 
 use std::time::Duration;
 
@@ -8,128 +8,127 @@ use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};
 use super::quotas::Reached;
 
-/// Something worth telling.
+/// One event of the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A step is being carried out.
     Started(Step),
-    /// It was carried out; ids of new things are in `what`.
+    /// A step was carried out.
     Finished {
         /// The step.
         step: Step,
-        /// What it made, if anything: an id.
+        /// The id of what it made, if it made something.
         made: Option<String>,
         /// How long it took.
         took: Duration,
     },
-    /// It failed.
+    /// A step failed.
     Failed {
         /// The step.
         step: Step,
         /// Why.
         error: String,
-        /// Whether the loop looks again and decides anew; if not, the run fails of it.
+        /// Whether the loop sweeps and plans again; if not, this error ends the run.
         again: bool,
     },
-    /// EC2 could not be asked how things are; it is asked again after a pause.
+    /// A sweep failed; it is repeated after a pause.
     LookFailed(String),
-    /// Nothing to do but wait, now for this (told once for each thing waited for).
+    /// The loop waits, now for this; once for each thing waited for.
     Waiting(Waiting),
-    /// It is waited for this no longer.
+    /// The loop no longer waits for this.
     Waited {
-        /// For what.
+        /// What it waited for.
         what: Waiting,
-        /// Whether it is there.
+        /// Whether that came.
         came: bool,
-        /// How long.
+        /// How long it waited.
         took: Duration,
     },
-    /// This is about to be launched.
+    /// An instance is about to be launched.
     Launching {
-        /// What.
+        /// The offer.
         offer: Box<Offer>,
-        /// How large the drive is to be at least.
+        /// The least size of the drive.
         size: GibiBytes,
     },
-    /// The root disk of an instance that is launched now is not encrypted by xdrive: what its image
-    /// calls its root device is not known.
+    /// The instance that is launched now has its root disk as the image and the account have it,
+    /// not encrypted by xdrive: the name of the image's root device is not known.
     RootAsItIs {
-        /// Which image.
+        /// The image.
         image: String,
     },
-    /// A pool had nothing; the next one is tried.
+    /// A pool had no capacity; the next one is tried.
     NoCapacity {
-        /// Which.
+        /// The pool.
         pool: Pool,
-        /// AWS's words.
+        /// AWS's error.
         error: String,
-        /// The quota that stands in the way, if one does.
+        /// The quota that was reached, if one was.
         reached: Option<Box<Reached>>,
     },
-    /// The account's plan does not have this type, nor any that the free tier has not.
+    /// The account's plan does not have this type, nor any outside the free tier.
     NotEligible {
-        /// Which.
+        /// The type.
         instance_type: String,
     },
-    /// An instance was launched; told before the step is finished.
+    /// An instance was launched; comes before the step is finished.
     Launched {
         /// Its id.
         made: String,
-        /// Where it came from.
+        /// The offer it came from.
         offer: Box<Offer>,
     },
-    /// Something that was wanted is not among the pools that are tried.
+    /// A thing that was asked for is not among the pools that are tried.
     LeftOut(LeftOut),
-    /// A drive of this size is being made empty: there is none of this name.
+    /// An empty volume is being made: there is no drive of this name.
     NewDrive {
-        /// How large.
+        /// Its size.
         size: GibiBytes,
         /// What it costs a month while it is a volume, in US cents.
         cents: u64,
     },
-    /// An instance that was launched here has ended, and nobody here ended it.
+    /// An instance that this process launched has ended, and this process did not end it.
     EndedByItself {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
-        /// Why, as far as EC2 says.
+        /// EC2's reason, if it gives one.
         reason: Option<String>,
     },
     /// A host has been running for a while and does not answer.
     Silent {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
         /// For how long.
         since: Duration,
         /// What comes back instead.
         why: String,
     },
-    /// What EC2's status checks say of a host that does not answer; told when it changes.
+    /// EC2's status checks of a host that does not answer, when they change.
     Checks {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
-        /// What they say.
+        /// Their results.
         checks: StatusChecks,
         /// How long after its launch it may be booting.
         limit: Duration,
     },
     /// EC2's status checks of a host that does not answer may not be read: it is judged by time.
     Unchecked {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
         /// Why.
         why: String,
     },
-    /// What a host that never answered wrote to its console.
+    /// The console of a host that never answered.
     Console {
-        /// Which host.
+        /// The instance.
         instance: InstanceId,
-        /// The end of it.
+        /// The end of its output.
         text: String,
     },
-    /// What is in a snapshot could not be looked at, and will not be: it stands for its volume all
-    /// the same.
+    /// A snapshot could not be verified, and will not be: it stands for its volume all the same.
     Unverified {
-        /// Which.
+        /// The snapshot.
         snapshot: SnapshotId,
         /// Why.
         why: String,
@@ -143,8 +142,8 @@ pub enum Event {
     },
     /// No checkpoint was taken.
     CheckpointSkipped(Skipped),
-    /// An interrupt was heard and cannot be followed yet: stopping here could lose data.
+    /// An interrupt came and cannot be followed yet: stopping here could lose data.
     CannotStop,
-    /// An interrupt was heard: from now on everything is undone, or saved if it was used.
+    /// An interrupt came: from now on everything is undone, or saved if the drive was used.
     Ending,
 }

@@ -111,8 +111,8 @@ pub struct MountOrder {
 pub enum Closed {
     /// The drive is unmounted.
     Unmounted,
-    /// Nothing has been mounted since its system started. If something was before, it may be left as
-    /// by a power cut.
+    /// Nothing has been mounted since its system started. If something was before, it may be left
+    /// as by a power cut.
     NotMounted,
     /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
     /// powering off.

@@ -1,28 +1,27 @@
-//! What the snapshots of a drive cost, as far as EC2 says it.
+//! What the snapshots of a drive cost: at least, and at most.
 //!
-//! They are billed by the blocks that they hold together: one that several have is billed once. EC2
-//! says of each how much all of its blocks take (`FullSnapshotSizeInBytes`), and not what is in
-//! others too. So the largest says what is billed at least, and all of them together what at most;
-//! to know it better takes a call for each 5 GiB of each snapshot (`ListChangedBlocks`), for which
-//! no save waits.
+//! A block that several snapshots have is billed once. EC2 reports how much all blocks of a
+//! snapshot take (`FullSnapshotSizeInBytes`), and not which of them others have too. So the largest
+//! is billed at least, and the sum at most. The exact size takes a call for each 5 GiB of each
+//! snapshot (`ListChangedBlocks`), too long for a save to wait.
 
 use crate::ec2::{Snapshot, SnapshotState};
 
 use super::stuck::SNAPSHOT_CENTS;
 
-/// The snapshots of a drive, as last seen.
+/// The snapshots of a drive, by the last sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// How many there are, copied to their end.
+    /// How many are completed.
     pub count: usize,
-    /// What is billed at least, in bytes; none where EC2 does not say how large one of them is.
+    /// What is billed at least, in bytes; none where EC2 does not report the size of one of them.
     least: Option<u64>,
     /// What is billed at most, in bytes.
     most: u64,
 }
 
 impl Kept {
-    /// Of the completed ones among these.
+    /// Counts the completed ones among `snapshots`.
     #[must_use]
     pub fn of<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> Self {
         let mut kept = Self {

@@ -1,12 +1,12 @@
 //! What to do next: one pure function from a goal and what was observed.
 //!
 //! It knows no SDK, no clock and no I/O, and has no state. Whatever ended the last run, the same
-//! [`Observed`] leads to the same steps. A step that destroys carries the grounds for it, which only
-//! an [`Observed`] gives ([`proof`](super::proof)).
+//! [`Observed`] leads to the same steps. A step that destroys carries the grounds for it, which
+//! only an [`Observed`] gives ([`proof`](super::proof)).
 //!
-//! The way to a mounted drive is: announce (launch and create, tagged), settle, raise the generation,
-//! attach, read the generation back, mount. The first write comes after the last of these, so every
-//! other process can read the generation of what was written.
+//! The way to a mounted drive is: announce (launch and create, tagged), settle, raise the
+//! generation, attach, read the generation back, mount. The first write comes after the last of
+//! these, so every other process can read the generation of what was written.
 //!
 //! What it must never do: raise a generation before the lists are settled, choose an older state
 //! while a newer one may exist, choose between two lineages, or take a host's silence for a proof.

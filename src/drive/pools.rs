@@ -1,13 +1,14 @@
-//! What to launch, and where: from a wish, EC2's types and today's spot prices to pools in order.
+//! What to launch, and where: from requirements, EC2's types and current spot prices to pools in
+//! order.
 //!
 //! A pool is a type in a zone in a market. [`choose`] is pure; [`look`] makes the two calls that it
 //! needs. Spot pools come in the order of their current price, on-demand ones in the same order
-//! (EC2's API knows no on-demand price; where spot is cheap, machines are idle). Several named types
-//! come in the order of liking first. Whatever is left out is said, never dropped in silence.
+//! (EC2's API knows no on-demand price; where spot is cheap, machines are idle). Several named
+//! types come in the order of preference first. What is left out is reported ([`LeftOut`]).
 //!
 //! A drive has an architecture from its first launch on: the programs on it do not run on the other
-//! one, so nothing else is ever chosen for it. A new one gets that of its image or the one that is
-//! asked for, else [`Arch::X86_64`]: most images and nearly all GPUs are for that.
+//! one, so only that is chosen for it. A new drive gets that of its image or the one that is asked
+//! for, else [`Arch::X86_64`]: most images and nearly all GPUs are for that.
 
 mod choose;
 mod look;
@@ -29,11 +30,11 @@ pub use requirements::{InvalidRequirements, Requirements, Resources};
 pub struct Pool {
     /// Such as `t3.medium`.
     pub instance_type: String,
-    /// Where; none leaves it to EC2. A waiting volume's zone rules out the others.
+    /// Its zone; none leaves it to EC2. Where a volume exists, only its zone is tried.
     pub zone: Option<Zone>,
     /// How it is paid for.
     pub market: Market,
-    /// What it boots: an AMI's id or a `resolve:ssm:` parameter.
+    /// The image it boots: an AMI's id or a `resolve:ssm:` parameter.
     pub image: String,
     /// For spot: the most that is paid for it.
     pub max_price: Option<Price>,
@@ -50,13 +51,13 @@ impl fmt::Display for Pool {
     }
 }
 
-/// How many pools of one market are tried: a launch that nobody has room for ends within a minute.
+/// How many pools of one market are tried: a launch without capacity anywhere ends within a minute.
 pub const TRIES: usize = 12;
 
-/// Of `all` those that are of use in `zone`, in their order, at most [`TRIES`] of each market; and
-/// how many more there would be. Every type has its best pool among them: whoever names several does
-/// not mean that the zones of the first two use up all tries. (Only a need can be met by more types
-/// than there are tries; then the best pools are taken, whatever their types.)
+/// The pools among `all` that are in `zone`, in their order, at most [`TRIES`] of each market; and
+/// how many were cut. Every type has its best pool among them, so that the zones of the first two
+/// named types do not use up all tries. (Only required resources can be met by more types than
+/// there are tries; then the best pools are taken, whatever their types.)
 pub fn to_try<'a, T: AsRef<Pool>>(all: &'a [T], zone: Option<&Zone>) -> (Vec<&'a T>, usize) {
     let is_there =
         |pool: &Pool| pool.zone.is_none() || zone.is_none() || pool.zone.as_ref() == zone;
@@ -104,22 +105,22 @@ fn sold(market: Market) -> &'static str {
     }
 }
 
-/// What is to be launched for a drive, and on which terms.
+/// The terms on which a drive's instance is launched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// Which types.
+    /// The types.
     pub requirements: Requirements,
-    /// In which markets, the preferred one first.
+    /// The markets, the preferred one first.
     pub markets: Vec<Market>,
     /// The most that is paid for spot, an hour.
     pub max_price: Option<Price>,
     /// The image, if it is not to be the public one of the type.
     pub image: Option<String>,
-    /// The only architecture that is of use, if only one is.
+    /// The required architecture, if there is one.
     pub arch: Option<Arch>,
-    /// What makes it the only one.
+    /// What requires it.
     pub arch_by: ArchBy,
-    /// Whether only types that the free tier has are of use.
+    /// Whether only types of the free tier are launched.
     pub is_free: bool,
 }
 
@@ -130,15 +131,15 @@ pub enum ArchBy {
     Drive,
     /// The image of a new drive.
     Image,
-    /// Whoever launches: `--arch`, or the configuration's `arch`.
+    /// `--arch`, or the configuration's `arch`.
     Asked,
-    /// Nothing: it is what most programs are for.
+    /// Nothing: most programs are compiled for it.
     #[default]
     Default,
 }
 
 impl ArchBy {
-    /// Why `only` is of use, after "and".
+    /// Why `only` is required, after "and".
     fn words(self, only: Arch) -> String {
         match self {
             Self::Drive => format!("those on the drive are compiled for {only}"),
@@ -149,19 +150,19 @@ impl ArchBy {
     }
 }
 
-/// A pool, and what is known of it.
+/// A pool with its type and price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The pool.
     pub pool: Pool,
     /// Its type.
     pub kind: InstanceType,
-    /// What spot costs there now; none for on-demand pools, and where it is not known.
+    /// The current spot price there; none for on-demand pools, and where it is not known.
     pub price: Option<Price>,
 }
 
 impl Offer {
-    /// What it costs, as far as EC2's API says.
+    /// The price in words, where EC2's API has one.
     #[must_use]
     pub fn price_words(&self) -> String {
         match (self.pool.market, self.price) {
@@ -172,12 +173,12 @@ impl Offer {
     }
 }
 
-/// What came of choosing: at least one offer.
+/// The offers that were chosen: at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// Best first.
     pub offers: Vec<Offer>,
-    /// What was wanted and is not among them, and why.
+    /// What was asked for and is not among them, and why.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -189,39 +190,39 @@ impl Chosen {
     }
 }
 
-/// Something that was wanted and is not to be had.
+/// A thing that was asked for and is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Spot costs more than is to be paid in these pools.
+    /// Spot in these pools costs more than the limit.
     TooDear {
-        /// How many they are.
+        /// How many pools.
         pools: usize,
         /// The cheapest of them.
         pool: Box<Pool>,
-        /// What that costs.
+        /// Its price.
         price: Price,
-        /// The most that is to be paid.
+        /// The limit.
         max: Price,
     },
-    /// The type runs programs of another architecture than the only one that is of use.
+    /// The type has another architecture than the required one.
     OtherArch {
-        /// Which type.
+        /// The type.
         instance_type: String,
-        /// What it runs.
+        /// Its architecture.
         arch: Arch,
-        /// The one that is of use.
+        /// The required one.
         only: Arch,
-        /// What makes it so.
+        /// What requires it.
         by: ArchBy,
     },
     /// The type is not sold in this market in any zone.
     NotSold {
-        /// Which type.
+        /// The type.
         instance_type: String,
-        /// In which market.
+        /// The market.
         market: Market,
     },
-    /// Prices could not be asked for, so zones are left to EC2.
+    /// Prices could not be read, so zones are left to EC2.
     Prices(ec2::Error),
 }
 
@@ -264,19 +265,18 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Why nothing can be launched as it is wanted.
+/// Why nothing can be launched on these terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// EC2 does not have such a type.
     #[error("{error}")]
     Unknown {
-        /// EC2's words, which name it.
+        /// EC2's error, which names it.
         error: ec2::Error,
         /// Types of the same family.
         near: Vec<String>,
     },
-    /// Every type that is wanted runs programs of another architecture than the only one that is of
-    /// use.
+    /// Every named type has another architecture than the required one.
     #[error(
         "{} {} {arch} programs, and {}",
         .types.join(", "),
@@ -286,58 +286,58 @@ pub enum Refused {
     OtherArch {
         /// The types.
         types: Vec<String>,
-        /// What they run.
+        /// Their architecture.
         arch: Arch,
-        /// The one that is of use.
+        /// The required one.
         only: Arch,
-        /// What makes it so.
+        /// What requires it.
         by: ArchBy,
     },
-    /// The type runs programs of neither architecture.
+    /// The type has neither architecture.
     #[error("{0} runs neither x86_64 nor arm64 programs")]
     Unfit(String),
-    /// No type meets the need.
+    /// No type has the required resources.
     #[error("no instance type{} has {resources}", .arch.map_or(String::new(), |arch| format!(" that runs {arch} programs")))]
     NothingMeets {
-        /// The need.
+        /// The required resources.
         resources: Resources,
-        /// The only architecture that is of use.
+        /// The required architecture.
         arch: Option<Arch>,
-        /// What makes it so.
+        /// What requires it.
         by: ArchBy,
     },
-    /// No type that the free tier has meets the need.
+    /// No type of the free tier has the required resources.
     #[error("{}", no_free(resources, .there))]
     NoneFree {
-        /// The need.
+        /// The required resources.
         resources: Resources,
-        /// What the free tier has.
+        /// The types of the free tier.
         there: Vec<String>,
     },
-    /// No wanted type is sold in any wanted market.
+    /// No such type is sold in any of the markets.
     #[error("{requirements} is not sold {} in this region", sold(*.market))]
     NotSold {
-        /// What was wanted.
+        /// The requirements.
         requirements: Requirements,
         /// The market.
         market: Market,
     },
-    /// All of spot costs more than is to be paid.
+    /// Every spot price is above the limit.
     #[error("the cheapest is {pool}, at {price} an hour: more than {max}")]
     TooDear {
         /// The cheapest pool.
         pool: Box<Pool>,
-        /// What it costs.
+        /// Its price.
         price: Price,
-        /// The most that is to be paid.
+        /// The limit.
         max: Price,
     },
-    /// EC2 could not be asked.
+    /// A call to EC2 failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),
 }
 
-/// What there is of the free tier instead.
+/// The error for the free tier, with the types that it has.
 fn no_free(resources: &Resources, there: &[String]) -> String {
     if there.is_empty() {
         return "the free tier has no type that is of use here".to_owned();
@@ -350,8 +350,8 @@ fn no_free(resources: &Resources, there: &[String]) -> String {
 
 /// The public parameter of the image that a type boots; EC2 resolves it at launch (AWS Systems
 /// Manager user guide, *Native parameter support for AMI IDs*). All are Amazon Linux 2023 with
-/// Docker (Amazon ECS developer guide, *Amazon ECS-optimized Linux AMIs*); the one with the driver on
-/// `arm64` is the Deep Learning Base AMI, because ECS has none.
+/// Docker (Amazon ECS developer guide, *Amazon ECS-optimized Linux AMIs*); the one with the driver
+/// on `arm64` is the Deep Learning Base AMI, because ECS has none.
 #[must_use]
 pub fn image_of(arch: Arch, needs_driver: bool) -> &'static str {
     match (arch, needs_driver) {

@@ -1,21 +1,21 @@
 //! Proofs that a thing may be destroyed, in two stages.
 //!
 //! 1. *Grounds* are what one sweep observed: [`TerminationGrounds`], [`DeletionGrounds`],
-//!    [`PruningGrounds`], [`FailedSnapshot`]. `prove` makes them, and `plan` puts them into steps.
-//!    No call takes them.
+//!    [`PruningGrounds`], [`FailedSnapshot`]. `prove` makes them, and `plan` puts them in its
+//!    steps. No call takes them.
 //! 2. [`MayTerminate`], [`MayDelete`] and [`MayPrune`] are grounds that also held when everything
-//!    they rest on was re-read by id, right before the call. `confirm` makes them, each good for one
-//!    call. [`crate::ec2::Ec2`] terminates and deletes only with one of them.
+//!    they rest on was re-read by id, right before the call. `confirm` makes them, each good for
+//!    one call. [`crate::ec2::Ec2`] terminates and deletes only with one of them.
 //!
 //! What may have changed since the sweep is re-read all at once, no longer than [`REREAD_LIFE`]
 //! before the call, by the boot-time clock: a laptop that slept in between re-reads. The age of the
 //! sweep itself makes no difference, so slow calls (a sweep is several) only take longer.
 //!
-//! What is final is not re-read: a host that began to close never mounts again, a lease that is over
-//! stays over until its tag changes, a completed snapshot keeps its content. One thing is not final,
-//! and EC2 does not know it: that an answering host has nothing mounted and no other client. A
-//! client that claims it then mounts no sooner than [`super::Timing::settle`] later, so the host's
-//! answer counts for [`VIEW_LIFE`]; after that the host is asked again.
+//! What is final is not re-read: a host that began to close never mounts again, a lease that is
+//! over stays over until its tag changes, a completed snapshot keeps its content. One thing is not
+//! final, and EC2 does not know it: that an answering host has nothing mounted and no other client.
+//! A client that claims it then mounts no sooner than [`super::Timing::settle`] later, so the
+//! host's answer counts for [`VIEW_LIFE`]; after that the host is asked again.
 
 mod may;
 mod pruning;
@@ -37,13 +37,13 @@ use super::tags::{self, SnapshotKind, VolumeTags};
 pub use may::{MayDelete, MayPrune, MayTerminate};
 pub use pruning::PruningGrounds;
 
-/// How long a re-read counts, from when it was sent. It takes 1.5 s on a new connection with a round
-/// trip of 300 ms, and as much again each time that EC2 throttles it.
+/// How long a re-read counts, from when it was sent. It takes 1.5 s on a new connection with a
+/// round trip of 300 ms, and as much again each time that EC2 throttles it.
 pub const REREAD_LIFE: Duration = Duration::from_secs(10);
 
-/// How long a host's answer in a sweep counts, until the re-read is sent. With [`REREAD_LIFE`] it is
-/// no longer than [`super::Timing::settle`] on AWS: a client that claimed the host after its answer
-/// has not mounted there yet.
+/// How long a host's answer in a sweep counts, until the re-read is sent. With [`REREAD_LIFE`] it
+/// is no longer than [`super::Timing::settle`] on AWS: a client that claimed the host after its
+/// answer has not mounted there yet.
 pub const VIEW_LIFE: Duration = Duration::from_secs(5);
 
 /// When grounds were re-read, and when the call follows.
@@ -99,8 +99,8 @@ enum DeletionReason {
     Unformatted,
 }
 
-/// Why a failed snapshot may be deleted, as a sweep observed it: its volume is there to take another
-/// of.
+/// Why a failed snapshot may be deleted, as a sweep observed it: its volume is there to take
+/// another of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FailedSnapshot {
     snapshot: SnapshotId,

@@ -1,4 +1,4 @@
-//! A quota that a launch met: by its name and code, with the command that asks for more.
+//! A quota that a launch reached: its name and code, and the command that asks for more.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,33 +10,33 @@ use crate::quote::quote;
 
 use super::pools::Offer;
 
-/// How long the number is waited for: a new connection and one answer take two seconds over a line of
-/// 300 ms round trip, and the name alone is of use.
+/// How long the limit is waited for: a new connection and one answer take two seconds at a round
+/// trip of 300 ms, and the name is useful without it.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What EC2 says of the quota on demand, before its number.
+/// What stands before the limit in EC2's message about an on-demand quota.
 const LIMIT: &str = "current vCPU limit of ";
 
 /// A quota that is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// Which, if that is known.
+    /// The quota, if it is known.
     pub quota: Option<Quota>,
-    /// What was to be launched, and in which market.
+    /// The type that was to be launched.
     pub instance_type: String,
     /// The market.
     pub market: Market,
-    /// How many vCPUs that has.
+    /// How many vCPUs the type has.
     pub vcpus: u32,
-    /// How many it allows, if that is known.
+    /// How many vCPUs the quota allows, if that is known.
     pub limit: Option<u32>,
-    /// What the AWS CLI is called with for this account.
+    /// The AWS CLI's flags for this account.
     flags: String,
 }
 
 impl Reached {
-    /// The quota for which `error` refused an offer. How many vCPUs it allows is asked for where EC2
-    /// does not say it; whoever may not ask is told the rest.
+    /// The quota for which `error` refused an offer. Its limit is read where the message does not
+    /// have it, and left out where this caller may not read it.
     pub(super) async fn by(offer: &Offer, error: &Error, ec2: &Ec2) -> Self {
         let name = &offer.pool.instance_type;
         let market = offer.pool.market;
@@ -64,8 +64,8 @@ impl Reached {
         }
     }
 
-    /// Whether it stands in the way of another offer.
-    pub(super) fn bars(&self, offer: &Offer) -> bool {
+    /// Whether another offer would reach it too.
+    pub(super) fn applies_to(&self, offer: &Offer) -> bool {
         let family = |name: &str| name.split('.').next().map(str::to_owned);
         let (theirs, market) = (&offer.pool.instance_type, offer.pool.market);
         let is_same = match (self.quota, Quota::of(theirs, market)) {
@@ -76,7 +76,7 @@ impl Reached {
         is_same && self.market == market && offer.kind.cpus >= self.vcpus
     }
 
-    /// The command that asks AWS for as much as is needed beside what is allowed.
+    /// The command that asks AWS to raise the limit by the type's vCPUs.
     #[must_use]
     pub fn command(&self) -> Option<String> {
         let Quota { code, .. } = self.quota?;
@@ -114,13 +114,13 @@ impl fmt::Display for Reached {
     }
 }
 
-/// The number in EC2's words, if it says it.
+/// The limit in EC2's message, if it has one.
 fn stated(message: &str) -> Option<u32> {
     let (_, rest) = message.split_once(LIMIT)?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// As whole vCPUs.
+/// `value` as whole vCPUs.
 #[must_use]
 pub fn whole(value: f64) -> Option<u32> {
     format!("{:.0}", value.floor()).parse().ok()

@@ -264,12 +264,13 @@ pub struct Reconciler<H: Hosts> {
     seen_instances: BTreeMap<InstanceId, Instance>,
     /// The cost of the snapshots of the last sweep.
     kept: Kept,
-    /// What was billed by the last sweep, and what was made since: a run whose sweeps fail can still
-    /// report it.
+    /// What was billed by the last sweep, and what was made since: a run whose sweeps fail can
+    /// still report it.
     left: Left,
     /// Why the last instance that could not be used could not.
     unusable: Option<UnusableHost>,
-    /// The root device of each image that was launched; none where EC2 has it under an unknown name.
+    /// The root device of each image that was launched; none where EC2 has it under an unknown
+    /// name.
     root_devices: BTreeMap<String, Option<String>>,
     /// Instances whose end was reported.
     reported_ended: BTreeSet<InstanceId>,

@@ -1,6 +1,4 @@
-//! When xdrive cannot go on safely: why, what is left, and the command that gets out.
-//!
-//! Nothing was destroyed on the way here. Every message names the ids and ends with a command.
+//! A run that cannot go on safely: why, what is still billed, and the commands that resolve it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,21 +9,21 @@ use super::name::{DriveName, Generation};
 use super::observed::Observed;
 use super::overlay::Overlay;
 
-/// One end of a line of generations: a volume or a snapshot that holds a drive's state.
+/// The newest end of a lineage: a volume or a snapshot that holds a drive's state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Head {
     /// A volume.
     Volume(VolumeId),
     /// A snapshot.
     Snapshot(SnapshotId),
-    /// Nothing: the drive begins anew, and all there is of it is kept as a fork.
+    /// An empty volume: the drive begins anew, and all of its lineages are kept as forks.
     Empty,
 }
 
-/// Why it cannot go on.
+/// Why a run cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Two lines of generations: neither is thrown away unasked.
+    /// Two lineages: a person has to choose.
     Forked(Vec<(Head, Generation)>),
     /// The newest snapshot failed and its volume is gone; `older` is the best before it.
     NewestFailed {
@@ -38,7 +36,7 @@ pub enum Why {
     SnapshotsFail(VolumeId),
     /// A used volume is in state `error`.
     VolumeError(VolumeId),
-    /// What is in the snapshot that is to stand for the volume is not the drive as it was left. The
+    /// The snapshot that is to stand for the volume does not hold the drive as it was left. The
     /// volume is kept.
     Unsound {
         /// The snapshot.
@@ -47,20 +45,20 @@ pub enum Why {
         volume: VolumeId,
         /// What is wrong with it.
         problem: String,
-        /// What to go on from.
+        /// What `--from` can choose.
         ways: Vec<Head>,
     },
-    /// A host holds the drive and does not answer. That proves nothing about it.
+    /// A host has the drive attached and does not answer, which proves nothing.
     Unreachable(InstanceId),
-    /// An instance has been on its way out for too long while it holds the drive.
+    /// An instance has been ending for too long while the drive is attached to it.
     NeverEnds(InstanceId),
     /// A thing of this drive has tags that cannot be read.
     Unreadable(Vec<(String, String)>),
     /// The drive's file system cannot be mounted.
     Damaged(VolumeId, String),
-    /// Instances were launched again and again and none answered.
+    /// This many instances were launched and none answered.
     NoHost(u32),
-    /// Volumes were made again and again and all failed; the last one.
+    /// As many volumes were made as may be, and all failed; the last one.
     NoVolume(VolumeId),
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
@@ -81,7 +79,7 @@ pub enum Thing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Left(pub Vec<Thing>);
 
-/// Why, and what is left.
+/// A run that cannot go on safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stuck {
     /// Why.
@@ -93,7 +91,7 @@ pub struct Stuck {
 /// What a gp3 volume costs a GiB and month in us-east-1, in US cents
 /// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
 const VOLUME_CENTS: u32 = 8;
-/// What a standard snapshot costs a GiB and month there, in US cents.
+/// What a standard snapshot costs a GiB and month in us-east-1, in US cents.
 pub(super) const SNAPSHOT_CENTS: u64 = 5;
 
 /// What a volume of `size` costs a month, in US cents, about.
@@ -111,8 +109,8 @@ const ROOT_GIB: GibiBytes = 30;
 /// The hours of a month, as AWS counts them.
 const HOURS: f64 = 730.0;
 
-/// What an instance costs an hour beside its own price, in US dollars, about: its address, its disk,
-/// and a drive of `size` and `speed` while it is a volume.
+/// What an instance costs an hour on top of its own price, in US dollars, about: its address, its
+/// disk, and a drive of `size` and `speed` while it is a volume.
 #[must_use]
 pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
     let cents = volume_cents(ROOT_GIB + size) + speed.cents();
@@ -133,7 +131,7 @@ impl Thing {
 }
 
 impl Left {
-    /// Everything of the drive that is billed, by this look.
+    /// Everything of the drive that is billed, by this sweep.
     #[must_use]
     pub fn of(seen: &Observed) -> Self {
         let instances = seen
@@ -153,7 +151,7 @@ impl Left {
         Self(instances.chain(volumes).chain(snapshots).collect())
     }
 
-    /// The same, and what this process has made that the look was too early for.
+    /// The same, and what this process has made since the sweep.
     #[must_use]
     pub fn and_made(mut self, overlay: &Overlay) -> Self {
         let instances = overlay
@@ -172,7 +170,7 @@ impl Left {
         self
     }
 
-    /// Without what a saved drive always costs.
+    /// The same without the snapshots, which a saved drive always costs.
     #[must_use]
     pub fn besides_snapshots(mut self) -> Self {
         self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
@@ -189,7 +187,7 @@ impl Left {
 }
 
 impl Stuck {
-    /// The command that gets out, to be typed as it is; one for each choice there is.
+    /// The commands that resolve it, one for each choice.
     #[must_use]
     pub fn commands(&self, drive: &DriveName) -> Vec<String> {
         let from = |head: &dyn fmt::Display| format!("xdrive connect {drive} --from {head}");

@@ -1,25 +1,25 @@
-//! In which subnets instances are launched, and how they get an address that leads there from this
-//! laptop.
+//! The subnets that instances are launched in, and how they get an address that this laptop
+//! reaches.
 //!
-//! What is known of them is found out by whoever knows this laptop's ways; a subnet that is not
-//! among them is left to EC2. Nothing here makes a call.
+//! [`super::Hosts::subnets`] finds them out. A subnet that is not among them is left to EC2.
+//! Nothing here makes a call.
 
 use crate::ec2::{Subnet, SubnetId, Zone};
 
 use super::hosts::HostError;
 
-/// What helps where no address leads to an instance.
+/// The hint where no address leads to an instance.
 const HINT: &str = "--subnet names a subnet with a route to an internet gateway; --proxy-command \
                     goes by another way, and by a VPN --proxy-command 'nc %h %p' --cidr ADDRESS";
 
-/// How the instances of a subnet get an address that leads there from this laptop.
+/// How the instances of a subnet get an address that this laptop reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Their subnet gives one, or the way that is taken needs none.
+    /// Their subnet gives one, or none is needed.
     Given,
     /// A public one is asked for at the launch.
     Asked,
-    /// None leads there: why.
+    /// No address leads there, for this reason.
     Nowhere(String),
 }
 
@@ -27,7 +27,7 @@ pub enum Address {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subnets(Vec<(Subnet, Address)>);
 
-/// What a launch says of its network.
+/// The network part of a launch order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// The subnet; none leaves it to EC2.
@@ -37,14 +37,14 @@ pub struct Place {
 }
 
 impl Subnets {
-    /// These, each with how its instances are reached.
+    /// From the subnets, each with how its instances are reached.
     #[must_use]
     pub fn new(all: Vec<(Subnet, Address)>) -> Self {
         Self(all)
     }
 
-    /// What a launch in `zone` says, or in a zone of EC2's choice;
-    /// [`HostError::NoRoute`] where nobody would reach its instance.
+    /// The network part of a launch in `zone`, or in a zone of EC2's choice; [`HostError::NoRoute`]
+    /// where this laptop could not reach the instance.
     pub fn place(&self, zone: Option<&Zone>) -> Result<Place, HostError> {
         let there = |subnet: &Subnet| zone.is_none_or(|zone| subnet.zone == *zone);
         let mut of_use: Vec<&(Subnet, Address)> =
@@ -72,7 +72,7 @@ impl Subnets {
         }
     }
 
-    /// The subnets for whose instances a public address is asked, in words; none if there is none.
+    /// The subnets for whose instances a public address is asked, in words; none if there are none.
     #[must_use]
     pub fn asked(&self) -> Option<String> {
         let asked = self.0.iter().filter(|(_, way)| *way == Address::Asked);

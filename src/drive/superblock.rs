@@ -1,23 +1,23 @@
-//! Whose file system it is, and how it was left: an ext4's superblock, as a snapshot has it.
+//! An ext4's superblock in a snapshot: whether it is the drive's, and how it was left.
 //!
 //! Source: Linux kernel documentation, *ext4 Data Structures and Algorithms*, *Super Block*. It
-//! stands at byte 1024 of the disk. Only what says whose it is and whether it is whole is read;
-//! what else may be wrong with a file system is for `e2fsck` at the next mount to find.
+//! stands at byte 1024 of the disk. Only its UUID and its state are read; `e2fsck` finds other
+//! damage at the next mount.
 
 use uuid::Uuid;
 
 use super::tags::SnapshotKind;
 
-/// Where it begins, in bytes.
+/// The superblock's offset on the disk, in bytes.
 const START: usize = 1024;
-/// Offsets in it, in bytes; all numbers are little-endian.
+/// Offsets of its fields, in bytes; all numbers are little-endian.
 const MAGIC_AT: usize = 0x38;
 const STATE_AT: usize = 0x3A;
 const INCOMPATIBLE_AT: usize = 0x60;
 const UUID_AT: usize = 0x68;
 
 const MAGIC: u16 = 0xEF53;
-/// `s_state`: unmounted, or mounted with a journal (which then is to be replayed).
+/// `s_state`: unmounted, or mounted with a journal (to be replayed).
 const VALID: u16 = 1;
 /// `s_state`: the kernel found errors in it.
 const ERRORS: u16 = 2;
@@ -26,9 +26,9 @@ const ORPHANS: u16 = 4;
 /// `s_feature_incompat`: the journal is to be replayed.
 const RECOVER: u32 = 4;
 
-/// Whether a snapshot's first block (none if nothing was ever written there) is that of a drive
-/// that was saved as `kind` says: of this UUID, if one is recorded, and clean, or else (its host
-/// vanished) such that replaying its journal makes it so. If not, the answer says what is wrong.
+/// Checks a snapshot's first block (none if nothing was ever written there): an ext4 with the
+/// recorded UUID, if there is one, and without errors. In a [`SnapshotKind::Clean`] snapshot it has
+/// been unmounted; in others its journal may be to be replayed. The error is what is wrong.
 pub fn check(
     block: Option<&[u8]>,
     recorded: Option<Uuid>,

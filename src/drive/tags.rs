@@ -1,8 +1,8 @@
 //! The record: the tags that xdrive writes, and how they are read back.
 //!
-//! The tags that a thing needs are written in the call that creates it. Later a tag is added or, for
-//! a generation, raised; none is deleted to mean something. So a stale read can make xdrive wait or
-//! take a snapshot too many, but never lose data.
+//! The tags that a thing needs are written in the call that creates it. Later a tag is added or,
+//! for a generation, raised; none is deleted to mean something. So a stale read can make xdrive
+//! wait or take a snapshot too many, but never lose data.
 //!
 //! A thing that has the drive's tag and cannot be read is [`Unreadable`], never skipped: it may be
 //! the drive's newest state.
@@ -22,8 +22,8 @@ pub use settings::Settings;
 pub const NAME: &str = "Name";
 /// The session that made or last claimed the thing.
 pub const SESSION: &str = "xdrive:session";
-/// The drive that the thing belongs to, by which xdrive filters; and the ARN of its session's caller
-/// (see [`crate::ec2::Ownership`]).
+/// The drive that the thing belongs to, by which xdrive filters; and the ARN of its session's
+/// caller (see [`crate::ec2::Ownership`]).
 pub use crate::ec2::{DRIVE, OWNER};
 /// On instances: the host's public SSH key.
 pub const HOST_KEY: &str = "xdrive:host-key";
@@ -59,8 +59,8 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
-/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be deleted
-/// with nothing in their place.
+/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be
+/// deleted with nothing in their place.
 pub const SCRATCH: &str = "xdrive:scratch";
 
 /// A session and its caller.

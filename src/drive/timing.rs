@@ -10,8 +10,8 @@ pub struct Timing {
     pub settle: Duration,
     /// The pause between two sweeps while waiting.
     pub poll: Duration,
-    /// How long another session's host without a client and without the drive is left to the session
-    /// that launched it, which may be about to log in.
+    /// How long another session's host without a client and without the drive is left to the
+    /// session that launched it, which may be about to log in.
     pub login_window: Duration,
     /// The least time between two snapshots of one volume.
     pub snapshot_gap: Duration,

@@ -1,9 +1,9 @@
 //! The calls that change the cloud.
 //!
-//! What creates without a token that EC2 honours, and what destroys, is attempted exactly once:
-//! after a lost answer the caller looks before it acts again. What destroys takes a proof
-//! ([`super::proof`]), not an id. Tags travel in the create call, so
-//! that a thing is never without an owner, not even between two calls.
+//! A call that destroys, or creates without a token that EC2 honours, is attempted exactly once:
+//! after a lost answer the caller looks before it acts again. A call that destroys takes a proof
+//! ([`super::proof`]), not an id. Tags travel in the create call, so that nothing is ever without
+//! an owner, not even between two calls.
 
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ use super::{
     VolumeId, Zone, convert,
 };
 
-/// The call that launches.
+/// The name of the call that launches.
 const LAUNCH: &str = "RunInstances";
 
-/// Pauses before a new security group is asked for again: new ids lag by seconds (EC2 user guide,
-/// *Eventual consistency in the Amazon EC2 API*).
+/// Pauses before a launch with a new security group is retried: new ids lag by seconds (EC2 user
+/// guide, *Eventual consistency in the Amazon EC2 API*).
 const UNSEEN: [Duration; 4] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -41,20 +41,20 @@ const UNSEEN: [Duration; 4] = [
 /// What to launch.
 #[derive(Debug, Clone)]
 pub struct LaunchOrder {
-    /// Makes a repeated call answer with the first one's instance; at most 60 ASCII characters.
+    /// Makes a repeated call return the first one's instance; at most 60 ASCII characters.
     pub client_token: String,
     /// An AMI id or a `resolve:ssm:` parameter.
     pub image: String,
     /// Such as `t3.medium`.
     pub instance_type: String,
-    /// Where; none leaves it to EC2.
+    /// The zone; none leaves it to EC2.
     pub zone: Option<Zone>,
-    /// In which subnet; none takes the default subnet of the zone.
+    /// The subnet; none takes the default subnet of the zone.
     pub subnet: Option<SubnetId>,
-    /// Whether it gets a public address also where its subnet gives none; else that is the subnet's
-    /// to say.
+    /// Whether it gets a public address even where its subnet gives none. If not, the subnet
+    /// decides.
     pub public_address: bool,
-    /// Who may reach it; none takes the VPC's default group.
+    /// Its security groups; empty takes the VPC's default group.
     pub groups: Vec<GroupId>,
     /// The device of its image's root disk, which is encrypted then; none leaves the disk as the
     /// image and the account have it. A name that is not the image's own is refused
@@ -64,7 +64,7 @@ pub struct LaunchOrder {
     pub instance_profile: Option<String>,
     /// How it is paid for.
     pub market: Market,
-    /// For spot: the most that is paid; none leaves it at the on-demand price.
+    /// For spot: the price limit; none leaves it at the on-demand price.
     pub max_price: Option<Price>,
     /// Plain user data, 16 KiB at most after encoding.
     pub user_data: Vec<u8>,
@@ -74,18 +74,18 @@ pub struct LaunchOrder {
     pub root_tags: Tags,
 }
 
-/// What volume to make.
+/// The volume to make.
 #[derive(Debug, Clone)]
 pub struct VolumeOrder {
-    /// Makes a repeated call answer with the first one's volume.
+    /// Makes a repeated call return the first one's volume.
     pub client_token: String,
-    /// Where.
+    /// Its zone.
     pub zone: Zone,
-    /// How large.
+    /// Its size.
     pub size: GibiBytes,
-    /// From which snapshot; none makes it empty.
+    /// Its snapshot; none makes it empty.
     pub snapshot: Option<SnapshotId>,
-    /// How fast it is; how fast it is filled counts only for one from a snapshot.
+    /// Its speed. The rate at which it is filled counts only for one from a snapshot.
     pub speed: Speed,
     /// Its tags.
     pub tags: Tags,
@@ -97,10 +97,9 @@ impl Ec2 {
     pub async fn launch(&self, order: &LaunchOrder) -> Result<Instance, Error> {
         let answer = send_launch(&self.launch_request(order)).await;
         let answer = answer.map_err(|error| match (error.kind, error.code.as_str()) {
-            // A group may be made again under another id.
+            // Not final: a group may be made again under another id.
             (Kind::NotFound, NO_GROUP) => error,
-            // What else is not there is an image or a subnet that the order names: no new id that
-            // lags.
+            // Otherwise an image or a subnet of the order is missing, whose ids are not new.
             (Kind::NotFound, _) => Error {
                 kind: Kind::Invalid,
                 ..error
@@ -339,8 +338,8 @@ impl Ec2 {
     }
 }
 
-/// `RunInstances`, again while a security group made a moment ago is not seen yet: it is then
-/// turned away unread, like a throttled call.
+/// `RunInstances`, retried while EC2 does not see a security group that was just made: like a
+/// throttled call it is not carried out.
 async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstancesOutput, Error> {
     let mut pauses = UNSEEN.into_iter();
     loop {
@@ -354,9 +353,9 @@ async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstances
     }
 }
 
-/// What is not there needs no destroying, and `code` says that it is not: that something else is
-/// missing says nothing of it. No repetition, not even after throttling: the proof
-/// that allowed the call is good for seconds only, so the caller must look again.
+/// Success if `code` reports that the thing itself is gone; another missing thing is an error. Not
+/// retried, not even after throttling: the proof is good for seconds only, so the caller must look
+/// again.
 fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
     match answer {
         Ok(_) => Ok(()),
@@ -365,7 +364,7 @@ fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
     }
 }
 
-/// An instance profile, by its ARN if that is what `named` is, else by its name.
+/// An instance profile, by its ARN if `named` is one, else by its name.
 fn profile(named: &str) -> IamInstanceProfileSpecification {
     let profile = IamInstanceProfileSpecification::builder();
     if named.starts_with("arn:") {

@@ -1,9 +1,9 @@
-//! EC2's own checks of an instance: whether it boots still, or boots in vain.
+//! EC2's status checks of an instance: whether it still boots, or failed to.
 //!
-//! EC2 looks at every running instance once a minute, at what carries it and at its network. Both are
-//! `initializing` until the instance has booted, which takes large and metal types many minutes (EC2
-//! user guide, *Status checks for Amazon EC2 instances*). Nothing here judges: an instance that
-//! passes need not be one that lets anybody in.
+//! EC2 checks every running instance once a minute: the system below it, and its own network. Both
+//! are `initializing` until the instance has booted, which takes large and metal types many minutes
+//! (EC2 user guide, *Status checks for Amazon EC2 instances*). An instance that passes may still
+//! not answer SSH.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::{Ec2, Error, InstanceId};
 
 const CALL: &str = "DescribeInstanceStatus";
 
-/// How one check is.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Check {
     /// It has no answer yet.
@@ -23,16 +23,16 @@ pub enum Check {
     Passed,
     /// It failed.
     Impaired,
-    /// EC2 cannot tell: `insufficient-data`, or `not-applicable` where nothing runs.
+    /// EC2 does not know: `insufficient-data`, or `not-applicable` where nothing runs.
     Unknown,
 }
 
 /// The status checks of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StatusChecks {
-    /// Of what carries it: power, network, host.
+    /// The system below it: power, network, host.
     pub system: Check,
-    /// Of its own network and kernel.
+    /// Its own network and kernel.
     pub instance: Check,
 }
 
@@ -43,7 +43,7 @@ impl StatusChecks {
         self.system == Check::Impaired || self.instance == Check::Impaired
     }
 
-    /// Whether the instance may be booting still: one of them has no answer yet, and none failed.
+    /// Whether the instance may still be booting: one of them has no answer yet, and none failed.
     #[must_use]
     pub fn are_initializing(self) -> bool {
         let is_any = self.system == Check::Initializing || self.instance == Check::Initializing;
@@ -82,7 +82,7 @@ impl Ec2 {
             .patient
             .describe_instance_status()
             .instance_ids(id.as_str())
-            // Without it there is no answer about one that does not run yet.
+            // Without it EC2 leaves out instances that do not run yet.
             .include_all_instances(true)
             .send()
             .await

@@ -1,9 +1,9 @@
-//! The connection: which EC2, with which credentials, how patiently.
+//! The clients: their EC2, credentials and retries.
 //!
-//! Two SDK clients over one HTTP client. `patient` retries as the SDK does: for what only reads,
-//! and for what may be repeated harmlessly. `once` never repeats a call: an answer that got lost
-//! must reach the caller as [`super::Kind::Ambiguous`], not as a second launch. (It also keeps the
-//! SDK from retrying `InsufficientInstanceCapacity`, an HTTP 500, for six seconds.)
+//! Two SDK clients over one HTTP client. `patient` retries as the SDK does: for calls that only
+//! read or may safely be repeated. `once` never repeats a call: a lost answer must reach the caller
+//! as [`super::Kind::Ambiguous`], not as a second launch. (It also keeps the SDK from retrying
+//! `InsufficientInstanceCapacity`, an HTTP 500, for six seconds.)
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -37,9 +37,8 @@ use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
 
-/// How long one attempt of a call may take. No line to the EC2 in a folder can go silent, but a
-/// call may wait for a slow disk to take what an instance wrote: the limit is only there so that
-/// nothing hangs for ever.
+/// How long one attempt of a call to the EC2 in a folder may take. It may wait for a slow disk to
+/// take what an instance wrote; the limit only keeps a call from hanging for ever.
 const ATTEMPT: Duration = Duration::from_mins(5);
 
 /// Pauses before repeating a call that EC2 turned away unread (`RequestLimitExceeded`): its token
@@ -50,10 +49,10 @@ const THROTTLED: [Duration; 3] = [
     Duration::from_secs(2),
 ];
 
-/// A way to an EC2 that no account, environment or configuration leads to.
+/// An EC2 that is reached without account, environment or configuration.
 #[derive(Debug)]
 pub struct Direct {
-    /// What carries every request, wherever it goes.
+    /// The HTTP client for all requests.
     pub http: SharedHttpClient,
     /// The region that calls are signed for.
     pub region: String,
@@ -76,7 +75,7 @@ pub struct Ec2 {
     pub(super) profile: Option<String>,
     pub(super) clock: Clock,
     pub(super) https: Https,
-    /// What calls are signed with that no SDK client makes.
+    /// The credentials for calls that no SDK client makes.
     pub(super) credentials: Option<SharedCredentialsProvider>,
     /// Where IAM is, if that was set (`AWS_ENDPOINT_URL_IAM`).
     pub(super) iam_at: Option<String>,
@@ -89,8 +88,8 @@ pub struct Ec2 {
 }
 
 impl Ec2 {
-    /// The one that the user's account is with: AWS, or what its configuration names instead. No
-    /// call to it is made yet; credentials may have to be fetched from elsewhere.
+    /// The EC2 of the user's account: AWS's, or the endpoint that its configuration names. Makes no
+    /// call to it; credentials may have to be fetched from elsewhere.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
         let (config, source) = account.load(&clock).await?;
         let own = Self::configured(&config, clock);
@@ -109,10 +108,10 @@ impl Ec2 {
         self.profile.as_deref()
     }
 
-    /// The one that `direct` leads to.
+    /// The EC2 that `direct` leads to.
     ///
-    /// Nothing is read from the environment or from `~/.aws`: a broken profile there is no reason
-    /// for it to fail.
+    /// Nothing is read from the environment or from `~/.aws`, so a broken profile there does no
+    /// harm.
     #[must_use]
     pub fn direct(direct: Direct) -> Self {
         let Direct {
@@ -131,7 +130,7 @@ impl Ec2 {
             .sleep_impl(TokioSleep::new())
             .time_source(SigningTime(clock.clone()))
             .http_client(http)
-            // A launch may keep a busy computer so long that it would pass for a dead line.
+            // On a busy computer a launch may take longer than a lost connection is given.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(
                 TimeoutConfig::builder()
@@ -143,8 +142,8 @@ impl Ec2 {
     }
 
     pub(super) fn configured(config: &SdkConfig, clock: Clock) -> Self {
-        // Budgets of their own: by default all clients of a process that speak to the same region
-        // share one, and one that fails much would leave the others without retries.
+        // A retry budget of its own: by default all clients of a process in one region share one,
+        // and a client that fails often would leave the others without retries.
         let https = Https::default();
         let partition = |name| RetryPartition::custom(name).build();
         let patient = aws_sdk_ec2::config::Builder::from(config)
@@ -207,14 +206,13 @@ impl Ec2 {
         &self.region
     }
 
-    /// Whether it is known where its IAM is.
+    /// Whether the endpoint of its IAM is known.
     #[must_use]
     pub fn has_iam(&self) -> bool {
         self.is_aws || self.iam_at.is_some()
     }
 
-    /// Whether AWS itself answers, and not what an `AWS_ENDPOINT_URL` or `--local` put in its
-    /// place.
+    /// Whether AWS itself answers, and not the endpoint of an `AWS_ENDPOINT_URL` or of `--local`.
     #[must_use]
     pub fn is_aws(&self) -> bool {
         self.is_aws
@@ -248,7 +246,7 @@ impl Ec2 {
     }
 }
 
-/// Who calls.
+/// The caller, and the offset of this computer's clock.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The owner of what is made by the caller: the ARN, without the session name of a role
@@ -285,7 +283,7 @@ impl Intercept for Answered {
     }
 }
 
-/// Makes one call, and again only if EC2 turned it away unread: throttled means not carried out.
+/// Makes one call, and repeats it only while EC2 throttles it: a throttled call is not carried out.
 pub(super) async fn unless_throttled<T, E, F>(
     call: &'static str,
     send: impl Fn() -> F,

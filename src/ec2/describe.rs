@@ -153,7 +153,8 @@ impl Ec2 {
             .transpose()
     }
 
-    /// Snapshots by their ids, in one call; none if EC2 does not know one of them (yet, or any more).
+    /// Snapshots by their ids, in one call; none if EC2 does not know one of them (yet, or any
+    /// more).
     pub async fn snapshots_by_id(&self, ids: &[SnapshotId]) -> Result<Vec<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
         // Who names none is answered with all there are.
@@ -176,7 +177,8 @@ impl Ec2 {
             .collect()
     }
 
-    /// What an image (`ami-…`) calls its root device (`DescribeImages`); `None` if EC2 does not say.
+    /// What an image (`ami-…`) calls its root device (`DescribeImages`); `None` if EC2 does not
+    /// say.
     pub async fn root_device(&self, image: &str) -> Result<Option<String>, Error> {
         let answer = self
             .patient

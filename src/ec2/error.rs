@@ -1,8 +1,8 @@
-//! What a call to EC2 can answer instead of success.
+//! The errors of calls to EC2.
 //!
 //! AWS's own code decides the [`Kind`], before the HTTP status: `InsufficientInstanceCapacity`
-//! arrives as a 500 and is no failure of AWS. Where no code came, nothing is known about the call,
-//! and that is said ([`Kind::Ambiguous`]).
+//! arrives as a 500 and is no failure of AWS. Without a code the outcome of the call is not known
+//! ([`Kind::Ambiguous`]).
 //!
 //! Codes: Amazon EC2 API reference, *Error codes for the Amazon EC2 API*.
 
@@ -13,20 +13,20 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
-/// What kind of no it was: what a caller may do about it.
+/// The kind of an error: what a caller may do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// This pool (type, zone, market) has nothing now: try the next.
+    /// This pool (type, zone, market) has no capacity now: try the next.
     Capacity,
     /// The account may not have so much spot of this type: another type may count against another
     /// quota, or for less of it; on-demand may be had.
     SpotQuota,
-    /// The account may not run so many vCPUs of this family on demand: another family has a quota of
-    /// its own.
+    /// The account may not run so many vCPUs of this family on demand: another family has a quota
+    /// of its own.
     VcpuQuota,
-    /// Spot is not to be had by this account now: on-demand may be.
+    /// The account cannot have spot now: on-demand it may.
     SpotUnavailable,
-    /// The account's plan does not have this type: one that the free tier has may be launched.
+    /// The account's plan does not have this type: one of the free tier may be launched.
     NotEligible,
     /// The account's quota is reached.
     Quota,
@@ -36,7 +36,7 @@ pub enum Kind {
     NotFound,
     /// It is in a state that forbids this (in use, not yet available, already attached…).
     State,
-    /// `DryRun` says the call would be allowed.
+    /// A dry run succeeded: the call would be allowed.
     DryRun,
     /// The caller may not do this.
     Denied,
@@ -46,11 +46,11 @@ pub enum Kind {
     Invalid,
     /// No answer came, or one that cannot be read: the call may or may not have been carried out.
     Ambiguous,
-    /// AWS failed on its side, and said so; it does not promise that nothing was done.
+    /// AWS failed on its side; the call may have been carried out.
     Server,
 }
 
-/// A call that did not succeed.
+/// The error of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The API call, such as `RunInstances`.
@@ -76,7 +76,7 @@ impl fmt::Display for Error {
 impl StdError for Error {}
 
 impl Error {
-    /// What the SDK's error says about `call`.
+    /// From the SDK's error of `call`.
     pub(super) fn of<E>(call: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + StdError + 'static,
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    /// An answer that came, but says nothing this program can read.
+    /// From an answer that cannot be parsed.
     pub(super) fn unreadable(call: &'static str, what: impl fmt::Display) -> Self {
         Self {
             call,
@@ -121,31 +121,31 @@ impl Error {
         }
     }
 
-    /// Whether a security group that was named is not there (any more, or yet).
+    /// Whether a named security group does not exist (any more, or yet).
     #[must_use]
     pub fn lacks_group(&self) -> bool {
         self.code == NO_GROUP
     }
 
-    /// Whether a disk that was to be the image's root disk is another one to EC2, which would have to
-    /// know its size.
+    /// Whether the named root device is not the image's, so that EC2 asks for the size of a new
+    /// disk.
     #[must_use]
     pub fn lacks_root_device(&self) -> bool {
         self.code == "MissingParameter" && self.message.contains("snapshotId")
     }
 
-    /// Whether EC2 turned the request away unread because there are too many. Timing that pass
-    /// more slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
+    /// Whether EC2 turned the request away unread because there are too many. Limits that pass more
+    /// slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {
         REQUEST_THROTTLING.contains(&self.code.as_str())
     }
 }
 
-/// There is no such security group (any more, or yet).
+/// The code for a security group that does not exist (any more, or yet).
 pub(super) const NO_GROUP: &str = "InvalidGroup.NotFound";
 
-/// AWS's words without the encoded copy of a refusal: up to a kilobyte, which says nothing to
-/// people (STS API reference, `DecodeAuthorizationMessage`).
+/// AWS's message without the encoded copy of a refusal: up to a kilobyte that people cannot read
+/// (STS API reference, `DecodeAuthorizationMessage`).
 fn words(message: &str) -> &str {
     const ENCODED: &str = "Encoded authorization failure message:";
     message
@@ -153,7 +153,7 @@ fn words(message: &str) -> &str {
         .map_or(message, |(words, _)| words.trim_end())
 }
 
-/// Codes that say "too many requests": the call was not looked at.
+/// Codes for too many requests: the call was not carried out.
 const REQUEST_THROTTLING: &[&str] = &[
     "BandwidthLimitExceeded",
     "EC2ThrottledException",
@@ -167,8 +167,8 @@ const REQUEST_THROTTLING: &[&str] = &[
     "TooManyRequestsException",
 ];
 
-/// The kind of a refusal. Of one code only AWS's words tell what it is about: an account on the Free
-/// plan is refused types that the free tier has not, as if parameters did not go together.
+/// The kind of a refusal. One code needs AWS's message: an account on the Free plan is refused
+/// types outside the free tier with the code for parameters that do not go together.
 fn kind_of(code: &str, message: Option<&str>, status: u16) -> Kind {
     const OF_TYPE: &str = "instance type is not eligible for Free Tier";
     match code {
@@ -179,7 +179,7 @@ fn kind_of(code: &str, message: Option<&str>, status: u16) -> Kind {
     }
 }
 
-/// The kind that AWS's `code` stands for; `status` decides only where the code is unknown.
+/// The kind of AWS's `code`; `status` decides only where the code is unknown.
 fn kind(code: &str, status: u16) -> Kind {
     if REQUEST_THROTTLING.contains(&code) {
         return Kind::Throttled;
@@ -207,7 +207,7 @@ fn kind(code: &str, status: u16) -> Kind {
         | "TagLimitExceeded"
         | "VolumeLimitExceeded" => Kind::Quota,
         "VcpuLimitExceeded" => Kind::VcpuQuota,
-        // Not the account's quota: they pass when a pending snapshot completes, or in 15 s.
+        // Not quotas: they pass when a pending snapshot completes, or in 15 s.
         "ConcurrentSnapshotLimitExceeded"
         | "ConcurrentLimitExceededException"
         | "PendingSnapshotLimitExceeded"
@@ -257,7 +257,7 @@ fn kind(code: &str, status: u16) -> Kind {
     }
 }
 
-/// Every cause, outermost first: the SDK's own `Display` says only "dispatch failure".
+/// All causes, outermost first: the SDK's own `Display` says only "dispatch failure".
 pub(super) fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in chain(error) {

@@ -5,9 +5,10 @@
 //! smithy.io,
 //! *AWS restJson1 protocol*. The calls are signed by [`super::signed`].
 //!
-//! An experiment's target is the ARN of that one instance. There is no tag and no filter in it, so no
-//! other instance can be its target, whatever it carries. The template lives for as long as it takes
-//! to start one experiment, which goes on without it (user guide, *Delete an experiment template*).
+//! An experiment's target is the ARN of that one instance. There is no tag and no filter in it, so
+//! no other instance can be its target, whatever it carries. The template lives for as long as it
+//! takes to start one experiment, which goes on without it (user guide, *Delete an experiment
+//! template*).
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use super::https::Answer;
 use super::signed::Scope;
 use super::{DRIVE, Ec2, InstanceId, OWNER, Partition};
 
-/// Pauses before a call that got no answer, or was turned away for now, is repeated: all of them may
-/// be, as what creates has a token.
+/// Pauses before a call that got no answer, or was turned away for now, is repeated: all of them
+/// may be, as what creates has a token.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 
 /// What the templates' one action does.
@@ -121,8 +122,8 @@ impl Ec2 {
     }
 
     /// Has `instance` taken back by an experiment of this `role`, whose things carry the tags of
-    /// `drive` and of `owner`, the caller. Without an instance everything is done but the start. The
-    /// template is deleted in any case, so this must be awaited to its end.
+    /// `drive` and of `owner`, the caller. Without an instance everything is done but the start.
+    /// The template is deleted in any case, so this must be awaited to its end.
     pub async fn inject_interruption(
         &self,
         owner: &str,

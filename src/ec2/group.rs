@@ -98,8 +98,8 @@ impl Ec2 {
         Ok(found)
     }
 
-    /// Since when instances use a group, whosever they are: the earliest launch of those that are not
-    /// terminated; `None` if none does.
+    /// Since when instances use a group, whosever they are: the earliest launch of those that are
+    /// not terminated; `None` if none does.
     pub async fn group_used_since(&self, group: &GroupId) -> Result<Option<Timestamp>, Error> {
         const CALL: &str = "DescribeInstances";
         let states = ["pending", "running", "shutting-down", "stopping", "stopped"];

@@ -1,10 +1,10 @@
-//! The only user of the AWS SDK: what xdrive asks of EC2, in xdrive's own types.
+//! The only user of the AWS SDK: xdrive's calls to AWS, in xdrive's own types.
 //!
 //! Ids, states and times are parsed here, once. Errors become [`Error`] with a [`Kind`] that the
 //! caller can act on and with AWS's own code and message: the SDK's `Display` says only "service
-//! error". No call retries what destroys or creates without a token; "not found" on a deletion is
-//! success. What destroys takes a proof ([`MayTerminate`], [`MayDelete`], [`MayPrune`]), which
-//! nobody here can make.
+//! error". Calls that destroy, or create without a token, are not retried; "not found" on a
+//! deletion is success. Terminating and deleting take a proof ([`MayTerminate`], [`MayDelete`],
+//! [`MayPrune`]), which `drive::proof` makes.
 //!
 //! Nothing here decides what to do next: that is `drive::plan`.
 
@@ -38,14 +38,14 @@ mod spot;
 mod trace;
 mod types;
 
-/// The tag that says which drive a thing belongs to.
+/// The tag with the name of a thing's drive.
 pub const DRIVE: &str = "xdrive:drive";
 
-/// The tag that says who made or last claimed a thing.
+/// The tag with the ARN of the caller that made or last claimed a thing.
 pub const OWNER: &str = "xdrive:owner";
 
 pub use account::{Account, AccountError};
-/// What carries requests to EC2, whoever answers them.
+/// The SDK's HTTP client, which carries the requests to AWS or to an EC2 in a folder.
 pub use aws_smithy_runtime_api::client::http::SharedHttpClient as HttpClient;
 pub use blocks::BLOCK;
 pub use change::{LaunchOrder, VolumeOrder};

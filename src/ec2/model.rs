@@ -153,8 +153,8 @@ impl InstanceState {
         matches!(self, Self::Pending | Self::Running)
     }
 
-    /// Whether it is on its way out, or gone: it is not billed from the moment that it begins to shut
-    /// down.
+    /// Whether it is on its way out, or gone: it is not billed from the moment that it begins to
+    /// shut down.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::ShuttingDown | Self::Terminated)
@@ -295,8 +295,8 @@ pub struct Snapshot {
     pub volume: Option<VolumeId>,
     /// The size of that volume.
     pub size: GibiBytes,
-    /// What all blocks in it take in bytes, those that other snapshots have too included; none where
-    /// EC2 does not say it (before it is completed).
+    /// What all blocks in it take in bytes, those that other snapshots have too included; none
+    /// where EC2 does not say it (before it is completed).
     pub full_size: Option<u64>,
     /// When it was taken (a copy has its own, later one).
     pub started: Timestamp,

@@ -1,37 +1,36 @@
-//! What the calls that destroy take: a proof, never an id.
+//! The proofs that the calls take which terminate and delete.
 //!
-//! When something may be destroyed is not EC2's to know, so here is only what a proof is to a call:
-//! it names one thing, and is used up. Whoever owns the rules says which types the proofs are, by
-//! implementing [`Prove`] for [`Rules`]: the compiler takes one such implementation and no second,
-//! and types whose fields are private are made nowhere but beside the rules.
+//! The rules for when a thing may be destroyed are `drive::proof`'s, which this room does not know.
+//! Here a proof names one thing and is consumed by one call. `drive::proof` names its types by
+//! implementing [`Prove`] for [`Rules`]; the compiler accepts one implementation only.
 
 use super::{InstanceId, SnapshotId, VolumeId};
 
-/// The rules that the calls go by; see [`Prove`].
+/// The type that [`Prove`] is implemented for.
 #[derive(Debug)]
 pub enum Rules {}
 
-/// Which types the proofs are. Implemented once, for [`Rules`].
+/// The types of the proofs. Implemented once, for [`Rules`].
 pub trait Prove {
-    /// An instance may be terminated.
+    /// The proof that an instance may be terminated.
     type MayTerminate: Permit<InstanceId>;
-    /// A volume may be deleted.
+    /// The proof that a volume may be deleted.
     type MayDelete: Permit<VolumeId>;
-    /// A snapshot may be deleted.
+    /// The proof that a snapshot may be deleted.
     type MayPrune: Permit<SnapshotId>;
 }
 
 /// A proof about one thing, good for one call.
 pub trait Permit<Id> {
-    /// The thing; the proof is used up.
+    /// The thing's id; consumes the proof.
     fn used_for(self) -> Id;
 }
 
-/// What [`super::Ec2::terminate`] takes.
+/// The proof that [`super::Ec2::terminate`] takes.
 pub type MayTerminate = <Rules as Prove>::MayTerminate;
 
-/// What [`super::Ec2::delete_volume`] takes.
+/// The proof that [`super::Ec2::delete_volume`] takes.
 pub type MayDelete = <Rules as Prove>::MayDelete;
 
-/// What [`super::Ec2::delete_snapshot`] takes.
+/// The proof that [`super::Ec2::delete_snapshot`] takes.
 pub type MayPrune = <Rules as Prove>::MayPrune;

@@ -1,8 +1,8 @@
 //! Calls that are written and signed by hand: to services of which xdrive makes a call or four, and
 //! whose crates would take longer to compile than they are worth.
 //!
-//! They are signed as the SDK signs (Signature Version 4), with the same credentials and by the same
-//! clock, and go through the HTTP client of the SDK's calls.
+//! They are signed as the SDK signs (Signature Version 4), with the same credentials and by the
+//! same clock, and go through the HTTP client of the SDK's calls.
 
 use std::time::{Duration, SystemTime};
 

@@ -3,8 +3,8 @@
 //! Named types are looked up as they are; for a need, all that could meet it are listed (current
 //! generation, no bare metal: those boot for a quarter of an hour and have another shape), and the
 //! choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container toolkit of
-//! the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be counted, but its
-//! type needs the driver all the same.
+//! the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be counted, but
+//! its type needs the driver all the same.
 //!
 //! Nothing here knows a price, or where a type is sold: that is [`super::prices`].
 
@@ -75,7 +75,7 @@ pub struct InstanceType {
     pub name: String,
     /// Virtual CPUs.
     pub cpus: u32,
-    /// Overlay, in MiB.
+    /// Memory, in MiB.
     #[serde(rename = "memory_mib")]
     pub memory: u32,
     /// How many whole GPUs of NVIDIA's it has.
@@ -107,10 +107,11 @@ impl InstanceType {
         self.gpus > 0 || self.part_of_gpu
     }
 
-    /// What a vCPU-hour above its baseline costs on top of its price, in US cents; none if it is not
-    /// burstable. They run in unlimited mode unless the account says otherwise, and whoever uses one
-    /// for hours and terminates it pays for every credit it has not earned (Amazon EC2 On-Demand
-    /// pricing, *T2/T3/T4g Unlimited Mode Pricing*: for Linux, in all sizes, markets and regions).
+    /// What a vCPU-hour above its baseline costs on top of its price, in US cents; none if it is
+    /// not burstable. They run in unlimited mode unless the account says otherwise, and whoever
+    /// uses one for hours and terminates it pays for every credit it has not earned (Amazon EC2
+    /// On-Demand pricing, *T2/T3/T4g Unlimited Mode Pricing*: for Linux, in all sizes, markets and
+    /// regions).
     #[must_use]
     pub fn surplus_cents(&self) -> Option<u32> {
         match self.name.split('.').next() {

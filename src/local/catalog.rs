@@ -136,7 +136,7 @@ pub(super) struct InstanceType {
     pub(super) name: &'static str,
     /// Virtual CPUs.
     pub(super) vcpus: u32,
-    /// Overlay in MiB.
+    /// Memory in MiB.
     pub(super) memory: u32,
     /// `x86_64` or `arm64`.
     pub(super) architecture: &'static str,
@@ -168,7 +168,7 @@ pub(super) struct Gpu {
     pub(super) name: &'static str,
     /// How much of the card it is: 1, or a part such as 0.125.
     pub(super) part: f64,
-    /// Overlay in MiB.
+    /// Memory in MiB.
     pub(super) memory: u32,
 }
 

@@ -57,9 +57,9 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
 }
 
 /// Whether another session goes on with the drive that this process has closed: what it makes and
-/// takes is its own to save, and nothing that this one should wait for. (An instance that answers and
-/// that nobody holds is being taken just now, or was left by somebody who was killed: that is for
-/// this one to find out, since nobody may come after it.)
+/// takes is its own to save, and nothing that this one should wait for. (An instance that answers
+/// and that nobody holds is being taken just now, or was left by somebody who was killed: that is
+/// for this one to find out, since nobody may come after it.)
 fn is_handed_on(view: &View) -> bool {
     let seen = view.seen;
     seen.me.closed.is_some()
@@ -307,8 +307,9 @@ impl<'a> Ending<'a> {
             return;
         }
         let known = Some((volume.id.clone(), volume.generation));
-        // Two that raise a volume at once may both have raised it to the same generation: whoever has
-        // an instance may mount it at that, and what is taken of it now would pass for its save.
+        // Two that raise a volume at once may both have raised it to the same generation: whoever
+        // has an instance may mount it at that, and what is taken of it now would pass for its
+        // save.
         let is_alone = (seen.instances.iter())
             .all(|instance| seen.is_mine(instance) || self.is_over(instance));
         let is_own = seen.me.closed == known || (seen.me.raised == known && is_alone);
@@ -320,9 +321,9 @@ impl<'a> Ending<'a> {
         if !is_known && !self.is_abandoned(volume) {
             return self.wait_for_abandonment(volume);
         }
-        // A host that has closed may have restarted before that, in the middle of its work: only what
-        // was unmounted since, or was raised and never mounted, is certainly whole: never attached,
-        // or attached and closed by this process alone.
+        // A host that has closed may have restarted before that, in the middle of its work: only
+        // what was unmounted since, or was raised and never mounted, is certainly whole: never
+        // attached, or attached and closed by this process alone.
         let was_unmounted = is_whole || seen.me.unmounted == known;
         let was_never_mounted =
             seen.me.raised == known || (seen.me.attached == known && seen.me.closed == known);

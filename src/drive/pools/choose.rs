@@ -1,10 +1,11 @@
-//! The choice itself: from types and prices to offers in order, and what is left out with its reason.
+//! The choice itself: from types and prices to offers in order, and what is left out with its
+//! reason.
 
 use super::{Chosen, LeftOut, Offer, Pool, Refused, Requirements, Resources, Terms, image_of};
 use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
 
-/// Puts the pools of `terms` in order, from the `types` there are and their spot `prices` (none if
-/// those could not be asked for). Of a need's types all that meet it are taken.
+/// Puts the pools of `terms` in order, from EC2's `types` and their spot `prices` (none if those
+/// could not be read).
 pub fn choose(
     terms: &Terms,
     types: &[InstanceType],
@@ -29,12 +30,13 @@ struct Choice<'a> {
     prices: Option<&'a [SpotPrice]>,
     offers: Vec<Offer>,
     left_out: Vec<LeftOut>,
-    /// What spot costs too much for.
+    /// Spot pools above the price limit.
     dear: Vec<(Price, Pool)>,
 }
 
 impl Choice<'_> {
-    /// The types that the wish means and the drive can be used on; named ones in order of liking.
+    /// The types that meet the requirements and can run the drive; named ones in order of
+    /// preference.
     fn wanted(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
         let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
         let names = match &self.terms.requirements {
@@ -99,10 +101,10 @@ impl Choice<'_> {
     /// Adds the pools of one market.
     fn add(&mut self, wanted: &[InstanceType], market: Market) {
         let mut offers = Vec::new();
-        for (liking, kind) in (0_usize..).zip(wanted) {
+        for (rank, kind) in (0_usize..).zip(wanted) {
             let mut places = self.places(kind, market);
             if places.is_empty() || !kind.is_sold(market) {
-                // Of a need's many types nobody has asked for this one.
+                // Only a type that was named is reported.
                 if let Requirements::Types(_) = self.terms.requirements {
                     self.left_out.push(LeftOut::NotSold {
                         instance_type: kind.name.clone(),
@@ -112,26 +114,20 @@ impl Choice<'_> {
                 continue;
             }
             offers.extend(places.drain(..).map(|(zone, price)| {
-                let liking = match self.terms.requirements {
-                    Requirements::Types(_) => liking,
+                let rank = match self.terms.requirements {
+                    Requirements::Types(_) => rank,
                     Requirements::AtLeast(resources) if self.terms.is_free => {
-                        liking_in_the_free_tier(resources, kind)
+                        rank_in_the_free_tier(resources, kind)
                     }
                     Requirements::AtLeast(_) => 0,
                 };
-                (liking, price, kind, zone)
+                (rank, price, kind, zone)
             }));
         }
         // A price that is not known comes after all that are; then the smallest type.
-        offers.sort_by_key(|(liking, price, kind, zone)| {
+        offers.sort_by_key(|(rank, price, kind, zone)| {
             let price = (price.is_none(), *price);
-            (
-                *liking,
-                price,
-                kind.weight(),
-                kind.name.clone(),
-                zone.clone(),
-            )
+            (*rank, price, kind.weight(), kind.name.clone(), zone.clone())
         });
         for (_, price, kind, zone) in offers {
             let price = price.filter(|_| market == Market::Spot);
@@ -159,7 +155,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The zones of a type, with the spot price in each. Where that is no help, EC2 chooses.
+    /// The zones of a type, with the spot price in each; none of both leaves the zone to EC2.
     fn places(&self, kind: &InstanceType, market: Market) -> Vec<(Option<Zone>, Option<Price>)> {
         let known = self.prices.unwrap_or_default();
         let places: Vec<_> = known
@@ -174,7 +170,7 @@ impl Choice<'_> {
         places
     }
 
-    /// What came of it; why there is nothing, if there is not.
+    /// The offers, or why there are none.
     fn finish(mut self) -> Result<Chosen, Refused> {
         let pools = self.dear.len();
         let cheapest = self.dear.into_iter().min_by_key(|(price, _)| *price);
@@ -207,9 +203,9 @@ impl Choice<'_> {
     }
 }
 
-/// How late a type of the free tier comes: first what a notebook has enough of, then the largest; of
-/// those that meet a need the burstable ones last.
-fn liking_in_the_free_tier(resources: Resources, kind: &InstanceType) -> usize {
+/// The rank of a type of the free tier: first those that are enough for a notebook, then the
+/// largest. If resources are required, the burstable ones come last.
+fn rank_in_the_free_tier(resources: Resources, kind: &InstanceType) -> usize {
     if resources != Resources::default() {
         usize::from(kind.burstable)
     } else if Resources::DEFAULT.is_within(kind) {

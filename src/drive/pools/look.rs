@@ -1,17 +1,17 @@
-//! The calls behind a choice: which types there are, and what spot costs now.
+//! The calls behind a choice: the types that EC2 has, and the current spot prices.
 //!
-//! Two calls, at the same time, for types that are named. For a need first all types that could
-//! meet it (some pages), then their prices.
+//! For named types two calls, in parallel. For required resources first all types that could meet
+//! them (some pages), then their prices.
 
 use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market};
 
 use super::{Chosen, LeftOut, Refused, Requirements, Terms, choose};
 
-/// How many of the types that meet a need are priced: as many as one call answers in one page. They
-/// are the smallest, so among them are the cheapest.
+/// How many of the types that meet the requirements are priced: as many as one call answers in one
+/// page. They are the smallest, so the cheapest are among them.
 const PRICED: usize = 100;
 
-/// What EC2 says to a type that there is not.
+/// EC2's error code for an unknown type.
 const NO_TYPE: &str = "InvalidInstanceType";
 
 /// Asks EC2, and chooses.
@@ -36,8 +36,7 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
     };
     match prices {
         Ok(prices) => choose(terms, &types, Some(&prices)),
-        // Whoever may not read prices may launch all the same; other calls will tell what is wrong
-        // if more is.
+        // A caller that may not read prices can still launch. If more is wrong, other calls fail.
         Err(error) => {
             let mut chosen = choose(terms, &types, None)?;
             chosen.left_out.push(LeftOut::Prices(error));
@@ -46,7 +45,7 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
     }
 }
 
-/// The smallest types that meet the need.
+/// The smallest types that meet the requirements.
 async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refused> {
     let Requirements::AtLeast(resources) = &terms.requirements else {
         return Ok(Vec::new());
@@ -68,7 +67,7 @@ async fn candidates(ec2: &Ec2, terms: &Terms) -> Result<Vec<InstanceType>, Refus
     Ok(types)
 }
 
-/// Adds what there is of the same families, where EC2 does not know a type.
+/// The refusal, with the types of the same families where EC2 does not know a type.
 async fn unknown(ec2: &Ec2, names: &[String], error: Error) -> Refused {
     if error.code != NO_TYPE {
         return Refused::Ec2(error);
@@ -76,7 +75,7 @@ async fn unknown(ec2: &Ec2, names: &[String], error: Error) -> Refused {
     let mut near = Vec::new();
     for name in names.iter().filter(|name| error.message.contains(*name)) {
         let family = name.split('.').next().unwrap_or_default();
-        // Only a hint hangs on it: the refusal stands without.
+        // It is only for the hint.
         if let Ok(types) = ec2.instance_types_like(&format!("{family}.*")).await {
             near.extend(types.into_iter().map(|kind| kind.name));
         }

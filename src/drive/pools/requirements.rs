@@ -1,7 +1,7 @@
-//! What somebody wants launched: types by name, or what a type must have.
+//! What to launch: types by name, or the resources that a type must have.
 //!
-//! One text stands for it in flags, the configuration and the drive's tag `xdrive:type`, so that
-//! what was chosen once is what another laptop launches: `t3.medium,m5.large`, or
+//! Flags, the configuration and the drive's tag `xdrive:type` have it as the same text, so that
+//! another laptop launches what was chosen once: `t3.medium,m5.large`, or
 //! `cpus=4,memory=16,gpus=1`.
 
 use std::fmt;
@@ -12,29 +12,29 @@ use crate::ec2::InstanceType;
 /// The most types that can be named: each is asked for in every zone.
 const MOST: usize = 10;
 
-/// What somebody wants launched.
+/// What to launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirements {
     /// One of these types, the preferred one first; at least one, none twice.
     Types(Vec<String>),
-    /// Whatever has this.
+    /// Any type with these resources.
     AtLeast(Resources),
 }
 
-/// What a type must have at least; zero where it does not matter. Burstable types meet no need: what
-/// they cost depends on what is done with them, so they are launched where they are named.
+/// What a type must have at least; zero where it does not matter. Burstable types never meet it:
+/// their cost depends on their use, so they are launched only by name or in the free tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {
     /// Virtual CPUs.
     pub cpus: u32,
-    /// Overlay, in GiB.
+    /// Memory, in GiB.
     pub memory: u32,
-    /// GPUs of NVIDIA's. A type with any GPU is taken only if they are needed.
+    /// NVIDIA's GPUs. A type with any GPU is taken only if GPUs are required.
     pub gpus: u32,
 }
 
 impl Resources {
-    /// What is launched when nobody says otherwise: enough for a notebook.
+    /// The default: enough for a notebook.
     pub const DEFAULT: Self = Self {
         cpus: 2,
         memory: 4,
@@ -42,13 +42,13 @@ impl Resources {
     };
 }
 
-/// Text that is no wish.
+/// The requirements that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidRequirements(String);
 
 impl Requirements {
-    /// Types in order of liking. Each may be several, with commas between.
+    /// Types in order of preference. Each text may name several, with commas between.
     pub fn types<S: AsRef<str>>(names: &[S]) -> Result<Self, InvalidRequirements> {
         let mut types: Vec<String> = Vec::new();
         for name in names.iter().flat_map(|names| names.as_ref().split(',')) {
@@ -155,13 +155,13 @@ impl fmt::Display for Resources {
 }
 
 impl Resources {
-    /// Whether a type has all of it, no GPU that nobody asked for, and is not burstable.
+    /// Whether a type has all of them, no GPU unless GPUs are required, and is not burstable.
     #[must_use]
     pub fn is_met_by(&self, kind: &InstanceType) -> bool {
         self.is_within(kind) && !kind.burstable
     }
 
-    /// The same, burstable or not.
+    /// As [`Self::is_met_by`], burstable or not.
     pub(super) fn is_within(&self, kind: &InstanceType) -> bool {
         kind.cpus >= self.cpus
             && u64::from(kind.memory) >= u64::from(self.memory) * 1024
@@ -171,7 +171,7 @@ impl Resources {
 }
 
 impl InstanceType {
-    /// What stands for a price where none is known: GPUs first; and eight GiB of memory cost about
+    /// The order of types whose price is not known: GPUs first; and eight GiB of memory cost about
     /// as much as a CPU.
     pub(super) fn weight(&self) -> (u32, u64) {
         let memory = u64::from(self.memory);

@@ -1,4 +1,5 @@
-//! The choice as a table: what is wanted, what is sold at which price, what is tried in which order.
+//! The choice as a table: what is wanted, what is sold at which price, what is tried in which
+//! order.
 
 use super::*;
 use crate::ec2::SpotPrice;

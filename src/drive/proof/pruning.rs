@@ -30,7 +30,8 @@ enum PruningReason {
     /// It is a checkpoint or failed, and there is a completed final snapshot of the same volume and
     /// generation, or of a higher generation.
     Final,
-    /// It is a checkpoint, and there are two later completed ones of the same volume and generation.
+    /// It is a checkpoint, and there are two later completed ones of the same volume and
+    /// generation.
     Later,
     /// It is a final snapshot, and there are as many completed final ones of higher generations as
     /// are to be kept.
@@ -51,7 +52,8 @@ struct Facts {
 }
 
 impl PruningGrounds {
-    /// The grounds on which a checkpoint, or a snapshot that failed, may be deleted, if there are any.
+    /// The grounds on which a checkpoint, or a snapshot that failed, may be deleted, if there are
+    /// any.
     #[must_use]
     pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let facts = Facts::seen(snapshot);
@@ -93,8 +95,8 @@ impl PruningGrounds {
         (at_rest && is_enough).then(|| Self::new(facts, PruningReason::Outdated, newer))
     }
 
-    /// The grounds on which a snapshot of a drive made to be thrown away may be deleted, if the drive
-    /// is wholly saved. The tag that says so is checked on the re-read.
+    /// The grounds on which a snapshot of a drive made to be thrown away may be deleted, if the
+    /// drive is wholly saved. The tag that says so is checked on the re-read.
     #[must_use]
     pub fn prove_scratch(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let facts = Facts::seen(snapshot);

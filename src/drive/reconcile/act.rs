@@ -201,8 +201,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(answer?)
     }
 
-    /// Nothing is written to a volume before everybody can read that its generation was raised. That
-    /// goes on while EC2 attaches it.
+    /// Nothing is written to a volume before everybody can read that its generation was raised.
+    /// That goes on while EC2 attaches it.
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
         self.read_back(&order.volume, |tags| match tags {

@@ -9,7 +9,8 @@ use super::super::plan::{self, Goal, Next, Skipped, Step};
 use super::super::proof::PruningGrounds;
 use super::{Reconciler, RunError};
 
-/// How often it is looked whether a drive that is thrown away is at rest, once lists can be believed.
+/// How often it is looked whether a drive that is thrown away is at rest, once lists can be
+/// believed.
 const LOOKS: u32 = 60;
 
 /// What came of a checkpoint.
@@ -26,9 +27,9 @@ impl<H: Hosts> Reconciler<H> {
     /// synced, then a snapshot of kind `checkpoint` is asked for. Before that, checkpoints and
     /// failures that are superseded are deleted; the newest two of the generation stay.
     ///
-    /// To be called while the drive is in use, one call at a time. Nothing but [`Event::Checkpoint`]
-    /// and [`Event::CheckpointSkipped`] is told. An error is of this checkpoint alone: the session
-    /// goes on, and the next one is tried as if this had not been.
+    /// To be called while the drive is in use, one call at a time. Nothing but
+    /// [`Event::Checkpoint`] and [`Event::CheckpointSkipped`] is told. An error is of this
+    /// checkpoint alone: the session goes on, and the next one is tried as if this had not been.
     pub async fn checkpoint(&mut self) -> Result<Checkpoint, RunError> {
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(self.take_checkpoint()).await

@@ -1,7 +1,7 @@
 //! EC2's status checks of hosts that do not answer: asked before anything is made of their silence.
 //!
-//! A large or a metal type boots for many minutes, and silence is all that a network shows of it. EC2
-//! knows better. What follows from its word is the plan's to say.
+//! A large or a metal type boots for many minutes, and silence is all that a network shows of it.
+//! EC2 knows better. What follows from its word is the plan's to say.
 
 use crate::ec2::{self, InstanceId};
 

@@ -71,7 +71,7 @@ impl<H: Hosts> Reconciler<H> {
             }
             let pool = &offer.pool;
             let is_spot = pool.market == Market::Spot;
-            if (is_spot && no_spot) || over_quota.iter().any(|quota| quota.bars(&offer)) {
+            if (is_spot && no_spot) || over_quota.iter().any(|quota| quota.applies_to(&offer)) {
                 continue;
             }
             tried += 1;

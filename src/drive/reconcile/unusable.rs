@@ -1,4 +1,5 @@
-//! Hosts that come to nothing: they end by themselves, never answer, or cannot be reached from here.
+//! Hosts that come to nothing: they end by themselves, never answer, or cannot be reached from
+//! here.
 //!
 //! What is known of them is told when it is known, and kept for the end, where a person asks why
 //! there is no host. Nothing here terminates anything: what follows is the plan's to say.

@@ -43,7 +43,8 @@ impl Settings {
         )
     }
 
-    /// From the image reference, what to launch and the size in GiB, where they are the drive's own.
+    /// From the image reference, what to launch and the size in GiB, where they are the drive's
+    /// own.
     #[must_use]
     pub fn new(
         image: Option<&str>,

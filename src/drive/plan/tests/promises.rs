@@ -196,7 +196,8 @@ prop_compose! {
         verdicts in proptest::collection::vec(proptest::option::of(verdicts()), 4),
         (is_new, are_aligned) in (proptest::bool::weighted(0.05), any::<bool>()),
     ) -> Observed {
-        // Too rare to wait for: a new drive on its first host, and snapshots as new as their volumes.
+        // Too rare to wait for: a new drive on its first host, and snapshots as new as their
+        // volumes.
         if is_new {
             instances = vec![host(1)];
             volumes = vec![on(1, SeenVolume { formatted: false, ..volume(1, 0, 1) })];
