@@ -1,10 +1,10 @@
-//! What the drive asks of a host, whoever carries it out: SSH and scripts, or paper in tests.
+//! [`Hosts`]: the drive's calls to its hosts, by SSH and scripts, or simulated in tests.
 //!
-//! A host is a running instance. Exactly one client may hold it at a time: the first to take the
-//! lock of its client file, which the system releases with the client's connection, also when
-//! that client was killed. Without the lock nobody mounts there; that is what keeps two claims of
-//! one instance apart. `close` latches: a host that began to close is never mounted on again. A
-//! host lives under a lease that its clients renew; when it lapses the host closes and powers off.
+//! A host is a running instance. One client at a time has its client lock, which the system
+//! releases with the client's connection, also when that client was killed. Only the client with
+//! the lock mounts; that keeps two claims of one instance apart. `close` latches: a host that began
+//! to close is never mounted on again. A host runs under a lease that its clients renew; when it
+//! lapses the host closes and powers off.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use super::name::{Generation, SessionId};
 use super::subnets::Subnets;
 use uuid::Uuid;
 
-/// What a launch needs from the host's side.
+/// The host's part of a launch order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// Plain user data: boot script, authorized key, and the private half of the host key.
     pub user_data: Vec<u8>,
     /// The public half of the host key, in OpenSSH's form, for the tag `xdrive:host-key`.
     pub host_key: String,
-    /// How long after its boot the host switches itself off if nobody takes it.
+    /// How long after its boot a host without a client switches itself off.
     pub first_sign: Duration,
-    /// The security groups that let this laptop in; none where none is needed.
+    /// The security groups that admit this laptop; empty where none is needed.
     pub groups: Vec<GroupId>,
 }
 
-/// Who holds a host.
+/// The client that has a host's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Client {
-    /// Nobody: the host waits, or its client was killed.
+    /// None: the host waits, or its client was killed.
     Nobody,
     /// This process.
     Me,
     /// Another live xdrive.
     Other {
-        /// Its caller's ARN, as far as the host was told; for a person to read.
+        /// Its caller's ARN, as it told the host; for a person to read.
         owner: String,
-        /// Since when, in the host's words (RFC 3339); for a person to read.
+        /// Since when, as the host reports (RFC 3339); for a person to read.
         since: String,
     },
 }
@@ -51,19 +51,19 @@ pub enum Mounted {
     Nothing,
     /// This volume, for writing.
     Volume(VolumeId),
-    /// This volume still, but it is synced, read-only, and the host is powering off: what a close
-    /// does when it cannot unmount by its deadline.
+    /// This volume still, but synced and read-only, and the host is powering off: a close could not
+    /// unmount it by its deadline.
     Frozen(VolumeId),
 }
 
-/// What a host says of itself.
+/// The state of a host, as it answers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostView {
-    /// Who holds it.
+    /// The client that has its lock.
     pub client: Client,
-    /// How many other clients have joined whoever holds it.
+    /// How many other clients have joined that one.
     pub guests: u32,
-    /// Whether a close has begun (it is never taken back).
+    /// Whether a close has begun, which is final.
     pub closing: bool,
     /// What is mounted.
     pub mounted: Mounted,
@@ -72,35 +72,34 @@ pub struct HostView {
     pub unmounted: Option<VolumeId>,
 }
 
-/// What came of asking a host.
+/// The result of contacting a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Contact {
     /// It was not asked: it is not running, or has no address yet.
     NotAsked,
     /// It did not answer, or not with the recorded key.
     Unreachable,
-    /// It has the recorded key, so it is the host, but it does not let this laptop's key in, and
-    /// the cloud gives no other way in.
+    /// It answered with the recorded key, but refuses this laptop's key, and no other login works.
     KeyRefused,
     /// It answered.
     Reached(HostView),
 }
 
-/// How to mount.
+/// The volume to mount, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MountOrder {
-    /// Which volume; the device is found by its serial, or else by [`super::observed::DEVICE`].
+    /// The volume; its device is found by its serial, or else by [`super::observed::DEVICE`].
     pub volume: VolumeId,
     /// Its size, which a device that is found by its name must have; none if that is not known.
     pub size: Option<GibiBytes>,
-    /// How much it takes in MiB a second, where that was asked for: the host lets no more wait to
-    /// be written than a close has time for.
+    /// Its throughput in MiB a second, where one was asked for: the host limits unwritten data to
+    /// what a close has time to write.
     pub throughput: Option<u32>,
     /// The generation it is mounted at; for the host's own record.
     pub generation: Generation,
-    /// Whether the volume may be formatted if it reads as blank (P5: the record says that it was
-    /// created empty, was attached just once, and nobody has ever used it). Reading as blank is
-    /// for the host to check, right before.
+    /// Whether the volume may be formatted if it reads as blank (P5: by its tags it was created
+    /// empty, attached just once, and never used). The host checks that it reads as blank, right
+    /// before.
     pub format: bool,
     /// The file system that is recorded: another one is not mounted.
     pub uuid: Option<Uuid>,
@@ -119,7 +118,7 @@ pub enum Closed {
     Frozen,
 }
 
-/// Why a host did not do it.
+/// The error of a call to a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// Another client holds it.
@@ -143,7 +142,7 @@ pub enum HostError {
     /// The volume's file system cannot be mounted, and may hold data.
     #[error("the drive's file system cannot be mounted: {0}")]
     Damaged(String),
-    /// There is no way to it for this laptop, and trying again makes none.
+    /// This laptop cannot reach it, and retrying does not help.
     #[error("{why}")]
     NoRoute {
         /// Why.
@@ -151,7 +150,7 @@ pub enum HostError {
         /// What to do about it.
         hint: String,
     },
-    /// EC2 said no on the way to it, or did not answer.
+    /// A call to EC2 on the way to it failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),
     /// It failed otherwise.
@@ -162,62 +161,59 @@ pub enum HostError {
 /// Why a host does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoAnswer {
-    /// In words.
+    /// The reason, in words.
     pub why: String,
-    /// How far the way there goes.
+    /// The state of the route to it.
     pub way: Route,
 }
 
-/// The way to a host that does not answer.
+/// The route to a host that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// It may answer yet: it boots, or something swallows what is sent.
+    /// The host may answer yet: it boots, or packets are dropped.
     Open,
-    /// What leads there ends by itself. Before the host is up that may be as it should.
+    /// The proxy command ends by itself, which is normal before the host is up.
     Ends,
-    /// What leads there cannot be run at all: trying again makes no difference.
+    /// The proxy command cannot be run: retrying does not help.
     Missing,
 }
 
-/// How long after it was recorded a lease may begin on its host: over a line of 300 ms that takes a
-/// second or two, and a login that takes longer is there for the next try. Who slept in between,
-/// records it anew: a host must not live longer than the record says by more than a small part of
+/// How long after it was recorded a lease may begin on its host. At a round trip of 300 ms that
+/// takes a second or two; a login that takes longer is used by the next try. After a sleep in
+/// between it is recorded anew: a host may outlive the record only by a small part of
 /// [`super::Timing::lease_margin`].
 pub const RECORD_LIFE: Duration = Duration::from_secs(20);
 
-/// What a host is told of a lease whose end was recorded `spent` ago, in whole seconds: never a
-/// longer life than the record says, however long this computer slept between the two. None if it
-/// is over.
+/// What is left of a lease that was recorded `elapsed` ago, in whole seconds: never longer than the
+/// record, however long this computer slept in between. None if it is over.
 #[must_use]
-pub fn lease_left(lease: Duration, spent: Duration) -> Option<Duration> {
-    let left = lease.saturating_sub(Duration::from_secs(spent.as_secs()));
+pub fn lease_left(lease: Duration, elapsed: Duration) -> Option<Duration> {
+    let left = lease.saturating_sub(Duration::from_secs(elapsed.as_secs()));
     (!left.is_zero()).then_some(left)
 }
 
-/// The host side of a session. All calls are idempotent: they are repeated after a lost answer.
+/// The calls to a drive's hosts. All are idempotent: they are repeated after a lost answer.
 pub trait Hosts {
-    /// Makes a key pair for a host about to be launched, and its user data; and the way in.
-    /// [`HostError::NoRoute`] if there is none: a host that nobody reaches is not launched.
+    /// Makes the key pair and the user data of a host about to be launched, and its ingress rules.
+    /// [`HostError::NoRoute`] if this laptop could not reach it.
     fn prepare(&mut self, session: &SessionId)
     -> impl Future<Output = Result<Prepared, HostError>>;
 
-    /// In which subnets a launch would be reached from here. Changes nothing; none are known where
-    /// nothing is to be found out about them.
+    /// The subnets whose instances this laptop reaches. Changes nothing; by default none is known.
     fn subnets(&mut self) -> impl Future<Output = Result<Subnets, HostError>> {
         std::future::ready(Ok(Subnets::default()))
     }
 
-    /// The groups that the last [`Hosts::prepare`] named are not there any more: the next one finds
-    /// out anew. (Whoever tidies up may have found them unused right before the launch.)
+    /// Forgets the groups of the last [`Hosts::prepare`], which are gone: the next one makes them
+    /// anew. (A cleanup may have found them unused right before the launch.)
     fn forget_groups(&mut self) {}
 
-    /// Asks a running host about itself. Answers within about three seconds where nothing does, and
-    /// within 23 where something does and is slow. Changes nothing there but that a session which
-    /// is to lead may have the client lock already, for as long as it lives, where nobody else has
-    /// it.
+    /// Asks a running host for its state: about three seconds where nothing answers, 23 where the
+    /// answer is slow. Changes nothing there, except that a session which is to lead may get the
+    /// client lock already, for as long as it lives, if it is free.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
-    /// Why a host that was asked last did not answer, if that is known.
+    /// Why a host did not answer when it was last contacted, if that is known.
     fn no_answer(&self, _host: &InstanceId) -> Option<NoAnswer> {
         None
     }
@@ -225,8 +221,8 @@ pub trait Hosts {
     /// Takes the host's client lock for this process and keeps it until [`Hosts::release`], the
     /// connection's end or the process's. Succeeds at once if this process has it already.
     /// [`HostError::Busy`] if another has it. A closing host can still be claimed. The host closes
-    /// and powers off when no client has renewed its lease for as long as `lease`. The
-    /// end of that is recorded no longer than [`RECORD_LIFE`] ago.
+    /// and powers off when no client has renewed its lease for as long as `lease`; the caller has
+    /// recorded the end of that no longer than [`RECORD_LIFE`] ago.
     fn claim(
         &mut self,
         host: &Instance,
@@ -235,22 +231,21 @@ pub trait Hosts {
         lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 
-    /// Mounts a volume that is attached or being attached: its device is waited for, for some
-    /// seconds. Success if it is mounted already. The answer is what file system it is.
+    /// Mounts a volume that is attached or attaching; waits some seconds for its device. Success if
+    /// it is mounted already. Returns the file system's UUID.
     fn mount(
         &mut self,
         host: &Instance,
         order: &MountOrder,
     ) -> impl Future<Output = Result<Uuid, HostError>>;
 
-    /// Brings to the volume what is written on the mounted drive and not there yet. For as long as
-    /// that takes the drive stays in use.
+    /// Syncs the mounted drive to the volume, while the drive stays in use.
     fn sync(&mut self, host: &Instance) -> impl Future<Output = Result<(), HostError>>;
 
     /// Closes: latches, commits, stops, unmounts. Succeeds at once on a closed host.
     fn close(&mut self, host: &Instance) -> impl Future<Output = Result<Closed, HostError>>;
 
-    /// Lets go of a host that is being terminated, or was lost to another.
+    /// Releases a host that is being terminated, or that another session has.
     fn release(&mut self, host: &Instance);
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints: whether one may be taken of the drive in use, and which ones nobody needs any more.
+//! Checkpoints: whether one may be taken of the drive in use, and which ones are superseded.
 //!
 //! A checkpoint is crash-consistent, taken without a freeze, and stands for nothing: no deletion
 //! rests on it, a surviving volume wins over it, and so does any final snapshot of its generation.
@@ -14,7 +14,7 @@ use super::step::{Step, View};
 /// Why no checkpoint was taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Skipped {
-    /// This process does not hold a host that has the drive mounted, or cannot reach it.
+    /// No host that answers and whose client lock this process has has the drive mounted.
     #[error("the drive is not mounted on a host that answers")]
     NotMounted,
     /// The last one is not completed. EBS allows five at a time, and the last snapshot of a session
@@ -26,7 +26,7 @@ pub enum Skipped {
     TooSoon,
 }
 
-/// Where a checkpoint can be taken now: to be synced first, then snapshotted.
+/// The step that takes a checkpoint now, once the drive is synced.
 pub(in super::super) fn checkpoint(view: &View) -> Result<Step, Skipped> {
     let seen = view.seen;
     let volume = mounted(seen).ok_or(Skipped::NotMounted)?;
@@ -51,7 +51,7 @@ pub(in super::super) fn checkpoint(view: &View) -> Result<Step, Skipped> {
     })
 }
 
-/// The volume that is mounted on a host which this process holds.
+/// The volume that is mounted on a host whose client lock this process has.
 fn mounted(seen: &Observed) -> Option<&SeenVolume> {
     seen.instances
         .iter()
@@ -66,8 +66,8 @@ fn mounted(seen: &Observed) -> Option<&SeenVolume> {
         })
 }
 
-/// What can go while the drive is in use, or saved: superseded checkpoints, and failed ones. What
-/// could not be deleted once in this run is spared.
+/// The steps that delete superseded checkpoints and failed ones, without those that could not be
+/// deleted in this run.
 pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
     let checkpoints = seen
         .snapshots
@@ -86,8 +86,8 @@ pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
         .collect()
 }
 
-/// Completed final snapshots beyond the newest `keep` (at least one) of a drive that is wholly
-/// saved: no volume, nothing pending, nothing that cannot be read.
+/// The steps that delete completed final snapshots beyond the newest `keep` (at least one) of a
+/// drive that is wholly saved: no volume, nothing pending, nothing that cannot be read.
 pub(in super::super) fn outdated(seen: &Observed, keep: usize) -> Vec<Step> {
     seen.snapshots
         .iter()

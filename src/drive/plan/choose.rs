@@ -1,4 +1,4 @@
-//! The way out of two lines: `--from` chooses one, the others are kept as forks.
+//! `--from`: it chooses one of several lineages, and the others are kept as forks.
 
 use crate::ec2::{SnapshotState, VolumeId, VolumeState};
 
@@ -9,8 +9,8 @@ use crate::drive::name::Generation;
 use crate::drive::observed::{SeenSnapshot, SeenVolume};
 use crate::drive::stuck::{Head, Why};
 
-/// What has to be done before `head` is the newest state; `None` if it is, or if somebody else is
-/// using the drive, who goes first.
+/// What has to be done before `head` is the newest state; `None` if it is, or if another session
+/// uses the drive.
 pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     let seen = view.seen;
     let in_use = |client: Option<&Client>| matches!(client, Some(Client::Other { .. }));
@@ -24,7 +24,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     let (generation, line) = match head {
         Head::Empty => (Generation::EMPTY, None),
         Head::Volume(id) => match seen.volume(id).filter(|volume| volume.exists()) {
-            // Before anything else is kept under another name for it.
+            // Before other lineages are renamed for it.
             Some(volume) if volume.state == VolumeState::Error => {
                 return Some(view.stuck(Why::From(head.clone(), "this volume failed")));
             }
@@ -129,7 +129,7 @@ fn missing(view: &View, head: &Head) -> Next {
     ))
 }
 
-/// What cannot be read was not chosen either.
+/// The forks of what cannot be read, which was not chosen either.
 fn unreadable(view: &View) -> Vec<(Generation, Step)> {
     let head = |id: &str| match (id.parse(), id.parse()) {
         (Ok(volume), _) => Some(Head::Volume(volume)),

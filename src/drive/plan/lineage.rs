@@ -1,8 +1,7 @@
-//! Which state of the drive is the newest, and whether there is only one.
+//! The newest state of the drive, and whether it has one lineage or several.
 //!
 //! Newest is the highest generation, never the latest time: a copied snapshot has a new one. A
-//! volume that is used up to its generation and a final snapshot of it are one line; anything else
-//! of that generation is another.
+//! volume and the snapshots of it are one lineage; anything else of the same generation is another.
 
 use crate::ec2::{SnapshotId, SnapshotState, VolumeId, VolumeState};
 
@@ -24,31 +23,31 @@ pub(super) enum Newest<'a> {
     Volume(&'a SeenVolume),
     /// A completed snapshot.
     Snapshot(&'a SeenSnapshot),
-    /// A snapshot that is not whole yet, and its volume is gone.
+    /// A pending snapshot, and its volume is gone.
     Pending(&'a SeenSnapshot),
     /// A snapshot that failed, and its volume is gone.
     Failed(&'a SeenSnapshot),
-    /// More than one line.
+    /// More than one lineage.
     Forked(Vec<(Head, Generation)>),
 }
 
-/// Whether nobody can have put anything on the volume although it was attached: the first format
-/// was never recorded.
+/// Whether the volume can hold no data although it was attached: its first format was never
+/// recorded.
 pub(super) fn is_certainly_empty(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none()
 }
 
-/// Whether the volume may hold something of its own. (One that is attached although its
-/// generation was never raised was attached by somebody else: it may. One that outlives what it
-/// was made from holds what nothing else does.)
+/// Whether the volume may hold a state that nothing else has. (One that is attached although its
+/// generation was never raised was not attached by xdrive, so it may. So does one whose snapshot
+/// was deleted.)
 pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.exists()
         && (!volume.is_unused() || volume.holder().is_some() || is_last(seen, volume))
         && !is_certainly_empty(seen, volume)
 }
 
-/// Whether a never-attached volume is the last that has the newest state: somebody deleted the
-/// snapshot that it was made from. Of several alike it is the earliest.
+/// Whether a never-attached volume is the last that has the newest state, because the snapshot that
+/// it was made from was deleted. Of several alike it is the earliest.
 fn is_last(seen: &Observed, volume: &SeenVolume) -> bool {
     let is_before = |other: &SeenVolume| (other.created, &other.id) < (volume.created, &volume.id);
     volume.base > Generation::EMPTY
@@ -80,7 +79,7 @@ pub(super) fn was_clean(seen: &Observed, volume: &SeenVolume) -> bool {
         })
 }
 
-/// Whether all that the volume holds is in a snapshot that is whole or may still become so.
+/// Whether all that the volume holds is in a snapshot that is completed or pending.
 pub(super) fn is_being_saved(seen: &Observed, volume: &SeenVolume) -> bool {
     seen.snapshots_of(&volume.id)
         .any(|snapshot| saves(snapshot, volume) && snapshot.state != SnapshotState::Error)
@@ -142,7 +141,7 @@ pub(super) fn last_saved(seen: &Observed) -> Option<(SnapshotId, Generation)> {
         .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
 }
 
-/// The newest final snapshot that is whole or may still become so.
+/// The newest final snapshot that is completed or pending.
 pub(super) fn last_begun(seen: &Observed) -> Option<(SnapshotId, Generation)> {
     seen.snapshots
         .iter()
@@ -151,7 +150,7 @@ pub(super) fn last_begun(seen: &Observed) -> Option<(SnapshotId, Generation)> {
         .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
 }
 
-/// One head for each line that is at `top`, and each volume below it that holds what is in no
+/// One head for each lineage that is at `top`, and for each volume below it whose state is in no
 /// snapshot.
 fn forks(
     seen: &Observed,
@@ -185,8 +184,8 @@ fn forks(
     heads
 }
 
-/// What tells a snapshot's line apart: its volume; for a copy, the original's, found by the
-/// attempt that both carry.
+/// The volume that tells a snapshot's lineage from others: its own; for a copy that of the
+/// original, which has the same [`crate::drive::tags::OP`].
 fn line<'a>(seen: &'a Observed, snapshot: &'a SeenSnapshot) -> Option<&'a VolumeId> {
     let is_copy = |volume: &VolumeId| volume.as_str() == COPIED;
     seen.snapshots
@@ -197,8 +196,8 @@ fn line<'a>(seen: &'a Observed, snapshot: &'a SeenSnapshot) -> Option<&'a Volume
         .or(snapshot.volume.as_ref())
 }
 
-/// The state that the newest snapshots of one line, whose volume is gone, stand for. A checkpoint
-/// counts only if nothing says that more was to come: never silently the older one.
+/// The newest state of one lineage whose volume is gone, from its snapshots. A checkpoint counts
+/// only if there is no final snapshot, not even a failed one: never silently the older one.
 fn best<'a>(snapshots: &[&'a SeenSnapshot]) -> Newest<'a> {
     let by = |state, is_final| {
         snapshots

@@ -1,5 +1,5 @@
-//! The way to a mounted drive: live instance, surviving volume, pending snapshot, newest
-//! completed one, an empty volume; in this order.
+//! The way to a mounted drive. It begins with the first of these that there is: live instance,
+//! surviving volume, pending snapshot, newest completed snapshot, an empty volume.
 
 use crate::ec2::Zone;
 
@@ -47,7 +47,7 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     let Some(host) = host else {
         return launch(view, &newest);
     };
-    let next = Place {
+    let next = OwnHost {
         view,
         host,
         is_held,
@@ -56,7 +56,7 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     with_leftovers(view, &newest, host, next)
 }
 
-/// The one live instance that goes on: the one that holds the drive, else the earliest.
+/// The one live instance to use: the one with the drive attached, else the earliest.
 fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
     let seen = view.seen;
     let usable =
@@ -83,7 +83,7 @@ fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
     Ok(holders.first().copied().or_else(earliest))
 }
 
-/// My instances that are not the one that goes on, and my volumes that were for them.
+/// The steps that end this session's other instances, and its volumes that were for them.
 fn losers<'a>(
     view: &View<'a>,
     host: Option<&'a SeenInstance>,
@@ -110,11 +110,11 @@ fn losers<'a>(
 }
 
 enum Approach {
-    /// It is mine and answers, and this process holds its lock.
+    /// It answers, and this process has its client lock.
     Held,
-    /// It is mine and does not answer yet.
+    /// It is this session's and does not answer yet.
     Booting,
-    /// Not to be used as it is.
+    /// It cannot be used as it is.
     Not(Next),
 }
 
@@ -155,7 +155,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
             if is_mine || answer.mounted != Mounted::Nothing {
                 claim()
             } else {
-                // Whoever launched it may be about to log in.
+                // The session that launched it may be about to log in.
                 let starting = Waiting::OtherStarting(host.id.clone());
                 view.wait_within(starting, host.since, view.timing.login_window)
                     .unwrap_or_else(claim)
@@ -164,7 +164,7 @@ fn approach(view: &View, host: &SeenInstance) -> Approach {
     })
 }
 
-/// No host: launch one, where the drive is.
+/// Without a host: launches one, in the zone of the drive's volume if there is one.
 fn launch(view: &View, newest: &Newest) -> Next {
     let zone = match newest {
         Newest::Volume(volume) => match volume_problem(view, volume) {
@@ -174,7 +174,7 @@ fn launch(view: &View, newest: &Newest) -> Next {
         Newest::Snapshot(_) | Newest::Nothing => {
             spare(view, newest, None).map(|volume| volume.zone.clone())
         }
-        other => return impossible(view, other),
+        other => return not_mountable(view, other),
     };
     if view.seen.me.launches >= view.timing.launches {
         return view.stuck(Why::NoHost(view.seen.me.launches));
@@ -184,8 +184,8 @@ fn launch(view: &View, newest: &Newest) -> Next {
     Next::Do(steps)
 }
 
-/// States that nothing can be mounted from.
-fn impossible(view: &View, newest: &Newest) -> Next {
+/// The next step where nothing can be mounted from the newest state.
+fn not_mountable(view: &View, newest: &Newest) -> Next {
     match newest {
         Newest::Pending(snapshot) => view.wait(Waiting::Copy(snapshot.id.clone())),
         Newest::Failed(snapshot) => view.stuck(Why::NewestFailed {
@@ -214,7 +214,8 @@ fn spare<'a>(view: &View<'a>, newest: &Newest, zone: Option<&Zone>) -> Option<&'
         Newest::Nothing => volume.blank && volume.base == Generation::EMPTY,
         _ => false,
     };
-    // A new drive's first volume still counts after its announcement, if it was mine.
+    // A new drive's first volume still counts once its generation is raised, if this process did
+    // it.
     let is_announced = |volume: &SeenVolume| {
         let announced = view.seen.me.raised.as_ref();
         announced
@@ -231,15 +232,15 @@ fn spare<'a>(view: &View<'a>, newest: &Newest, zone: Option<&Zone>) -> Option<&'
         .min_by_key(|volume| (volume.created, &volume.id))
 }
 
-/// My host, and how far it is.
-struct Place<'a> {
+/// This session's host.
+struct OwnHost<'a> {
     view: &'a View<'a>,
     host: &'a SeenInstance,
-    /// Whether this process holds its lock.
+    /// Whether this process has its client lock.
     is_held: bool,
 }
 
-impl Place<'_> {
+impl OwnHost<'_> {
     fn plan(&self, newest: &Newest) -> Next {
         let view = self.view;
         let held = view
@@ -267,7 +268,7 @@ impl Place<'_> {
             Newest::Snapshot(snapshot) => {
                 Source::Snapshot(snapshot.id.clone(), snapshot.generation)
             }
-            other => return impossible(view, other),
+            other => return not_mountable(view, other),
         };
         match spare(view, newest, Some(&self.host.zone)) {
             Some(volume) => volume_problem(view, volume).unwrap_or_else(|| self.attach(volume)),
@@ -285,7 +286,7 @@ impl Place<'_> {
         }
     }
 
-    /// A free volume: announce, then attach.
+    /// The next step with a free volume: raise its generation, then attach it.
     fn attach(&self, volume: &SeenVolume) -> Next {
         let view = self.view;
         if volume.zone != self.host.zone {
@@ -311,8 +312,7 @@ impl Place<'_> {
         raise(volume)
     }
 
-    /// Whether no final snapshot is as new as the volume: what is written now gets a generation
-    /// that no snapshot has.
+    /// Whether no final snapshot has the volume's generation or a higher one.
     fn is_newest(&self, volume: &SeenVolume) -> bool {
         !volume.is_unused()
             && self
@@ -324,8 +324,8 @@ impl Place<'_> {
                 .all(|snapshot| snapshot.generation < volume.generation)
     }
 
-    /// An attached volume: mount it, and record its format before anybody uses it. While EC2 has it
-    /// as attaching its host may have the device already, and waits for it.
+    /// The next step with an attached volume: mount it, and record its format before it is used.
+    /// While EC2 has it as attaching, its host may have the device already, and waits for it.
     fn mount(&self, volume: &SeenVolume) -> Next {
         let view = self.view;
         match recovery::release(view, volume) {
@@ -380,7 +380,8 @@ impl Place<'_> {
         }
     }
 
-    /// A mount that was refused. Half a format of a new drive is thrown away and made anew.
+    /// The next step after a mount that was refused. A new drive whose format was cut off is
+    /// detached, to be made anew.
     fn refused(&self, volume: &SeenVolume, why: &Refusal) -> Next {
         let problem = match why {
             Refusal::Garbled if lineage::is_certainly_empty(self.view.seen, volume) => {
@@ -393,7 +394,7 @@ impl Place<'_> {
             .stuck(Why::Damaged(volume.id.clone(), problem.to_owned()))
     }
 
-    /// A volume on my host that is not the one to be mounted there.
+    /// The next step with a volume on this host that is not the one to be mounted there.
     fn put_away(&self, volume: &SeenVolume) -> Next {
         if let Some(next) = recovery::release(self.view, volume) {
             return next;
@@ -425,8 +426,8 @@ fn raise(volume: &SeenVolume) -> Next {
     }])
 }
 
-/// Adds what can be thrown away on the side: never-attached volumes that are not to be used,
-/// saved ones that are behind, stopped instances.
+/// Adds the steps that end leftovers: never-attached volumes that are not to be used, saved ones
+/// that are behind, stopped instances.
 fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next) -> Next {
     if !matches!(next, Next::Do(_) | Next::Wait(..)) {
         return next;
@@ -458,7 +459,7 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
     }
 }
 
-/// A look into the snapshot of a volume that could be thrown away after it.
+/// The step that verifies the snapshot of a volume that may be deleted after it.
 fn look(view: &View, volume: &SeenVolume) -> Option<Step> {
     let free = volume.is_free() && !volume.is_unused();
     match verify::verify(view, volume).filter(|_| free) {
@@ -467,8 +468,8 @@ fn look(view: &View, volume: &SeenVolume) -> Option<Step> {
     }
 }
 
-/// Whether a volume that can be proved spent is nobody else's business: it is mine, or this
-/// process has looked long enough and its session has no live instance.
+/// Whether this session may delete a volume that there are grounds to delete: it is its own, or the
+/// lists have everything older than the first sweep and the volume's session has no live instance.
 pub(super) fn may_discard(view: &View, volume: &SeenVolume) -> bool {
     let seen = view.seen;
     let has_owner = seen.instances.iter().any(|instance| {

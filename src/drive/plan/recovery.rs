@@ -1,4 +1,4 @@
-//! Odd states of instances and volumes, and the step out of each.
+//! Recovery: the step out of each unusual state of instances and volumes.
 
 use crate::ec2::{AttachmentState, InstanceState};
 
@@ -8,7 +8,7 @@ use crate::drive::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use crate::drive::proof::TerminationGrounds;
 use crate::drive::stuck::Why;
 
-/// Volumes that would be deleted with their instance: that is changed before anything else.
+/// The steps for volumes that would be deleted with their instance, before any others.
 pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
     let steps: Vec<Step> = seen
         .volumes
@@ -32,9 +32,8 @@ pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// A volume that is held by an instance which is not live, or is on its way in or out: what to do
-/// until it is free or attached. `None` if it is free or properly attached to a live instance, or
-/// mounted there.
+/// What to do with a volume that is attaching, detaching, or attached to an instance which is not
+/// live. `None` if it is free, attached to a live instance, or mounted there.
 pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
     let Some(attachment) = &volume.attachment else {
         return (!volume.is_free()).then(|| view.wait(Waiting::Volume(volume.id.clone())));
@@ -55,7 +54,7 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
         (_, AttachmentState::Detached) => (!volume.is_free()).then(|| view.wait(waiting)),
         (InstanceState::Stopped, AttachmentState::Attached) => Some(detach(false)),
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attached) => None,
-        // Whatever EC2 says: there it is, and perhaps in use.
+        // EC2's state lags: the host has it mounted.
         (InstanceState::Pending | InstanceState::Running, AttachmentState::Attaching)
             if holder.is_some_and(|holder| is_mounted(holder, volume)) =>
         {
@@ -67,8 +66,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
             Some(wait.unwrap_or_else(|| detach(true)))
         }
         (_, attached) => {
-            // What has closed has unmounted: asking EC2 to let go cannot hurt, once EC2 has had
-            // its time to do so unasked.
+            // A closed host has unmounted, so a detach does no harm once EC2 has had its time to
+            // detach by itself.
             let overdue = view.now.since(since) >= view.timing.attaching;
             let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
             if overdue && is_closed && attached == AttachmentState::Attached {
@@ -88,9 +87,9 @@ fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
     }
 }
 
-/// An instance that does not answer: wait, and longer while EC2 says that it boots; then replace it
-/// if the drive is certainly not mounted there. Else its silence proves nothing until its lease is
-/// long past. One that answers others, but not this laptop, is in use until then.
+/// What to do with an instance that does not answer: wait, and longer while EC2 reports that it
+/// boots; then replace it if the drive is certainly not mounted there. Otherwise its silence proves
+/// nothing until its lease is long past. One that refuses this laptop's key is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {
     let is_over = |lease: SeenLease| view.now >= lease.off_by;
     if instance.contact == Contact::KeyRefused && !instance.lease.is_some_and(is_over) {
@@ -117,8 +116,8 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
     }
 }
 
-/// Waits on for an instance that has not answered in time and boots still, as EC2 says, or has just
-/// booted; `None` if it does not, or has had time for it.
+/// Waits on for an instance that has not answered in time and, as EC2 reports, still boots or has
+/// just booted; `None` if neither is so, or its time for that is over.
 fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> {
     if instance.is_booting(view.now, view.timing) {
         return view.wait_within(waiting, instance.made, view.timing.boot);
@@ -127,7 +126,7 @@ fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> 
     view.wait_within(waiting, passed.since, view.timing.checked)
 }
 
-/// Stopped instances that hold nothing any more.
+/// The steps that terminate stopped instances without a volume.
 pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
     seen.instances
         .iter()

@@ -1,5 +1,5 @@
-//! The way out: close the host, snapshot, terminate at once, wait for the snapshot, delete the
-//! volume. With a volume that was never attached it is the way back: delete it, terminate.
+//! The way to a saved drive: close the host, snapshot, terminate at once, wait for the snapshot,
+//! delete the volume. A volume that was never attached is deleted at once.
 
 use crate::ec2::{InstanceState, SnapshotState, VolumeState};
 
@@ -19,7 +19,7 @@ pub(super) fn ended(view: &View) -> Next {
     Ending::new(view, Scope::Mine).plan()
 }
 
-/// Plans to get the drive off its host: as far as a snapshot that was begun, and no further.
+/// Plans to take the drive off its host, up to a snapshot that was begun.
 pub(super) fn parked(view: &View) -> Next {
     whole(view, false, true)
 }
@@ -75,14 +75,14 @@ fn is_handed_on(view: &View) -> bool {
 enum Scope {
     /// This session's own things.
     Mine,
-    /// They, and the snapshots on their way: another session has the drive by now.
+    /// They, and the pending snapshots: another session has the drive by now.
     Handed,
-    /// All there is of the drive.
+    /// Everything of the drive.
     Whole { even_if_used: bool },
 }
 
-/// What is found to do, in the order in which it counts: steps are done before anything is waited
-/// for, and a verdict is given only when nothing else is left.
+/// What was found to do, by precedence: steps come before waiting, and a verdict comes only when
+/// nothing else is left.
 struct Ending<'a> {
     view: &'a View<'a>,
     scope: Scope,
@@ -107,7 +107,7 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// What is mine is saved first, whatever else is wrong.
+    /// Saves this session's own things first, then is stuck.
     fn stuck_after_mine(view: &'a View<'a>, why: Why) -> Next {
         let mut ending = Self::new(view, Scope::Mine);
         ending.stuck = Some(why);
@@ -137,7 +137,7 @@ impl<'a> Ending<'a> {
 
     fn verdict(mut self) -> Next {
         if !self.steps.is_empty() {
-            // A look into a snapshot may take a while: nothing that stops a bill waits for it.
+            // A verification may take a while: what stops a bill goes first.
             let is_look = |step: &Step| matches!(step, Step::Verify { .. });
             self.steps.sort_by_key(is_look);
             return Next::Do(self.steps);
@@ -192,11 +192,11 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// What becomes of a volume.
+    /// Plans for a volume.
     fn volume(&mut self, volume: &SeenVolume) {
         let seen = self.view.seen;
         if !lineage::is_used(seen, volume) && volume.holder().is_none() {
-            // Never attached, or never handed to anybody: this is the way back.
+            // Never attached, or never used: it is deleted.
             if !may_discard(self.view, volume) {
                 return self.wait_for_look();
             }
@@ -218,7 +218,7 @@ impl<'a> Ending<'a> {
         let is_closed = holder.is_some_and(|host| seen.is_closed(host));
         let is_whole = holder.is_some_and(|host| seen.is_whole(host, volume));
         if lineage::is_certainly_empty(seen, volume) {
-            // It is deleted once its instance has let go of it.
+            // It is deleted once it is detached.
             if let Some(next) = recovery::release(self.view, volume) {
                 self.take(next);
             }
@@ -232,14 +232,14 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// A foreign thing that may be in use: look for as long as it takes to know.
+    /// Waits until the lists show whether another session's thing is in use.
     fn wait_for_look(&mut self) {
         if !self.view.has_looked() {
             self.take(self.view.settle());
         }
     }
 
-    /// The drive is attached to a live host that has not closed: close it.
+    /// Closes the drive on a live host that has not closed.
     fn close(&mut self, host: &SeenInstance, volume: &SeenVolume) {
         let close = Next::Do(vec![Step::Close {
             instance: host.id.clone(),
@@ -414,7 +414,7 @@ impl<'a> Ending<'a> {
         });
     }
 
-    /// What becomes of an instance.
+    /// Plans for an instance.
     fn instance(&mut self, instance: &SeenInstance) {
         let seen = self.view.seen;
         if instance.state == InstanceState::Stopping {
@@ -428,8 +428,8 @@ impl<'a> Ending<'a> {
             return;
         }
         if seen.held_by(&instance.id).any(SeenVolume::exists) {
-            // Once the snapshot is asked for the bill stops, whatever becomes of it: the volume
-            // survives. Until then `volume` goes on with it.
+            // Once the snapshot is begun the instance is terminated, whatever becomes of that: the
+            // volume survives. Until then `volume` plans for it.
             let taken = seen.held_by(&instance.id).all(|volume| {
                 lineage::is_certainly_empty(seen, volume)
                     || seen
@@ -451,7 +451,8 @@ impl<'a> Ending<'a> {
         self.take(next);
     }
 
-    /// An instance of another session that holds nothing: in use, about to be, or abandoned.
+    /// Plans for an instance of another session without a volume: in use, about to be, or
+    /// abandoned.
     fn foreign(&self, instance: &SeenInstance) -> Next {
         let view = self.view;
         let starting = || Waiting::OtherStarting(instance.id.clone());
@@ -469,7 +470,7 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// Snapshots on their way are waited for: the drive is saved when they are whole.
+    /// Waits for pending snapshots: the drive is saved when they are completed.
     fn pending(&mut self) {
         let seen = self.view.seen;
         let pending = seen

@@ -1,4 +1,4 @@
-//! The words of the plan: goals, steps, and what the rules look at.
+//! The plan's types: goals, steps, and the view that the rules have.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,30 +16,29 @@ use crate::drive::timing::Timing;
 use crate::ec2::{InstanceId, SnapshotId, VolumeId, Zone};
 use uuid::Uuid;
 
-/// What is wanted.
+/// The state that a run works towards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Goal {
-    /// The drive, mounted on a host that this process holds. `from` chooses between lines; what
-    /// is not chosen is kept under another drive's name.
+    /// The drive is mounted on a host whose client lock this process has. `from` chooses between
+    /// lineages; the others are kept under other drives' names.
     Ready {
         /// The choice of `--from`, if one was made.
         from: Option<Head>,
     },
-    /// What this session made or claimed is gone again: saved if the drive was attached, undone
-    /// otherwise. Nothing else is touched. What an interrupted connect wants.
+    /// What this session made or claimed is ended: saved if the drive was attached, undone
+    /// otherwise. Nothing else is touched. The goal of an interrupted connect.
     Ended,
-    /// The drive is off its host and nothing of it runs: closed, a snapshot begun. Its volume
-    /// stays, to be mounted elsewhere at once. What a session wants that is to go on on another
-    /// instance.
+    /// The drive is closed, a snapshot of it begun, and no instance runs. Its volume stays, to be
+    /// mounted elsewhere at once. The goal of a session that moves to another instance.
     Parked,
-    /// The whole drive is saved and nothing of it runs.
+    /// The whole drive is saved and no instance of it runs.
     Saved {
-        /// Whether a drive that another live xdrive uses is saved all the same.
+        /// Whether to save a drive that another live xdrive uses.
         even_if_used: bool,
     },
 }
 
-/// What a volume is made from.
+/// The source of a new volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Nothing: a new drive.
@@ -48,102 +47,103 @@ pub enum Source {
     Snapshot(SnapshotId, Generation),
 }
 
-/// One thing to do.
+/// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Launch an instance, in this zone if one is needed.
+    /// Launch an instance.
     Launch {
-        /// The zone of a volume that is waiting.
+        /// The zone of the existing volume, if there is one.
         zone: Option<Zone>,
     },
     /// Make a volume.
     CreateVolume {
-        /// Where.
+        /// Its zone.
         zone: Zone,
-        /// From what.
+        /// Its source.
         from: Source,
     },
     /// Take the host's client lock, then write this session into its tags and its volume's.
     Claim(InstanceId),
     /// Raise the volume's generation.
     Raise {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// To what.
+        /// The new generation.
         to: Generation,
     },
-    /// Attach it: after the raise.
+    /// Attach the volume, after the raise.
     Attach {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// Where.
+        /// The instance.
         instance: InstanceId,
         /// The generation it was raised to.
         generation: Generation,
     },
-    /// Read its generation back until it is as raised, and mount it. Its host waits for the device.
+    /// Read the volume's generation back until it is as raised, and mount it. Its host waits for
+    /// the device.
     Mount {
-        /// Where.
+        /// The instance.
         instance: InstanceId,
-        /// What and how.
+        /// The volume, and how.
         order: MountOrder,
     },
-    /// Record that the volume is formatted, before anybody uses it.
+    /// Record that the volume is formatted, before it is used.
     MarkFormatted {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// At what generation.
+        /// Its generation.
         generation: Generation,
     },
-    /// Record which file system is on the volume, as its host reported it.
+    /// Record the volume's file system, as its host reported it.
     MarkUuid {
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// Its file system's.
+        /// Its file system's UUID.
         uuid: Uuid,
     },
-    /// Look at what is in a snapshot that is to stand for its volume.
+    /// Verify a snapshot that is to stand for its volume.
     Verify {
-        /// Which.
+        /// The snapshot.
         snapshot: SnapshotId,
-        /// The file system it is to hold, if that is recorded.
+        /// The file system it must hold, if that is recorded.
         uuid: Option<Uuid>,
-        /// How it is to have been left.
+        /// How that must have been left.
         kind: SnapshotKind,
     },
-    /// Let the disk outlive its instance.
+    /// Set `DeleteOnTermination` of a disk to false.
     KeepOnTermination {
-        /// Whose.
+        /// The instance.
         instance: InstanceId,
-        /// Which.
+        /// The disk's device name.
         device: String,
     },
     /// Close the drive on its host.
     Close {
-        /// Where.
+        /// The instance.
         instance: InstanceId,
-        /// What is there, and its generation.
+        /// The volume there, and its generation.
         volume: Option<(VolumeId, Generation)>,
     },
     /// Take a snapshot.
     Snapshot {
-        /// Of what.
+        /// The volume.
         volume: VolumeId,
-        /// At what generation.
+        /// Its generation.
         generation: Generation,
-        /// Of which kind.
+        /// The snapshot's kind.
         kind: SnapshotKind,
     },
-    /// Detach.
+    /// Detach a volume.
     Detach {
-        /// What.
+        /// The volume.
         volume: VolumeId,
-        /// From where.
+        /// The instance.
         instance: InstanceId,
-        /// Whether the instance is to be used no more, because attaching there failed.
+        /// Whether the instance is used no more, because attaching there failed.
         reject: bool,
     },
-    /// Show what the host wrote to its console.
+    /// Show the instance's console.
     ShowConsole(InstanceId),
     /// Terminate an instance.
     Terminate(TerminationGrounds),
@@ -153,23 +153,23 @@ pub enum Step {
     DeleteSnapshot(FailedSnapshot),
     /// Delete a snapshot that later ones supersede.
     Prune(PruningGrounds),
-    /// Keep a line that was not chosen: under the name of a fork, one for each `line`.
+    /// Keep a lineage that was not chosen under the name of a fork, one for each `line`.
     Fork {
-        /// The line's end to be renamed.
+        /// The volume or snapshot to be renamed.
         head: Head,
-        /// What tells the lines apart: the volume that it is, or was taken of.
+        /// The volume that it is or was taken of, which tells lineages apart.
         line: Option<VolumeId>,
     },
 }
 
-/// What is waited for.
+/// What the plan waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Until every list shows what was true when this process began, or made its things.
     Settle,
     /// Until an instance runs and answers.
     Host(InstanceId),
-    /// Until another xdrive uses the host it launched, or shows that it never will.
+    /// Until another xdrive uses the host it launched, or has had the time to.
     OtherStarting(InstanceId),
     /// Until a host that is closing has closed.
     Closing(InstanceId),
@@ -177,26 +177,27 @@ pub enum Waiting {
     Volume(VolumeId),
     /// Until a volume is attached.
     Attaching(VolumeId),
-    /// Until a volume is let go.
+    /// Until a volume is detached.
     Release(VolumeId),
-    /// Until a snapshot is whole.
+    /// Until a snapshot is completed.
     Copy(SnapshotId),
-    /// Until what is in a snapshot can be looked at.
+    /// Until a snapshot can be verified.
     Verdict(SnapshotId),
     /// Until the volume may be snapshotted again.
     SnapshotGap(VolumeId),
     /// Until an ended instance is gone.
     Termination(InstanceId),
-    /// Until a silent host has certainly switched itself off: some time after its lease ends.
+    /// Until a host that does not answer has certainly switched itself off: some time after its
+    /// lease ends.
     Lease(InstanceId, Timestamp),
 }
 
-/// What there is to do.
+/// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
-    /// These, now; they do not depend on each other.
+    /// Carry out these steps; they do not depend on each other.
     Do(Vec<Step>),
-    /// Nothing but look again, at the latest after this long: something changes by itself then.
+    /// Sweep again, at the latest after this long.
     Wait(Waiting, Duration),
     /// The goal is reached.
     Done(Done),
@@ -206,25 +207,25 @@ pub enum Next {
     Stuck(Stuck),
 }
 
-/// A goal that is reached.
+/// The goal that is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Done {
-    /// Mounted and held.
+    /// The drive is mounted, and this process has the host's client lock.
     Ready {
-        /// Where.
+        /// The instance.
         instance: InstanceId,
-        /// Which.
+        /// The volume.
         volume: VolumeId,
-        /// At what generation.
+        /// Its generation.
         generation: Generation,
     },
-    /// Off its host; the newest snapshot there is or will be.
+    /// The drive is off its host; its newest snapshot, completed or pending.
     Parked(Option<(SnapshotId, Generation)>),
-    /// Nothing is left to do; the newest snapshot there is.
+    /// The drive is saved; its newest snapshot.
     Saved(Option<(SnapshotId, Generation)>),
 }
 
-/// What the rules look at.
+/// The view that the rules have.
 pub(super) struct View<'a> {
     pub(super) seen: &'a Observed,
     pub(super) now: BootTime,
@@ -237,8 +238,8 @@ impl View<'_> {
         self.seen.began >= moment + self.timing.settle
     }
 
-    /// Whether this process has looked long enough: everything older than its first look, and
-    /// everything it did itself, is in the lists, and it is in them by name.
+    /// Whether the lists are settled: they have everything older than this process's first sweep,
+    /// and everything that it did itself, and they have it by id.
     pub(super) fn is_settled(&self) -> bool {
         let me = &self.seen.me;
         self.has_looked()
@@ -248,12 +249,12 @@ impl View<'_> {
             && self.seen.volumes.iter().all(|volume| volume.listed)
     }
 
-    /// Whether everything older than this process's first look is in the lists.
+    /// Whether everything older than this process's first sweep is in the lists.
     pub(super) fn has_looked(&self) -> bool {
         self.shows(self.seen.first)
     }
 
-    /// Waits until a limit counted from `since` is over; `None` if it is.
+    /// Waits for as long as `limit` from `since`; `None` if that is over.
     pub(super) fn wait_within(
         &self,
         what: Waiting,
@@ -275,7 +276,7 @@ impl View<'_> {
         Next::Wait(Waiting::Settle, self.timing.settle)
     }
 
-    /// Stuck, once the lists are settled: a stale list must not frighten anybody.
+    /// Stuck, once the lists are settled: a stale list may show a problem that is over.
     pub(super) fn stuck(&self, why: Why) -> Next {
         if !self.is_settled() {
             return self.settle();

@@ -1,4 +1,4 @@
-//! Before a saved volume may be deleted: what its snapshot has is looked at, once.
+//! The verification of a snapshot, once, before its volume may be deleted.
 
 use crate::ec2::{SnapshotState, VolumeState};
 
@@ -58,7 +58,7 @@ pub(super) fn verify(view: &View, volume: &SeenVolume) -> Option<Next> {
     })
 }
 
-/// Whether a completed snapshot may stand for its volume, as far as this process has looked.
+/// Whether this process has found that a completed snapshot may stand for its volume.
 pub(super) fn stands(seen: &Observed, snapshot: &SeenSnapshot) -> bool {
     seen.me
         .verdicts
@@ -66,8 +66,8 @@ pub(super) fn stands(seen: &Observed, snapshot: &SeenSnapshot) -> bool {
         .is_some_and(Verdict::allows)
 }
 
-/// What the drive can be taken from instead: its volume, which has all; where that failed, the
-/// snapshots there are, and this one last.
+/// What `--from` can choose instead: the volume; where that failed, the completed snapshots, the
+/// unsound one last.
 fn ways(seen: &Observed, volume: &SeenVolume, unsound: &SeenSnapshot) -> Vec<Head> {
     if volume.state != VolumeState::Error {
         return vec![Head::Volume(volume.id.clone())];
