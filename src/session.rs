@@ -163,7 +163,7 @@ async fn begin(
     Ok((session?, listing))
 }
 
-/// Saves a drive, whoever uses it and wherever from. Returns the exit code.
+/// Saves a drive, from anywhere and even while it is in use. Returns the exit code.
 pub async fn stop(
     drive: DriveName,
     shared: bool,

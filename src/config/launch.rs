@@ -23,11 +23,11 @@ pub enum Fallback {
 /// The architecture that a launch must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 pub enum ArchChoice {
-    /// Intel and AMD.
+    /// Intel's and AMD's.
     #[value(name = "x86_64")]
     #[serde(rename = "x86_64")]
     X86_64,
-    /// Graviton.
+    /// Graviton's.
     #[serde(rename = "arm64")]
     Arm64,
     /// Either, whichever is cheaper.
