@@ -1,8 +1,8 @@
 //! The drive's hosts over SSH: [`Hosts`] carried out by the scripts in `shell/host/`.
 //!
-//! One connection a host for commands, kept while it lives; the client lock is a channel of it, so
-//! the lock is free as soon as this process or its connection is gone, however that came. Every
-//! answer that is not an answer is `Unreachable`: this module never guesses what a host did.
+//! Each host has one connection for commands, kept while it lives. The client lock is a channel of
+//! it, so that the lock is free as soon as this process or its connection is gone. A host that does
+//! not answer, or not understandably, is `Unreachable`: this module never guesses what a host did.
 
 mod arrival;
 mod attached;
@@ -11,6 +11,7 @@ pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;
 mod mount;
+mod retry;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +24,6 @@ use crate::drive::{
 };
 use crate::ec2::{Instance, InstanceId, VolumeId};
 use crate::host::boot::{self, BootOrder, Watch};
-use crate::host::facts;
 use crate::host::room::Room;
 use crate::host::scripts::{self, Host, Role};
 use crate::ssh::{HostKey, Ssh, UserKey};
@@ -34,36 +34,36 @@ pub(crate) use attached::Held;
 use attached::{Attachment, Link};
 use client_line::{no_answer, other, session_of, translated};
 use ingress::Ingress;
-use lease::Terms;
+use lease::LeaseContext;
 use login::{ANSWER, LATE, Login, Refusal};
 
-/// How long a new host waits for its first client: longer than any boot takes.
+/// How long a new host waits for its first client: longer than any boot.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
 /// The hosts of one session.
 pub(crate) struct SshHosts {
     login: Login,
-    terms: Terms,
-    /// How this session's leases are asked for, once it has claimed a host.
+    context: LeaseContext,
+    /// How this session attaches to hosts, once it has claimed one.
     client: Option<Attachment>,
-    /// How this session comes to a host that runs already, once it is known that there is one.
+    /// How this session arrives at a host that runs already, once it is known that there is one.
     coming: Option<Coming>,
     links: BTreeMap<InstanceId, Link>,
-    /// Why hosts did not answer the last time they were asked.
+    /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
     mounted: Option<scripts::Mounted>,
-    /// How much room the host that was asked last has on the drive.
+    /// How much room there is on the drive, from the host that answered last.
     room: Option<Room>,
-    /// The terminal that was left behind where this session came to a mounted drive.
+    /// The terminal that an earlier session left on the host of a mounted drive.
     terminal: Option<String>,
     closed: Option<scripts::Closed>,
 }
 
 impl SshHosts {
-    pub(crate) fn new(key: UserKey, ingress: Ingress, terms: Terms) -> Self {
+    pub(crate) fn new(key: UserKey, ingress: Ingress, context: LeaseContext) -> Self {
         Self {
-            login: Login::new(key, ingress, terms.ec2.clone(), terms.clock.clone()),
-            terms,
+            login: Login::new(key, ingress, context.ec2.clone(), context.clock.clone()),
+            context,
             client: None,
             coming: None,
             links: BTreeMap::new(),
@@ -75,7 +75,7 @@ impl SshHosts {
         }
     }
 
-    /// What lets this laptop in, and knows what leads to a launch.
+    /// The ingress of hosts and launches.
     pub(crate) fn ingress(&mut self) -> &mut Ingress {
         self.login.ingress()
     }
@@ -85,19 +85,19 @@ impl SshHosts {
         self.links.get(host).map(|link| (&link.ssh, &link.host))
     }
 
-    /// What the last mount found, once there was one.
+    /// The result of the last mount, if there was one.
     pub(crate) fn mounted(&self) -> Option<&scripts::Mounted> {
         self.mounted.as_ref()
     }
 
-    /// How much room the host that was asked last has on the drive, where that can be said.
+    /// How much room there is on the drive, if the host that answered last knew.
     pub(crate) fn room(&self) -> Option<Room> {
         self.room
     }
 
-    /// Finds out what is mounted, and which shell goes on, on a host that another session mounted
-    /// and left behind; nothing if this session mounted it itself. Changes nothing there: the drive
-    /// is mounted already.
+    /// Finds the mounted drive, and the shell that was left, on a host where an earlier session
+    /// mounted it; does nothing if this session mounted it. Changes nothing there: the drive is
+    /// mounted already.
     pub(crate) async fn find(
         &mut self,
         host: &Instance,
@@ -122,28 +122,28 @@ impl SshHosts {
         Ok(())
     }
 
-    /// The name of the terminal for this session's shell: the one that somebody left behind on the
-    /// host, if there is one, else one of its own.
+    /// The name of the terminal for this session's shell: the one that was left on the host, if
+    /// there is one, else its own.
     pub(crate) fn terminal(&self) -> &str {
         self.terminal.as_deref().unwrap_or(self.session())
     }
 
-    /// Asks a host what it knows.
+    /// Asks a host for its state.
     pub(crate) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
         Ok(self.look(host).await?.1)
     }
 
-    /// Why a host does not let this laptop in, if that is so.
-    pub(crate) fn barred(&self, host: &InstanceId) -> Option<&str> {
-        self.login.barred(host)
+    /// Why a host refused this laptop's key, if it did.
+    pub(crate) fn key_refusal(&self, host: &InstanceId) -> Option<&str> {
+        self.login.key_refusal(host)
     }
 
-    /// From now on hosts are only looked at: nobody is let in anywhere for that.
+    /// From now on hosts are only looked at: no ingress rule and no key is authorized for that.
     pub(crate) fn only_look(&mut self) {
         self.login.only_looks = true;
     }
 
-    /// What the last close did, once there was one.
+    /// The result of the last close, if there was one.
     pub(crate) fn closed(&self) -> Option<&scripts::Closed> {
         self.closed.as_ref()
     }
@@ -164,9 +164,9 @@ impl SshHosts {
         Ok(self.look(host).await?.0)
     }
 
-    /// Asks over the connection there is, else over a new one. A connection over which this session
-    /// is attached stays for as long as it lives: a host that answers late now goes on to hear of
-    /// the lease over it.
+    /// Asks for the state over the existing connection, else over a new one. A connection over
+    /// which this session is attached stays while it lives: the lease of a host that answers late
+    /// goes on over it.
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
         if let Some(link) = self.links.get_mut(&host.id) {
             if let Some(contact) = link.arrival_contact() {
@@ -182,7 +182,7 @@ impl SshHosts {
             }
             self.unlink(&host.id);
         }
-        // Whoever has been attached once comes back in another way.
+        // A session that was attached before does not arrive: it reconnects.
         let coming = self.coming.as_ref().filter(|_| self.client.is_none());
         let arrival = coming.map(|coming| &coming.arrival);
         let made = self.login.enter(host, arrival).await?;
@@ -197,13 +197,13 @@ impl SshHosts {
         Ok((scripts, contact))
     }
 
-    /// What a host says, in the drive's words.
+    /// A host's state, in the drive's terms.
     fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
         let session = self.own_session().to_owned();
         let is_own = |line: &str| !session.is_empty() && session_of(line) == session;
         if !contact.clients.iter().any(|(_, line)| is_own(line)) {
-            // A hold that the host knows nothing of is none any more.
-            self.is_forgotten(host);
+            // The host does not have this session's lock any more.
+            self.drop_lease(host);
         }
         let holding = self.links.get(host).is_some_and(Link::is_held);
         let others = || contact.clients.iter().filter(|(_, line)| !is_own(line));
@@ -211,8 +211,8 @@ impl SshHosts {
         let client = match &contact.attached {
             Some(line) if is_own(line) && holding => Client::Me,
             Some(line) if !is_own(line) => other(line),
-            // This session's own hold, over a connection that is lost: a claim takes it over. Those
-            // who joined it go on without it.
+            // This session's own lock, over a connection that is lost: a claim replaces it. Guests
+            // that joined it go on without it.
             _ => match others().next() {
                 Some((_, line)) if !contact.attached.as_deref().is_some_and(is_own) => other(line),
                 _ => Client::Nobody,
@@ -222,7 +222,7 @@ impl SshHosts {
             None => Mounted::Nothing,
             Some(Ok(volume)) if contact.frozen => Mounted::Frozen(volume),
             Some(Ok(volume)) => Mounted::Volume(volume),
-            // A host whose record cannot be read is not understood: as good as no answer.
+            // A host whose record cannot be parsed is as good as one that does not answer.
             Some(Err(_)) => return Contact::Unreachable,
         };
         let Ok(unmounted) = contact.whole.map(|volume| volume.parse()).transpose() else {
@@ -299,25 +299,24 @@ impl Hosts for SshHosts {
         owner: &str,
         lease: Duration,
     ) -> Result<(), HostError> {
-        let began = self.terms.clock.boot();
+        let began = self.context.clock.boot();
         self.host(host).await?;
-        if self.terms.clock.boot().since(began) > RECORD_LIFE {
+        if self.context.clock.boot().since(began) > RECORD_LIFE {
             return Err(HostError::Failed(
                 "the host's lease was recorded too long ago".to_owned(),
             ));
         }
-        if self.has_arrived(&host.id, lease) {
+        if self.claim_arrival(&host.id, lease) {
+            return Ok(());
+        }
+        if self.is_attached(&host.id) {
             return Ok(());
         }
         let client = self.attachment(Role::Lead, session, owner, lease);
-        let link = self.links.get_mut(&host.id);
-        let Some(link) = link.filter(|link| !link.is_held()) else {
-            return Ok(());
-        };
-        match link.attach(&host.id, client.clone(), &self.terms).await {
+        match self.attach(&host.id, client.clone()).await {
             // A closing host takes no client any more, and needs none to be closed again.
-            Ok(()) | Err(facts::HostError::Closing(_)) => {}
-            Err(error) => return Err(translated(error)),
+            Ok(()) | Err(HostError::Closing(_)) => {}
+            Err(error) => return Err(error),
         }
         self.client = Some(client);
         Ok(())
@@ -331,7 +330,7 @@ impl Hosts for SshHosts {
             .map_err(translated)?;
         let uuid = mounted.uuid.parse();
         self.mounted = Some(mounted);
-        // Another host's close says nothing of what is done here.
+        // The result of an earlier close is another host's.
         self.closed = None;
         uuid.map_err(|error: uuid::Error| HostError::Failed(error.to_string()))
     }

@@ -1,18 +1,20 @@
 //! Words for a POSIX shell.
 //!
-//! What xdrive sends over SSH is one string that the login shell takes apart again: every word that
-//! is not a constant goes through here. Single quotes keep every byte as it is, newlines included
-//! (POSIX.1-2024, Shell Command Language, 2.2.2); NUL cannot be part of a word and is refused by
+//! A command that is sent over SSH is one string, which the login shell splits into words again:
+//! every word that is not a constant is quoted here. NUL cannot be part of a word and is refused by
 //! the callers' types or by the kernel, never here.
+
+use shlex::Quoter;
 
 /// `word` as one word of a shell command, whatever it contains.
 #[must_use]
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "with NUL allowed no word is refused"
+)]
 pub fn quote(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:,@+%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let quoted = Quoter::new().allow_nul(true).quote(word);
+    quoted.expect("no word is refused").into_owned()
 }
 
 /// `words` as the words of one shell command.

@@ -1,10 +1,10 @@
-//! Coming to a host that runs already: what must be asked there one after the other on a new one is
-//! asked at once, as soon as it lets this laptop in.
+//! Arriving at a host that runs already: the requests that a new host gets one after the other are
+//! one request there, right after the login.
 //!
-//! It is a guess from the lists: that the drive is mounted there, that nobody has it, and that its
-//! container runs. The host decides whether it is so. What it did then is this session's only once
-//! that has claimed the host, as any other; until then the host's lease is as it was, and whatever
-//! was begun ends with its connection.
+//! An arrival is a guess from the lists: that the drive is mounted there, that no client is
+//! attached, and that its container runs. The host decides whether that is so. Its result becomes
+//! this session's only with a claim, as on any host; until then the host's lease is unchanged, and
+//! what was begun ends with its connection.
 
 use std::time::{Duration, Instant};
 
@@ -20,36 +20,36 @@ use crate::host::EarlyConnection;
 use crate::host::container::{self, Container};
 use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
 
-/// How this session comes to a host that runs.
+/// How this session arrives at a host that runs.
 pub(super) struct Coming {
     pub(super) arrival: login::Arrival,
     client: Attachment,
 }
 
-/// What came of it on one host.
+/// The result of an arrival at one host.
 #[derive(Default)]
 pub(super) struct Arrival {
-    hold: Option<ClientLock>,
+    lock: Option<ClientLock>,
     found: Option<Found>,
     early: Option<EarlyConnection>,
-    /// What the host said right before it attached this session, and when that was. Nobody else has
-    /// mounted, started or closed anything there since: the hold would have told of it.
-    said: Option<(Instant, Contact)>,
+    /// The host's state right before it attached this session, and when that was. No other client
+    /// has mounted, started or closed anything there since: the lock would have ended.
+    contact: Option<(Instant, Contact)>,
 }
 
-/// What there is where the drive was left running.
+/// What was found on a host where the drive was left running.
 struct Found {
     mounted: Option<Mounted>,
     container: Option<Container>,
     terminal: Option<String>,
 }
 
-/// What there is to be in, as far as that is known without asking again.
+/// What of a host is ready without another request.
 #[derive(Default)]
 pub(crate) struct Ready {
     /// The container, if it runs as it should with the drive's own image.
     pub(crate) container: Option<Container>,
-    /// The line that is on its way there.
+    /// The dedicated connection that is being opened.
     pub(crate) early: Option<EarlyConnection>,
 }
 
@@ -66,40 +66,40 @@ impl Arrival {
             };
         };
         let Arrived {
-            hold,
+            lock,
             mounted,
             container,
             terminal,
         } = arrived;
         Self {
-            hold: Some(hold),
+            lock: Some(lock),
             found: Some(Found {
                 mounted,
                 container,
                 terminal,
             }),
             early,
-            said: Some((Instant::now(), contact)),
+            contact: Some((Instant::now(), contact)),
         }
     }
 }
 
 impl Link {
-    /// What the host said on arrival, once, to whoever has claimed it since: no older than an
-    /// answer may be late.
+    /// The host's state on arrival, once, if this session has claimed the host since; no older than
+    /// an answer may be late.
     pub(super) fn arrival_contact(&mut self) -> Option<Contact> {
         if !self.is_held() {
             return None;
         }
-        let (at, contact) = self.arrival.said.take()?;
+        let (at, contact) = self.arrival.contact.take()?;
         (at.elapsed() < ANSWER).then_some(contact)
     }
 }
 
 impl SshHosts {
-    /// Comes to a host that runs already as one who is to lead there. `shell` is the value of
+    /// Lets this session arrive, as the lead, at a host that runs already. `shell` is the value of
     /// `TERM` for a shell, if there is to be one in the container as it is.
-    pub(crate) fn comes(
+    pub(crate) fn will_arrive(
         &mut self,
         (session, owner): (&SessionId, &str),
         lease: Duration,
@@ -118,7 +118,7 @@ impl SshHosts {
         });
     }
 
-    /// This session, as a host knows it that it has come to.
+    /// This session's id, as a host knows it after an arrival or a claim.
     pub(super) fn own_session(&self) -> &str {
         let coming = self.coming.as_ref();
         match self.session() {
@@ -128,26 +128,26 @@ impl SshHosts {
     }
 
     /// Claims a host where this session has arrived: it is attached already, and its lease begins
-    /// now. False if there was no arrival, or the hold is gone since.
-    pub(super) fn has_arrived(&mut self, host: &InstanceId, lease: Duration) -> bool {
+    /// now. False if there was no arrival, or the lock is gone since.
+    pub(super) fn claim_arrival(&mut self, host: &InstanceId, lease: Duration) -> bool {
         let (Some(link), Some(coming)) = (self.links.get_mut(host), &self.coming) else {
             return false;
         };
-        let Some(hold) = link.arrival.hold.take().filter(|hold| hold.refresh(lease)) else {
+        let Some(lock) = link.arrival.lock.take().filter(|lock| lock.refresh(lease)) else {
             return false;
         };
-        link.lease = Some(Lease::keep(host.clone(), hold, lease, self.terms.clone()));
+        link.lease = Some(Lease::keep(host.clone(), lock, lease, self.context.clone()));
         let client = Attachment {
             lease,
             ..coming.client.clone()
         };
-        if let Some((_, contact)) = &mut link.arrival.said {
+        if let Some((_, contact)) = &mut link.arrival.contact {
             contact.attached = Some(client.line.clone());
             contact.clients = vec![(client.role, client.line.clone())];
         }
         self.client = Some(client);
         if let Some(found) = &mut link.arrival.found {
-            // Without a limit to what waits to be written it is asked for again.
+            // Without a limit to the unwritten bytes it is mounted again.
             let limited = |mounted: &Mounted| mounted.dirty_bytes.is_some();
             self.mounted = found.mounted.take().filter(limited);
             self.terminal = found.terminal.take();
@@ -155,7 +155,7 @@ impl SshHosts {
         true
     }
 
-    /// What was found on arrival, once.
+    /// What was ready on arrival, once.
     pub(crate) fn take_ready(&mut self, host: &InstanceId) -> Ready {
         let Some(link) = self.links.get_mut(host) else {
             return Ready::default();

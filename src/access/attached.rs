@@ -1,8 +1,8 @@
-//! Being attached to hosts: in which part, over which connection, and until when.
+//! Attachments to hosts: in which part, over which connection, and until when.
 //!
-//! An attachment is a channel of the connection over which its lease is kept. It is given up by
-//! [`SshHosts::let_go`] and nothing else; where the host forgets it, or the connection ends, that
-//! is news, and [`SshHosts::hold_again`] and [`SshHosts::back`] are the ways to it again.
+//! An attachment is a channel of the connection over which its lease is kept. [`SshHosts::detach`]
+//! ends it. Where the host drops it, or the connection ends, that is [`News::Lost`];
+//! [`SshHosts::reattach`] and [`SshHosts::reconnect`] make it again.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::SshHosts;
 use super::arrival::Arrival;
-use super::client_line::{session_of, translated};
-use super::lease::{Lease, News, Terms, extend};
+use super::client_line::{line, session_of, translated};
+use super::lease::{Lease, LeaseContext, News, extend};
 use super::login::{ANSWER, LATE};
 use crate::drive::{HostError, SessionId, lease_left, tags};
 use crate::ec2::{Instance, InstanceId};
@@ -21,8 +21,8 @@ use crate::host::facts;
 use crate::host::scripts::{Host, LockOrder, Remaining, Role};
 use crate::ssh::{Ssh, SshError};
 
-/// How long a host may take to attach a client: three round trips, and the twenty seconds that it
-/// waits itself while it attaches another one.
+/// How long a host may take to attach a client: three round trips, and the 20 s for which it waits
+/// itself while it attaches another one.
 const ATTACH: Duration = Duration::from_secs(30);
 
 /// A host that answered.
@@ -36,11 +36,11 @@ pub(super) struct Link {
 /// How this session is attached to its hosts.
 #[derive(Debug, Clone)]
 pub(super) struct Attachment {
-    /// In which part.
+    /// The part in which it is attached.
     pub(super) role: Role,
-    /// What tells it from others, and people who it is: session, time, owner.
+    /// The client's line: session, time, owner.
     pub(super) line: String,
-    /// How long a host lives without a sign of life of it.
+    /// How long a host runs on without a sign of life from this session.
     pub(super) lease: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Link {
         &mut self,
         host: &InstanceId,
         client: Attachment,
-        terms: &Terms,
+        context: &LeaseContext,
     ) -> Result<(), facts::HostError> {
         let order = LockOrder {
             client: &client.line,
@@ -58,13 +58,16 @@ impl Link {
             lease: client.lease,
         };
         let late = |_| {
-            let why = format!("it attached nobody for {} seconds", ATTACH.as_secs());
+            let why = format!(
+                "it did not attach this client in {} seconds",
+                ATTACH.as_secs()
+            );
             facts::HostError::Ssh(SshError::Lost(self.ssh.address(), why))
         };
-        let hold = timeout(ATTACH, self.host.hold(&order)).await;
-        let hold = hold.map_err(late)??;
-        let (host, terms) = (host.clone(), terms.clone());
-        self.lease = Some(Lease::keep(host, hold, client.lease, terms));
+        let lock = timeout(ATTACH, self.host.hold(&order)).await;
+        let lock = lock.map_err(late)??;
+        let (host, context) = (host.clone(), context.clone());
+        self.lease = Some(Lease::keep(host, lock, client.lease, context));
         Ok(())
     }
 
@@ -73,73 +76,72 @@ impl Link {
     }
 }
 
-/// What came of attaching again.
+/// The result of [`SshHosts::reattach`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// The session is attached, and was already.
+    /// The session was attached already.
     Still,
-    /// It is attached again.
+    /// The session is attached again.
     Again,
-    /// There is no connection: whoever makes another one attaches over that.
+    /// There is no connection: [`SshHosts::reconnect`] attaches over a new one.
     Unconnected,
 }
 
 impl SshHosts {
     /// Connects again to a host whose connection was lost, and attaches this session to it again.
-    pub(crate) async fn back(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
+    pub(crate) async fn reconnect(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
         let (_, contact) = self.look(host).await?;
         if let Some(reason) = contact.closing {
             return Err(HostError::Closing(reason));
         }
         let unreachable = || HostError::Unreachable("this session never held it".to_owned());
         let client = self.client.clone().ok_or_else(unreachable)?;
-        // Attaching tells the host, so the record comes first here too.
-        extend(&self.terms, &host.id, client.lease)
+        // First the record, then the host.
+        extend(&self.context, &host.id, client.lease)
             .await
             .map_err(|error| HostError::Unreachable(error.to_string()))?;
-        let link = self.links.get_mut(&host.id).ok_or_else(unreachable)?;
-        link.attach(&host.id, client, &self.terms)
-            .await
-            .map_err(translated)?;
-        Ok((link.ssh.clone(), link.host.clone()))
+        self.attach(&host.id, client).await?;
+        self.reach(host).await
     }
 
-    /// Lets go of a host that goes on for as long as `keep`, and says until when that is.
+    /// Detaches from a host that goes on for as long as `keep`; until when that is.
     pub(crate) async fn leave(
         &mut self,
         host: &Instance,
         keep: Duration,
     ) -> anyhow::Result<Timestamp> {
         let scripts = self.host(host).await?;
-        // Nobody renews it any more: what is said now is the last word.
-        self.let_go(&host.id);
-        let until = self.terms.clock.now() + keep;
-        let recorded = self.terms.clock.boot();
+        // Not renewed any more: the lease that is set now is the last.
+        self.detach(&host.id);
+        let until = self.context.clock.now() + keep;
+        let recorded = self.context.clock.boot();
         let tags = tags::lease(until);
-        self.terms.ec2.tag(host.id.as_str(), &tags).await?;
-        // A laptop may sleep between the two: no host lives longer than the record says.
-        let spent = self.terms.clock.boot().since(recorded);
-        let left = lease_left(keep, spent).context("its time was over before it was told")?;
+        self.context.ec2.tag(host.id.as_str(), &tags).await?;
+        // The laptop may sleep in between: no host runs longer than the record says.
+        let spent = self.context.clock.boot().since(recorded);
+        let left =
+            lease_left(keep, spent).context("the lease was over before the host could be asked")?;
         scripts.lease(left).await?;
         self.links.remove(&host.id);
         Ok(until)
     }
 
-    /// Lets go of a host; who goes on there without this session, by the host's own count: of all
-    /// who leave, just one hears that nobody does.
+    /// Detaches from a host; who remains there, by the host's own count: of all clients that leave,
+    /// just one learns that none remains.
     pub(crate) async fn leave_to_others(
         &mut self,
         host: &Instance,
     ) -> Result<Remaining, HostError> {
         let client = self.client.as_ref();
         let client = client.map_or_else(String::new, |client| client.line.clone());
-        // Held until then: whoever leaves meanwhile is not the last.
+        // Attached until then, so that no client that leaves meanwhile is the last.
         let remaining = self.ask_to_leave(host, &client).await;
-        self.let_go(&host.id);
+        self.detach(&host.id);
         remaining
     }
 
-    /// Asked again over another connection, the host says the same again.
+    /// Asks over the existing connection, else over a new one: asked again, the host answers the
+    /// same.
     async fn ask_to_leave(
         &mut self,
         host: &Instance,
@@ -157,9 +159,9 @@ impl SshHosts {
         remaining.map_err(late)?.map_err(translated)
     }
 
-    /// Joins whoever has `host`: attaches this session as a guest, which keeps the lease from
-    /// ending before `lease` is over, and makes no longer one shorter.
-    pub(crate) async fn visit(
+    /// Joins the session on `host`: attaches this one as a guest. The host's lease lasts at least
+    /// for `lease` then, and is never made shorter.
+    pub(crate) async fn join(
         &mut self,
         host: &Instance,
         session: &SessionId,
@@ -168,22 +170,15 @@ impl SshHosts {
     ) -> Result<(), HostError> {
         self.host(host).await?;
         let client = self.attachment(Role::Guest, session, owner, lease);
-        extend(&self.terms, &host.id, lease)
-            .await
-            .map_err(|error| HostError::Failed(error.to_string()))?;
-        if let Some(link) = self.links.get_mut(&host.id) {
-            link.attach(&host.id, client.clone(), &self.terms)
-                .await
-                .map_err(translated)?;
-        }
+        self.record_and_attach(&host.id, client.clone()).await?;
         self.client = Some(client);
         Ok(())
     }
 
-    /// Attaches this session again to a host that has forgotten it, over the connection that there
-    /// is, in the part that it had.
-    pub(crate) async fn hold_again(&mut self, host: &InstanceId) -> Result<Held, HostError> {
-        let link = self.links.get_mut(host);
+    /// Attaches this session, in the same part, to a host that has dropped it, over the existing
+    /// connection.
+    pub(crate) async fn reattach(&mut self, host: &InstanceId) -> Result<Held, HostError> {
+        let link = self.links.get(host);
         let link = link.filter(|link| !link.ssh.has_ended());
         let (Some(link), Some(client)) = (link, self.client.clone()) else {
             return Ok(Held::Unconnected);
@@ -191,25 +186,43 @@ impl SshHosts {
         if link.is_held() {
             return Ok(Held::Still);
         }
-        // First the record, then the host.
-        extend(&self.terms, host, client.lease)
-            .await
-            .map_err(|error| HostError::Failed(error.to_string()))?;
-        link.attach(host, client, &self.terms)
-            .await
-            .map_err(translated)?;
+        self.record_and_attach(host, client).await?;
         Ok(Held::Again)
     }
 
-    /// Forgets a connection, and says so if this session was attached over it.
+    /// First the record, then the host: no host runs longer than the record says.
+    async fn record_and_attach(
+        &mut self,
+        host: &InstanceId,
+        client: Attachment,
+    ) -> Result<(), HostError> {
+        extend(&self.context, host, client.lease)
+            .await
+            .map_err(|error| HostError::Failed(error.to_string()))?;
+        self.attach(host, client).await
+    }
+
+    /// Attaches `client` over the existing connection.
+    pub(super) async fn attach(
+        &mut self,
+        host: &InstanceId,
+        client: Attachment,
+    ) -> Result<(), HostError> {
+        let lost = || HostError::Unreachable("the connection was lost".to_owned());
+        let link = self.links.get_mut(host).ok_or_else(lost)?;
+        let attached = link.attach(host, client, &self.context).await;
+        attached.map_err(translated)
+    }
+
+    /// Drops a connection, and reports the loss if this session was attached over it.
     pub(super) fn unlink(&mut self, host: &InstanceId) {
         if let Some(mut link) = self.links.remove(host) {
             self.report_loss(&mut link);
         }
     }
 
-    /// The host knows this session no longer.
-    pub(super) fn is_forgotten(&mut self, host: &InstanceId) {
+    /// Drops the lease of a host that does not know this session any more, and reports the loss.
+    pub(super) fn drop_lease(&mut self, host: &InstanceId) {
         if let Some(mut link) = self.links.remove(host) {
             self.report_loss(&mut link);
             self.links.insert(host.clone(), link);
@@ -217,10 +230,10 @@ impl SshHosts {
     }
 
     fn report_loss(&self, link: &mut Link) {
-        // One that ended by itself has told of that.
+        // A lease that ended by itself has reported that.
         if link.lease.take().is_some_and(|lease| lease.is_held()) {
-            // Whoever hears no news any more needs no lease.
-            let _ = self.terms.news.send(News::Lost);
+            // Fails only where the session has ended.
+            let _ = self.context.news.send(News::Lost);
         }
     }
 
@@ -246,14 +259,14 @@ impl SshHosts {
         !self.session().is_empty() && session_of(line) == self.session()
     }
 
-    /// Is attached to a host no longer; the connection stays.
-    pub(crate) fn let_go(&mut self, host: &InstanceId) {
+    /// Detaches from a host; the connection stays.
+    pub(crate) fn detach(&mut self, host: &InstanceId) {
         if let Some(link) = self.links.get_mut(host) {
             link.lease = None;
         }
     }
 
-    /// How this session is to be attached to a host from now on.
+    /// An attachment of this session, from now on.
     pub(super) fn attachment(
         &self,
         role: Role,
@@ -261,11 +274,11 @@ impl SshHosts {
         owner: &str,
         lease: Duration,
     ) -> Attachment {
-        let line = format!("{session} {} {owner}", self.terms.clock.now());
+        let line = line(session, self.context.clock.now(), owner);
         Attachment { role, line, lease }
     }
 
-    /// This session, as its hosts know it; empty before it has claimed one.
+    /// This session's id, as its hosts know it; empty before it has claimed one.
     pub(crate) fn session(&self) -> &str {
         self.client
             .as_ref()

@@ -1,8 +1,32 @@
-//! What hosts say, in the drive's words.
+//! A client's line on a host, `SESSION TIME OWNER`, and a host's answers in the drive's terms.
+
+use jiff::Timestamp;
 
 use super::login::Refusal;
-use crate::drive::{Client, HostError, NoAnswer, Route};
+use crate::drive::{Client, HostError, NoAnswer, Route, SessionId};
 use crate::host::facts::{self, Oddity};
+
+/// The line of a client that attaches at `since`.
+pub(super) fn line(session: &SessionId, since: Timestamp, owner: &str) -> String {
+    format!("{session} {since} {owner}")
+}
+
+/// The session in a client's line.
+pub(super) fn session_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or(line)
+}
+
+/// Owner and time in a client's line.
+fn owner_and_since(line: &str) -> (String, String) {
+    let mut words = line.splitn(3, ' ').skip(1);
+    let since = words.next().unwrap_or("an unknown time");
+    // For people, to the second.
+    let since = since
+        .parse::<Timestamp>()
+        .map_or_else(|_| since.to_owned(), |time| format!("{time:.0}"));
+    let owner = words.next().unwrap_or(line).to_owned();
+    (owner, since)
+}
 
 /// Another client, from its line.
 pub(super) fn other(line: &str) -> Client {
@@ -10,24 +34,7 @@ pub(super) fn other(line: &str) -> Client {
     Client::Other { owner, since }
 }
 
-/// The session out of a client's line.
-pub(super) fn session_of(line: &str) -> &str {
-    line.split(' ').next().unwrap_or(line)
-}
-
-/// Owner and time out of a client's line.
-pub(super) fn owner_and_since(line: &str) -> (String, String) {
-    let mut words = line.splitn(3, ' ').skip(1);
-    let since = words.next().unwrap_or("an unknown time");
-    // To the second: nobody reads more.
-    let since = since
-        .parse::<jiff::Timestamp>()
-        .map_or_else(|_| since.to_owned(), |time| format!("{time:.0}"));
-    let owner = words.next().unwrap_or(line).to_owned();
-    (owner, since)
-}
-
-/// What a script said, in the drive's words.
+/// A script's error, in the drive's terms.
 pub(super) fn translated(error: facts::HostError) -> HostError {
     match error {
         facts::HostError::Ssh(error) => HostError::Unreachable(error.to_string()),
@@ -47,7 +54,7 @@ pub(super) fn translated(error: facts::HostError) -> HostError {
     }
 }
 
-/// Why a host did not answer, if that was it.
+/// The reason for no answer, if the login failed for lack of one.
 pub(super) fn no_answer(refusal: &Refusal) -> Option<NoAnswer> {
     match refusal {
         Refusal::KeyRefused(_) => None,

@@ -1,15 +1,14 @@
-//! Ingress: the rule of a security group that lets this laptop, and nobody else, reach port 22.
+//! Ingress: the security group rule by which this laptop reaches port 22.
 //!
-//! There is one group for each owner and VPC. A rule in it says in its description which laptop it
-//! is for (its key's fingerprint) and when somebody last came by it. A laptop adds a rule for the
-//! address it comes from, renews that rule's date at a login more than six hours later, and takes
-//! one of its own away when that is a day old and unwanted: until then another of its sessions may
-//! come from there ([`rules`]). `gc` clears what no instance uses, and rules of laptops that are
-//! gone. Who is let in is found out in [`public_ip`], and which of a subnet's instances would be
-//! reached in [`subnets`].
+//! There is one group for each owner and VPC. A rule's description has its laptop (the key's
+//! fingerprint) and the date of the last login by it. A laptop authorizes a rule for its address,
+//! renews that rule's date at a login more than six hours later, and revokes a rule of its own that
+//! is a day old and unwanted: until then another of its sessions may need it ([`rules`]). `gc`
+//! deletes groups that no instance uses, and revokes rules of laptops that are gone. [`public_ip`]
+//! finds this laptop's address, [`subnets`] how a subnet's instances would be reached.
 //!
-//! A launch waits for its rule, because a host that nobody reaches is not launched. A host that is
-//! there does not: its rules are read, and one is authorized, beside the attempt to log in.
+//! A launch waits for its rule, because a host that cannot be reached is not launched. A login to a
+//! running host does not: its rules are read, and one is authorized, beside the attempt.
 
 mod public_ip;
 mod rules;
@@ -35,70 +34,70 @@ pub(crate) use rules::{is_unused_since, laptop};
 use public_ip::is_translated;
 use rules::{Authorized, group_name};
 
-/// How long what was found out is believed: a laptop that moved is let in again a minute later.
+/// How long a finding is used: a laptop that moved is authorized again after a minute.
 const GOOD: Duration = Duration::from_mins(1);
 
-/// How many characters of a fingerprint are enough: 16 of base64 are 96 bits.
+/// How many characters of a fingerprint name a laptop: 16 of base64 are 96 bits.
 const FINGERPRINT: usize = "SHA256:".len() + 16;
 
-/// Opens it, for launches and for hosts that are there.
+/// The ingress of one session, for launches and for running hosts.
 pub(crate) struct Ingress {
     plan: Plan,
     report: Report,
-    /// What is being found out before it is needed, and since when.
+    /// The look for a launch that runs ahead, and when it began.
     ahead: Option<(BootTime, JoinHandle<Result<Found, HostError>>)>,
-    /// What was found out and is still to be used, and since when.
+    /// The finding for the next launch, and its time.
     found: Option<(BootTime, Found)>,
-    /// How the subnets of launches are reached, and since when that is known.
+    /// How the subnets of launches are reached, and the time of that finding.
     subnets: Option<(BootTime, Subnets)>,
-    /// The groups of this session's launches, and since when they let this laptop in.
+    /// The group of this session's launches, and when this laptop was authorized in it.
     own: Option<(BootTime, Own)>,
-    /// The hosts whose groups are being read. What is dropped half way is found as it is
-    /// by whoever looks next.
+    /// The running hosts whose groups are being read. A task that is dropped half way leaves the
+    /// group as the next look finds it.
     opening: JoinSet<(InstanceId, Result<Authorized, HostError>)>,
-    /// When it was last looked whether a host lets this laptop in.
+    /// When each host's group was last read.
     looked: BTreeMap<InstanceId, BootTime>,
-    /// What has been said, and is not said again.
-    told: BTreeSet<String>,
+    /// Lines that were printed and are not printed again.
+    printed: BTreeSet<String>,
 }
 
-/// What it takes to find the group, and to authorize a rule of it.
+/// What is needed to find the group, and to authorize a rule in it.
 #[derive(Clone)]
 struct Plan {
     ec2: Ec2,
     clock: Clock,
-    /// The subnet that was named; the default ones of each zone if none was.
+    /// The subnet that the user named; if none, the default subnet of each zone.
     subnet: Option<Subnet>,
     owner: String,
     /// The group's name.
     name: String,
-    /// This laptop, as rules name it.
+    /// This laptop's name in rules.
     laptop: String,
     reach: Reach,
 }
 
-/// What was found out for launches.
+/// The finding for a launch.
 struct Found {
     vpc: VpcId,
     /// How the instances of its subnets are reached.
     subnets: Subnets,
-    /// The group, if it is there.
+    /// The group, if it exists.
     group: Option<Group>,
-    /// Who is to be let in already; none if that shows only when the host has an address.
+    /// The CIDRs to authorize; none if they depend on the host's address.
     from: Vec<Cidr>,
 }
 
-/// The group of this session's launches as it is now, and who was to be let in.
+/// The group of this session's launches as it is now, and the CIDRs to authorize.
 struct Own {
     group: Group,
     from: Vec<Cidr>,
 }
 
 impl Plan {
-    /// Only looks.
+    /// Finds what a launch needs; changes nothing.
     async fn look(&self) -> Result<Found, HostError> {
         let (vpc, subnets) = self.network().await?;
-        // Where nothing can be reached nobody needs to be let in.
+        // Where no instance can be reached no rule is needed.
         subnets.check()?;
         let group = self.ec2.group_named(&self.name, &vpc).await;
         let group = group.map_err(HostError::Ec2)?;
@@ -111,13 +110,13 @@ impl Plan {
         })
     }
 
-    /// The VPC that is launched in, and how its instances are reached.
+    /// The VPC to launch in, and how its instances are reached.
     async fn network(&self) -> Result<(VpcId, Subnets), HostError> {
         subnets::look(&self.ec2, self.subnet.as_ref(), &self.reach).await
     }
 
-    /// Makes sure that a host in `groups`, at this address, lets this laptop in; one of them may be
-    /// `known` as it is now.
+    /// Authorizes this laptop in one of `groups`, for a host at this address; one of them may be
+    /// `known`.
     async fn open(
         &self,
         groups: &[GroupId],
@@ -127,7 +126,7 @@ impl Plan {
         let from = self.from(Some(at)).await?;
         let mut group = known;
         if group.is_none() {
-            // Whoever launched it may be another owner, in whose group this laptop has a rule then.
+            // Another owner may have launched the host: the rule is in that owner's group then.
             let tagged = self.ec2.tagged_groups(groups).await;
             group = tagged.map_err(HostError::Ec2)?.into_iter().next();
         }
@@ -139,8 +138,8 @@ impl Plan {
 }
 
 impl Ingress {
-    /// Of `owner`'s laptop with this key; in the VPC of the subnet that was named, else in the
-    /// default one.
+    /// The ingress of `owner`'s laptop with this key; in the VPC of `subnet`, else in the default
+    /// one.
     pub(crate) fn new(
         (ec2, clock, report): (Ec2, Clock, Report),
         owner: &str,
@@ -166,24 +165,24 @@ impl Ingress {
             own: None,
             opening: JoinSet::new(),
             looked: BTreeMap::new(),
-            told: BTreeSet::new(),
+            printed: BTreeSet::new(),
         }
     }
 
-    /// How hosts are reached.
+    /// The user's settings for how hosts are reached.
     pub(crate) fn reach(&self) -> &Reach {
         &self.plan.reach
     }
 
-    /// Begins to find out what a launch will need, beside other work. Changes nothing.
+    /// Begins to find what a launch will need, beside other work. Changes nothing.
     pub(crate) fn look_ahead(&mut self) {
         let plan = self.plan.clone();
         let looking = tokio::spawn(async move { plan.look().await });
         self.ahead = Some((self.now(), looking));
     }
 
-    /// The groups of an instance about to be launched, with this laptop let in; none if nobody is
-    /// to be. Only as far as something lacks there is anything to call.
+    /// The groups for an instance about to be launched, with this laptop authorized. Calls EC2 only
+    /// for what is missing.
     pub(crate) async fn for_launch(&mut self) -> Result<Vec<GroupId>, HostError> {
         let now = self.now();
         if let Some((at, own)) = &self.own
@@ -191,9 +190,9 @@ impl Ingress {
         {
             return Ok(vec![own.group.id.clone()]);
         }
-        self.find_out().await?;
+        self.find().await?;
         let Some((_, found)) = self.found.take() else {
-            let why = "what a launch needs was not found out";
+            let why = "what a launch needs was not found";
             return Err(HostError::Failed(why.to_owned()));
         };
         let mut group = match found.group {
@@ -214,23 +213,23 @@ impl Ingress {
         }
         self.warn();
         let step = self.report.step("letting this computer in");
-        let came = self.plan.authorize(&group, &found.from).await;
-        let came = came.map_err(HostError::Ec2)?;
-        if !came.made.is_empty() {
+        let authorized = self.plan.authorize(&group, &found.from).await;
+        let authorized = authorized.map_err(HostError::Ec2)?;
+        if !authorized.made.is_empty() {
             let from: Vec<String> = found.from.iter().map(ToString::to_string).collect();
             step.done(&format!("{} lets {} in", group.id, from.join(", ")));
         }
-        for line in came.stayed {
-            self.print_once(line);
+        for warning in authorized.warnings {
+            self.print_once(warning);
         }
-        group.rules.extend(came.made);
+        group.rules.extend(authorized.made);
         let id = group.id.clone();
         let from = found.from;
         self.own = Some((now, Own { group, from }));
         Ok(vec![id])
     }
 
-    /// In which subnets a launch would be reached from here.
+    /// How a launch in each subnet would be reached from here.
     pub(crate) async fn subnets(&mut self) -> Result<Subnets, HostError> {
         let now = self.now();
         if let Some((at, known)) = &self.subnets
@@ -238,18 +237,18 @@ impl Ingress {
         {
             return Ok(known.clone());
         }
-        let found = self.find_out().await?.subnets.clone();
+        let found = self.find().await?.subnets.clone();
         self.subnets = Some((now, found.clone()));
         Ok(found)
     }
 
-    /// The same, and nothing else: no address service is asked, as it is for a launch.
+    /// The same, without asking an address service, as a launch does.
     pub(crate) async fn network(&self) -> Result<Subnets, HostError> {
         Ok(self.plan.network().await?.1)
     }
 
-    /// What a launch needs to know, found out anew where that is too long ago.
-    async fn find_out(&mut self) -> Result<&Found, HostError> {
+    /// The finding for a launch, made anew if it is too old.
+    async fn find(&mut self) -> Result<&Found, HostError> {
         let now = self.now();
         let known = self.found.take();
         let found = match (known, self.ahead.take()) {
@@ -266,14 +265,14 @@ impl Ingress {
         Ok(&self.found.insert(found).1)
     }
 
-    /// What [`Ingress::for_launch`] answered is not so any more: it is looked for again.
+    /// Forgets the answer of [`Ingress::for_launch`], which is not so any more.
     pub(crate) fn forget(&mut self) {
         self.own = None;
         self.found = None;
     }
 
-    /// Begins to make sure that a host with this address lets this laptop in; looks at most once a
-    /// minute. That it fails is said, and no reason not to try the host: there may be another rule.
+    /// Begins to authorize this laptop for a host at this address; looks at most once a minute. A
+    /// failure is printed, and does not prevent the login: there may be another rule.
     pub(crate) fn open(&mut self, host: &Instance, at: IpAddr) {
         while let Some(ended) = self.opening.try_join_next() {
             self.receive(ended);
@@ -289,9 +288,9 @@ impl Ingress {
             .own
             .as_ref()
             .filter(|(since, own)| now.since(*since) < GOOD && host.groups.contains(&own.group.id));
-        // Right after a launch there is nothing to look at: its rule was made for it.
-        let is_let_in = |own: &Own| own.from.iter().any(|from| from.is_ipv6() == at.is_ipv6());
-        if own.is_some_and(|(_, own)| is_let_in(own) && is_translated(at)) {
+        // Right after a launch there is nothing to read: its rule was just made.
+        let is_authorized = |own: &Own| own.from.iter().any(|from| from.is_ipv6() == at.is_ipv6());
+        if own.is_some_and(|(_, own)| is_authorized(own) && is_translated(at)) {
             return;
         }
         let known = own.map(|(_, own)| own.group.clone());
@@ -302,8 +301,8 @@ impl Ingress {
         });
     }
 
-    /// Waits until one of the groups that are being read lets this laptop in: whether a rule was
-    /// made for that. For ever, if none is looked at.
+    /// Waits until this laptop is authorized in one of the groups that are being read: whether a
+    /// rule was made for that. For ever if none is being read.
     pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
             Some(ended) => self.receive(ended),
@@ -311,7 +310,7 @@ impl Ingress {
         }
     }
 
-    /// Reports what came of reading a group; whether a rule was made.
+    /// Prints the result of reading a group; whether a rule was made.
     fn receive(
         &mut self,
         ended: Result<(InstanceId, Result<Authorized, HostError>), JoinError>,
@@ -319,14 +318,14 @@ impl Ingress {
         let (id, opened) =
             ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         match opened {
-            Ok(came) => {
-                for line in came.stayed {
-                    self.print_once(line);
+            Ok(authorized) => {
+                for warning in authorized.warnings {
+                    self.print_once(warning);
                 }
-                !came.made.is_empty()
+                !authorized.made.is_empty()
             }
             Err(error) => {
-                // It is tried again with the next attempt.
+                // Read again at the next login.
                 self.looked.remove(&id);
                 self.print_once(format!("could not let this computer in to {id}: {error}"));
                 false
@@ -334,15 +333,15 @@ impl Ingress {
         }
     }
 
-    /// Says `line`, once, and only where it spoils no screen.
+    /// Prints `line`, once, and only where it spoils no screen.
     pub(crate) fn print_once(&mut self, line: String) {
-        if !crate::terminal::is_raw() && !self.told.contains(&line) {
+        if !crate::terminal::is_raw() && !self.printed.contains(&line) {
             self.report.print(&line);
-            self.told.insert(line);
+            self.printed.insert(line);
         }
     }
 
-    /// Says, once, where everybody is let in.
+    /// Warns, once, of CIDRs that authorize everyone.
     fn warn(&mut self) {
         let cidrs = self.plan.reach.cidrs.clone();
         for cidr in cidrs.iter().filter(|cidr| cidr.is_everyone()) {
@@ -359,7 +358,7 @@ impl Ingress {
 
 impl Drop for Ingress {
     fn drop(&mut self) {
-        // It only looks.
+        // The look changes nothing.
         if let Some((_, ahead)) = &self.ahead {
             ahead.abort();
         }

@@ -1,9 +1,10 @@
-//! The lease of a host that this process is attached to: renewed as long as it lives, and what the
-//! host announces meanwhile.
+//! The lease of a host that this process is attached to, renewed while the process lives; and the
+//! host's events meanwhile.
 //!
-//! First the record, then the host: `xdrive:until` is written before the host is told, so that no
-//! host lives longer under its lease than any laptop can read. Where the record cannot be written
-//! the host is not told either, and closes when its time is over: that is said, and tried again.
+//! First the record, then the host: `xdrive:until` is written before the host's lease is refreshed,
+//! so that no host runs longer under its lease than any laptop can read. Where the record cannot be
+//! written the host's lease is not refreshed either, and the host closes at its end: that is
+//! reported, and retried.
 
 use std::time::Duration;
 
@@ -16,60 +17,59 @@ use crate::drive::{lease_left, tags};
 use crate::ec2::{self, Ec2, InstanceId};
 use crate::host::scripts::{ClientLock, HostEvent};
 
-/// How often it is looked whether to renew. A laptop that slept renews at once, not a third of a
-/// lease later: the pause is short, and the clock counts sleep.
-const LOOK: Duration = Duration::from_secs(5);
+/// The pause between two checks whether to renew. A laptop that slept renews at once, not a third
+/// of a lease later: the pause is short, and the clock counts sleep.
+const CHECK: Duration = Duration::from_secs(5);
 
-/// The longest a lease goes without being renewed, however long it is: two clients that write at
-/// once may leave the earlier of two ends in the record, and that one must not come to pass first.
+/// The longest pause between two renewals, however long the lease: two clients that write at once
+/// may leave the earlier of two ends in the record, which must be renewed before it is reached.
 const RENEW: Duration = Duration::from_mins(5);
 
-/// What a host, or the keeping of its lease, has to say.
+/// News of a host or of its lease.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// Something happened there.
+    /// An event on the host.
     Host(HostEvent),
-    /// The lease could not be renewed; it ends then unless that works again.
+    /// The lease could not be renewed, and is not yet at its end.
     NotRenewed {
         /// Why.
         error: ec2::Error,
-        /// The end.
+        /// The lease's end, unless it is renewed before.
         until: Timestamp,
     },
-    /// It was renewed again, after it could not be.
+    /// The lease was renewed again, after [`News::NotRenewed`].
     Renewed,
-    /// The host does not know this client any more: the connection has ended.
+    /// This client is not attached any more: its connection or its lock has ended.
     Lost,
 }
 
-/// What leases are kept with.
+/// The context in which leases are kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    /// Where the record is.
+pub(crate) struct LeaseContext {
+    /// The EC2 of the record.
     pub(crate) ec2: Ec2,
-    /// The time.
     pub(crate) clock: Clock,
-    /// Who hears of it.
+    /// The receiver of news.
     pub(crate) news: UnboundedSender<News>,
 }
 
-/// This process's attachment to a host, whose lease it keeps. Dropped, it lets go of both.
+/// The task that keeps a host's lease. Dropping it detaches this process from the host.
 #[derive(Debug)]
 pub(super) struct Lease(JoinHandle<()>);
 
 impl Lease {
-    /// Keeps the lease of `instance`, which was just begun with `hold`: it ends `length` after the
-    /// last sign of life.
+    /// Keeps the lease of `instance`, which has just begun with `lock` and ends `length` after each
+    /// renewal.
     pub(super) fn keep(
         instance: InstanceId,
-        hold: ClientLock,
+        lock: ClientLock,
         length: Duration,
-        terms: Terms,
+        context: LeaseContext,
     ) -> Self {
-        Self(tokio::spawn(keep(instance, hold, length, terms)))
+        Self(tokio::spawn(keep(instance, lock, length, context)))
     }
 
-    /// Whether the host still knows this client, as far as was heard.
+    /// Whether this client is still attached, by the last news.
     pub(super) fn is_held(&self) -> bool {
         !self.0.is_finished()
     }
@@ -77,43 +77,43 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A tag that is being written is at most an end that is later than the host's own.
+        // If a tag is being written, the record's end is at most later than the host's own.
         self.0.abort();
     }
 }
 
-async fn keep(instance: InstanceId, mut hold: ClientLock, length: Duration, terms: Terms) {
-    let Terms { clock, news, .. } = &terms;
-    // At once, too: whoever slept between the record and the host's word had the host live longer
-    // than the record says.
+async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, context: LeaseContext) {
+    let LeaseContext { clock, news, .. } = &context;
+    // Renewed at once, too: if the laptop slept between the record and the host's answer, the
+    // host's lease ends later than the record says.
     let mut renewed = None;
     let began = clock.now();
     let mut has_failed = false;
-    let mut look = tokio::time::interval(LOOK.min(length / 6));
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut check = tokio::time::interval(CHECK.min(length / 6));
+    check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            event = hold.event() => {
+            event = lock.event() => {
                 let Some(event) = event else {
                     let _ = news.send(News::Lost);
                     return;
                 };
-                // Whoever hears no news any more lets go of the lease as well.
+                // Fails only where the session has ended, and with it this lease.
                 let _ = news.send(News::Host(event));
             }
-            _ = look.tick() => {
+            _ = check.tick() => {
                 let is_young = |at| clock.boot().since(at) < RENEW.min(length / 3);
                 if renewed.is_some_and(|(at, _)| is_young(at)) {
                     continue;
                 }
                 let now = (clock.boot(), clock.now());
-                match extend(&terms, &instance, length).await {
+                match extend(&context, &instance, length).await {
                     Ok(()) => {
-                        // One that is gone is heard of above; one whose lease was over before it
-                        // was told, after a sleep, is told at the next look.
+                        // A lock that is gone is seen above. If the lease was over before the host
+                        // could be asked, after a sleep, the next check renews it.
                         let spent = clock.boot().since(now.0);
                         if let Some(left) = lease_left(length, spent) {
-                            let _ = hold.refresh(left);
+                            let _ = lock.refresh(left);
                         }
                         renewed = Some(now);
                         if std::mem::take(&mut has_failed) {
@@ -132,18 +132,18 @@ async fn keep(instance: InstanceId, mut hold: ClientLock, length: Duration, term
     }
 }
 
-/// Writes down that the lease of `instance` ends `length` from now, unless it ends later: of
-/// several clients, the one with the longest counts.
+/// Records that the lease of `instance` ends `length` from now, unless it ends later: of several
+/// clients, the one with the longest lease counts.
 pub(super) async fn extend(
-    terms: &Terms,
+    context: &LeaseContext,
     instance: &InstanceId,
     length: Duration,
 ) -> Result<(), ec2::Error> {
-    let until = terms.clock.now() + length;
-    let there = terms.ec2.instance(instance).await?;
+    let until = context.clock.now() + length;
+    let there = context.ec2.instance(instance).await?;
     let there = there.and_then(|there| tags::until(&there.tags));
     if there.is_none_or(|there| there < until) {
-        terms
+        context
             .ec2
             .tag(instance.as_str(), &tags::lease(until))
             .await?;

@@ -1,9 +1,9 @@
-//! Logging in to a host: with this laptop's own key, as the user that the boot script lets in.
+//! Logging in to a host: with this laptop's own key, as the user that the boot script authorizes.
 //!
-//! A host that another laptop launched does not know the key. Then EC2 Instance Connect lets it in
-//! for a minute, and once in, it stays: what is opened later (a forward, a shell after a lost
-//! connection) needs no other minute. Only a refusal of the key leads there, never silence, and it
-//! is not asked for more than once a minute. The host's own key is verified before any of this.
+//! A host that another laptop launched does not know the key. EC2 Instance Connect then authorizes
+//! it for a minute, and after the login the host itself does: what is opened later (a forward, a
+//! shell after a lost connection) needs no other minute. Only a refusal of the key leads there,
+//! never a missing answer, and not more than once a minute. The host's own key is verified before.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,20 +18,21 @@ use crate::host::EarlyConnection;
 use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::ingress::{Ingress, source};
+use super::retry::retry;
 
-/// A host that has accepted a connection and not answered by then does not answer now: key
-/// exchange, authentication and contact, or contact alone. Those are ten round trips and 25 KB at
-/// the most, 4 s at 300 ms and 0.5 Mbit/s; the rest is for a host that still boots, or swaps. That
-/// nothing answers at all shows sooner ([`REACH`]).
+/// How long a host that accepts connections may take to answer: key exchange, authentication and
+/// contact, or contact alone. Those are ten round trips and 25 KB at the most, 4 s at 300 ms and
+/// 0.5 Mbit/s; the rest is for a host that still boots, or swaps. A host that does not answer at
+/// all is given up sooner ([`REACH`]).
 pub(super) const ANSWER: Duration = Duration::from_secs(20);
 
-/// How a host fails that has not answered by then.
+/// The error for a host that has not answered by then.
 pub(super) const LATE: &str = "it did not answer in time";
 
-/// A whole attempt. What leads there through a command may have to log in somewhere itself, in as
+/// How long a whole attempt may take. A proxy command may have to log in somewhere itself, in as
 /// many round trips again.
 const ATTEMPT: Duration = ANSWER.saturating_add(REACH);
 
@@ -39,38 +40,38 @@ const ATTEMPT: Duration = ANSWER.saturating_add(REACH);
 /// round trips.
 const SEND: Duration = Duration::from_secs(10);
 
-/// How long a key that was sent is good: it is not sent again before.
+/// How long a key that was sent is good: it is not sent again before that is over.
 const GOOD: Duration = Duration::from_mins(1);
 
-/// A key that was sent may take a moment to reach the instance. An attempt ends with the host's own
-/// refusal, however long the line is, and three of them are within the minute.
-const TRIES: u32 = 3;
-const BETWEEN: Duration = Duration::from_millis(500);
+/// The pauses before further attempts: a key that was sent may take a moment to reach the instance.
+/// An attempt ends with the host's own refusal, however long its round trips, and three are within
+/// the minute.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500); 2];
 
-/// Where xdrive logs in: the boot script lets its key in as root on every distribution.
+/// The port and user of a login: the boot script authorizes the key for root on every distribution.
 const PORT: u16 = 22;
 const USER: &str = "root";
 
-/// This laptop's way in to its hosts.
+/// This laptop's logins to its hosts.
 pub(super) struct Login {
     key: UserKey,
     ingress: Ingress,
     ec2: Ec2,
     clock: Clock,
-    /// Whether nothing is to be changed, not even to be let in.
+    /// Whether nothing may be changed, not even to log in.
     pub(super) only_looks: bool,
-    /// When each host's group was last read, and why it did not let this laptop in.
-    asked: BTreeMap<InstanceId, (BootTime, String)>,
+    /// When EC2 Instance Connect was last asked for each host, and why the login failed.
+    refused: BTreeMap<InstanceId, (BootTime, String)>,
 }
 
-/// Why there is no connection.
+/// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// No answer, or not one of the host's.
+    /// No answer, or none of the host's.
     Unreachable(String),
-    /// The command that leads there came to its own end.
+    /// The proxy command ended.
     ProxyFailed(NoAnswer),
-    /// It is the host, and it does not let this laptop in.
+    /// The host refuses this laptop's key.
     KeyRefused(String),
 }
 
@@ -83,21 +84,21 @@ impl From<Refusal> for drive::HostError {
     }
 }
 
-/// A connection, and what the host said first.
-pub(super) struct In {
+/// A login: the connection, and the host's state.
+pub(super) struct LoggedIn {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
     pub(super) contact: Contact,
-    /// What came of an arrival, where there was one.
+    /// The result of an arrival, if there was one.
     pub(super) arrived: Option<Arrived>,
-    /// The line that was opened beside it.
+    /// The dedicated connection that is being opened beside it.
     pub(super) early: Option<EarlyConnection>,
 }
 
-/// What is done at a host that runs as soon as it lets this laptop in, if it can be done there.
+/// A request to arrive at a host that runs, right after the login.
 #[derive(Debug, Clone)]
 pub(super) struct Arrival {
-    /// The client's line, by which it is attached.
+    /// The client's line.
     pub(super) client: String,
     /// The drive's name.
     pub(super) drive: String,
@@ -107,9 +108,9 @@ pub(super) struct Arrival {
 }
 
 enum Attempt {
-    In(Box<In>),
-    /// It is the host, and it does not know this laptop's key.
-    Unknown,
+    LoggedIn(Box<LoggedIn>),
+    /// The host does not know this laptop's key.
+    KeyRefused,
 }
 
 impl Login {
@@ -120,39 +121,39 @@ impl Login {
             ec2,
             clock,
             only_looks: false,
-            asked: BTreeMap::new(),
+            refused: BTreeMap::new(),
         }
     }
 
-    /// What lets this laptop in.
+    /// The ingress of hosts and launches.
     pub(super) fn ingress(&mut self) -> &mut Ingress {
         &mut self.ingress
     }
 
-    /// The key that a new host is to let in.
+    /// The key that a new host is to authorize.
     pub(super) fn key(&self) -> &UserKey {
         &self.key
     }
 
-    /// Why the host did not let this laptop in, the last time that was tried.
-    pub(super) fn barred(&self, host: &InstanceId) -> Option<&str> {
-        self.asked.get(host).map(|(_, why)| why.as_str())
+    /// Why the host refused this laptop's key at the last attempt, if it did.
+    pub(super) fn key_refusal(&self, host: &InstanceId) -> Option<&str> {
+        self.refused.get(host).map(|(_, why)| why.as_str())
     }
 
-    /// Logs in and makes contact, while it is made sure that the host lets this laptop in. Where
-    /// nothing answers that shows within about three seconds, six where it took a new rule; where
-    /// something does, within 23.
+    /// Logs in and makes contact, while the host's ingress is checked. Fails within about 3 s where
+    /// nothing answers, 6 where a new rule was needed; within 23 s where something does.
     pub(super) async fn enter(
         &mut self,
         host: &Instance,
         arrival: Option<&Arrival>,
-    ) -> Result<In, Refusal> {
+    ) -> Result<LoggedIn, Refusal> {
         let target = target(host, self.ingress.reach())?;
         if !self.only_looks {
             self.ingress.open(host, target.address.ip());
         }
         let attempt = self.first_attempt(&target, arrival).await;
-        // A command that fails is more likely wrong than early: nobody wants to wait for that.
+        // A proxy command that fails is more likely wrong than early: reported before it is
+        // retried.
         if let (
             Some(_),
             Err(Refusal::Unreachable(why) | Refusal::ProxyFailed(NoAnswer { why, .. })),
@@ -161,8 +162,8 @@ impl Login {
             self.ingress
                 .print_once(format!("no way in to {} yet: {why}", host.id));
         }
-        if let Attempt::In(made) = attempt? {
-            self.asked.remove(&host.id);
+        if let Attempt::LoggedIn(made) = attempt? {
+            self.refused.remove(&host.id);
             return Ok(*made);
         }
         if self.only_looks {
@@ -170,20 +171,20 @@ impl Login {
             return Err(Refusal::KeyRefused(why.to_owned()));
         }
         let now = self.clock.boot();
-        if let Some((at, why)) = self.asked.get(&host.id)
+        if let Some((at, why)) = self.refused.get(&host.id)
             && now.since(*at) < GOOD
         {
             return Err(Refusal::KeyRefused(why.clone()));
         }
-        let authorize = self.authorize(host, &target, arrival).await;
-        if let Err(Refusal::KeyRefused(why)) = &authorize {
-            self.asked.insert(host.id.clone(), (now, why.clone()));
+        let authorized = self.authorize(host, &target, arrival).await;
+        if let Err(Refusal::KeyRefused(why)) = &authorized {
+            self.refused.insert(host.id.clone(), (now, why.clone()));
         }
-        authorize
+        authorized
     }
 
-    /// An attempt beside reading the host's group. What was sent before a rule was made is lost,
-    /// and TCP sends it again only after a second: then another attempt is quicker.
+    /// An attempt beside checking the host's ingress. A SYN from before a new rule is lost, and TCP
+    /// sends it again only after a second: another attempt is quicker.
     async fn first_attempt(
         &mut self,
         target: &Target,
@@ -202,20 +203,20 @@ impl Login {
         attempt(target, &self.key, arrival).await
     }
 
-    /// Has the key let in for a minute, logs in with it, and tells the host to keep it.
+    /// Has EC2 Instance Connect authorize the key for a minute, logs in with it, and has the host
+    /// authorize it for good.
     async fn authorize(
         &self,
         host: &Instance,
         target: &Target,
         arrival: Option<&Arrival>,
-    ) -> Result<In, Refusal> {
+    ) -> Result<LoggedIn, Refusal> {
         let sending = self
             .ec2
             .send_ssh_key(&host.id, &host.zone, USER, self.key.public());
         match timeout(SEND, sending).await {
             Ok(Ok(())) => {}
-            // It is on its way out, or EC2 has too much to do: no way in now, but not for that
-            // reason.
+            // The instance is ending, or EC2 has too much to do: no refusal of the key.
             Ok(Err(error))
                 if matches!(
                     error.kind,
@@ -230,20 +231,17 @@ impl Login {
                 return Err(Refusal::KeyRefused(why.to_owned()));
             }
         }
-        for _ in 0..TRIES {
-            match attempt(target, &self.key, arrival).await? {
-                Attempt::In(made) => {
-                    made.host
-                        .admit(self.key.public())
-                        .await
-                        .map_err(|error| unreachable(&error))?;
-                    return Ok(*made);
-                }
-                Attempt::Unknown => sleep(BETWEEN).await,
-            }
-        }
-        let why = "the host does not ask EC2 Instance Connect for keys";
-        Err(Refusal::KeyRefused(why.to_owned()))
+        let is_early = |attempt: &Result<_, _>| matches!(attempt, Ok(Attempt::KeyRefused));
+        let attempt = || attempt(target, &self.key, arrival);
+        let Attempt::LoggedIn(made) = retry(&PAUSES, is_early, attempt).await? else {
+            let why = "the host does not ask EC2 Instance Connect for keys";
+            return Err(Refusal::KeyRefused(why.to_owned()));
+        };
+        made.host
+            .authorize(self.key.public())
+            .await
+            .map_err(|error| unreachable(&error))?;
+        Ok(*made)
     }
 }
 
@@ -260,7 +258,7 @@ async fn attempt(
         });
         let ssh = match Ssh::connect(target, key.private()).await {
             Ok(ssh) => ssh,
-            Err(SshError::Denied(_)) => return Ok(Attempt::Unknown),
+            Err(SshError::Denied(_)) => return Ok(Attempt::KeyRefused),
             Err(error) => return Err(refusal(&error)),
         };
         let answer = match arrival {
@@ -273,7 +271,7 @@ async fn attempt(
             }
         };
         let (host, contact, arrived) = answer.map_err(|error| unreachable(&error))?;
-        Ok(Attempt::In(Box::new(In {
+        Ok(Attempt::LoggedIn(Box::new(LoggedIn {
             ssh,
             host,
             contact,
@@ -286,7 +284,7 @@ async fn attempt(
         .unwrap_or_else(|_| Err(Refusal::Unreachable(LATE.to_owned())))
 }
 
-/// Why nobody answered, and whether that is the way's own fault.
+/// Why there was no answer, and whether the proxy command is the cause.
 fn refusal(error: &SshError) -> Refusal {
     let failure = match error {
         SshError::Unreachable(_, why) => why.get_ref().and_then(|why| why.downcast_ref()),
@@ -313,8 +311,8 @@ fn unreachable(error: &HostError) -> Refusal {
     Refusal::Unreachable(error.to_string())
 }
 
-/// Where to log in to a host: through a command at its private address; else at its public one, at
-/// its IPv6 one if this computer has a way there, or at the private one.
+/// Where to log in to a host: with a proxy command at its private address; else at its public one,
+/// at its IPv6 one if this computer has a route there, or at the private one.
 fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
     let missing = |what: &str| Refusal::Unreachable(what.to_owned());
     let six = host.ipv6.map(IpAddr::from);
@@ -479,7 +477,7 @@ mod tests {
         let mut second = laptop("two", "198.51.100.1");
         second.ingress().open(&host, target.address.ip());
         let Err(Refusal::Unreachable(why)) = second.first_attempt(&target, None).await else {
-            panic!("nobody is there to let it in");
+            panic!("no host is there");
         };
         assert!(
             !why.contains("in time"),

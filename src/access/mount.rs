@@ -1,4 +1,4 @@
-//! How a drive is mounted, in the words of the scripts on the host.
+//! The drive's request to mount a volume, as the scripts on the host take it.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use crate::drive::MountOrder;
 use crate::drive::observed::DEVICE;
 use crate::host::scripts;
 
-/// How long a mount waits for the device of a volume that is being attached, before EC2 is asked
-/// again what became of it (AWS: a few seconds, mostly).
+/// How long a mount waits for the device of a volume that is being attached (a few seconds,
+/// mostly), before the caller looks at the attachment in EC2 again.
 const WAIT: Duration = Duration::from_secs(15);
 
-/// What a gp3 volume takes that was not bought more, in MiB a second (EBS user guide, *General
-/// Purpose SSD volumes*).
+/// The baseline throughput of a gp3 volume in MiB a second (EBS user guide, *General Purpose SSD
+/// volumes*).
 const THROUGHPUT: u32 = 125;
 
-/// How long the volume may take for what waits to be written. A spot instance ends two minutes
-/// after its notice; 100 seconds of these are the close's, and programs that end write too.
+/// How long the volume may take to write what waits. A spot instance ends two minutes after its
+/// notice; 100 seconds of them are the close's, and programs that end write too.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// `order` for a host that has the volume under [`DEVICE`]'s name.
+/// `order` for a host to which the volume is attached as [`DEVICE`].
 pub(super) fn order(order: &MountOrder) -> scripts::MountOrder {
     scripts::MountOrder {
         volume: order.volume.to_string(),
@@ -32,8 +32,8 @@ pub(super) fn order(order: &MountOrder) -> scripts::MountOrder {
     }
 }
 
-/// How much data in bytes may wait to be written to a volume that takes `throughput` MiB a second:
-/// what it takes in [`DRAIN`]. The other bound, a tenth of its memory, the host knows.
+/// How many bytes may wait to be written to a volume of `throughput` MiB a second: as many as it
+/// takes in [`DRAIN`]. The host knows the other bound, a tenth of its memory.
 fn unwritten(throughput: u32) -> u64 {
     (u64::from(throughput) << 20) * DRAIN.as_secs()
 }

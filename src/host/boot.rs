@@ -1,4 +1,4 @@
-//! User data: what an instance is given at launch.
+//! User data: the script that an instance is launched with.
 //!
 //! A script for cloud-init's boothook stage (cloud-init documentation, *User data formats*: it runs
 //! early, at every boot), compressed, since EC2 allows 16 KiB (EC2 user guide, *Run commands when
@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("../../shell/host/boot");
 /// EC2's limit, before base64.
 const LIMIT: usize = 16 * 1024;
 
-/// What the script needs to know.
+/// The script's inputs.
 #[derive(Clone)]
 pub struct BootOrder {
     /// The host's private key, in OpenSSH's format.
@@ -29,19 +29,19 @@ pub struct BootOrder {
     pub host_public_key: String,
     /// The keys that may log in, a line each.
     pub authorized_keys: String,
-    /// How long it waits for the first lease before it switches itself off; whole seconds.
+    /// How long the host waits for the first lease before it powers off; whole seconds.
     pub first_sign: Duration,
-    /// How it keeps watch.
+    /// The times of its watch.
     pub watch: Watch,
 }
 
-/// How a host keeps watch over its lease and over what EC2 announces; whole seconds.
+/// The times by which a host watches its lease and EC2's notices; whole seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    /// Between two looks. (EC2 user guide, *Spot Instance interruption notices*: "check for these
-    /// interruption notices every 5 seconds".)
+    /// The pause between two polls. (EC2 user guide, *Spot Instance interruption notices*: "check
+    /// for these interruption notices every 5 seconds".)
     pub poll: Duration,
-    /// From the lease's end, when the host begins to close, to a power-off come what may.
+    /// From the lease's end, when the host begins to close, to a power-off in any case.
     pub margin: Duration,
 }
 

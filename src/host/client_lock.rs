@@ -1,9 +1,10 @@
-//! This client on a host: attached, keeping the lease, hearing what happens there.
+//! The client lock: attaches this client to a host, refreshes the lease, and receives the host's
+//! events.
 //!
-//! A hold is a running command on the host (`session hold`) that ends with its channel, so that a
-//! client that was killed is attached no longer, whatever it meant to do. What it says is read
-//! without pause and kept until it is asked for; refreshing the lease never waits. Nothing here
-//! decides how long a lease should be, or what an event means for the session.
+//! A lock is a running command on the host (`session hold`) that ends with its channel: a client
+//! that was killed is attached no longer. Its output is read without pause, and events are kept
+//! until they are asked for; refreshing the lease never waits. Nothing here decides how long a
+//! lease should be, or what an event means for the session.
 
 use std::time::Duration;
 
@@ -18,17 +19,17 @@ use crate::ssh::{Output, Ssh, SshError};
 const SCRIPT: &str = "session hold";
 const ARRIVAL: &str = "session arrive";
 
-/// In which part a client is attached.
+/// The part in which a client is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It mounts, starts and closes; one at most.
+    /// Mounts, starts and closes; a host has at most one.
     Lead,
-    /// It uses what is there, and keeps it from being switched off.
+    /// Uses what the lead started, and keeps the host from powering off.
     Guest,
 }
 
 impl Role {
-    /// The word for it, here and on the host.
+    /// Its name, here and on the host.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,8 +38,8 @@ impl Role {
         }
     }
 
-    /// A role and the client's line, as the host keeps them.
-    pub(super) fn read(client: &str) -> Option<(Self, String)> {
+    /// Parses `ROLE LINE`, as the host keeps a client: its role and its line.
+    pub(super) fn parse(client: &str) -> Option<(Self, String)> {
         let (role, line) = client.split_once(' ')?;
         let role = [Self::Lead, Self::Guest]
             .into_iter()
@@ -47,45 +48,45 @@ impl Role {
     }
 }
 
-/// Who wants to be attached, and for how long the host is to wait for the next sign of it.
+/// A request to be attached.
 #[derive(Debug, Clone, Copy)]
 pub struct LockOrder<'a> {
-    /// One line that tells people who it is; its first word is the session, unique to it.
+    /// The client's line, for people to read; its first word is the session, unique to it.
     pub client: &'a str,
-    /// In which part.
+    /// The part in which it is to be attached.
     pub role: Role,
     /// The lease, in whole seconds from now.
     pub lease: Duration,
 }
 
-/// What happened on the host.
+/// An event on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {
-    /// EC2 is about to take the instance away (EC2 user guide, *Spot Instance interruption
-    /// notices*). The host closes itself at once.
+    /// EC2 is about to interrupt the instance (EC2 user guide, *Spot Instance interruption
+    /// notices*). The host closes at once.
     Notice {
         /// `terminate`, `stop` or `hibernate`.
         action: String,
-        /// When.
+        /// When it will.
         at: Timestamp,
     },
-    /// EC2 finds it likely that it soon will (*EC2 instance rebalance recommendations*).
+    /// An interruption is likely soon (*EC2 instance rebalance recommendations*).
     Rebalance {
-        /// When EC2 said so.
+        /// When EC2 recommended it.
         at: Timestamp,
     },
-    /// It began to close, for this reason; it will never mount or start anything again.
+    /// The host began to close, for this reason; it will never mount or start anything again.
     Closing(String),
     /// The drive is unmounted for good.
     Unmounted,
-    /// So many clients are attached now, this one included.
+    /// The number of clients that are attached now, this one included.
     Clients(u32),
 }
 
 impl HostEvent {
-    /// The event behind a line's `event=`; none if this version does not know it.
-    fn read(words: &str) -> Option<Self> {
-        let (kind, rest) = words.split_once(' ').unwrap_or((words, ""));
+    /// Parses the text behind a line's `event=`; none if this version does not know the event.
+    fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
         Some(match kind {
             "notice" => {
                 let (action, at) = notice(rest)?;
@@ -102,14 +103,14 @@ impl HostEvent {
     }
 }
 
-/// `ACTION TIME`.
-pub(super) fn notice(words: &str) -> Option<(String, Timestamp)> {
-    let (action, at) = words.split_once(' ')?;
+/// Parses `ACTION TIME`.
+pub(super) fn notice(text: &str) -> Option<(String, Timestamp)> {
+    let (action, at) = text.split_once(' ')?;
     Some((action.to_owned(), at.parse().ok()?))
 }
 
-/// This client, attached to the host. Let go by dropping, by the connection's end, or by the end
-/// of this process, however it comes.
+/// This client, attached to the host. The lock ends when it is dropped, with the connection, and
+/// with this process, however that ends.
 #[derive(Debug)]
 pub struct ClientLock {
     lease: watch::Sender<Duration>,
@@ -117,7 +118,7 @@ pub struct ClientLock {
 }
 
 impl ClientLock {
-    /// Runs `command`, the hold's, and returns once the host says that it is in force.
+    /// Runs `command` (`session hold`), and returns once the host has attached the client.
     pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, HostError> {
         let mut host = LockCommand::of(SCRIPT, ssh, command).await?;
         loop {
@@ -130,8 +131,8 @@ impl ClientLock {
         Ok(Self::over(host))
     }
 
-    /// Runs `command`, an arrival's, and returns once the host has said all that it knows: that,
-    /// and the hold if it is in force.
+    /// Runs `command` (`session arrive`), and returns all facts of the host, with the lock if the
+    /// host has attached the client.
     pub(super) async fn arrive(
         ssh: &Ssh,
         command: &str,
@@ -141,13 +142,13 @@ impl ClientLock {
             match host.line().await {
                 Some(line) if line.starts_with("xdrive: arrived=") => break,
                 Some(_) => {}
-                // It says what it knows before it tries to attach anybody.
+                // The facts come before the attempt to attach.
                 None => return Ok((host.facts(ssh, &[BUSY]).await?, None)),
             }
         }
         let output = Output {
             status: 0,
-            stdout: host.said.clone(),
+            stdout: host.stdout.clone(),
             stderr: Vec::new(),
         };
         Ok((Facts::read(ARRIVAL, &output, &[])?, Some(Self::over(host))))
@@ -156,30 +157,30 @@ impl ClientLock {
     fn over(host: LockCommand) -> Self {
         tracing::debug!(target: "xdrive::host", script = host.script, "in force");
         let (lease, refreshes) = watch::channel(Duration::ZERO);
-        let (tell, events) = mpsc::unbounded_channel();
-        tokio::spawn(host.keep(refreshes, tell));
+        let (sender, events) = mpsc::unbounded_channel();
+        tokio::spawn(host.keep(refreshes, sender));
         Self { lease, events }
     }
 
-    /// The lease ends so long from now. Returns at once; false if the hold is gone.
-    #[must_use = "a hold that is gone refreshes nothing"]
+    /// Makes the lease end so long from now. Returns at once; false if the lock is gone.
+    #[must_use = "a lock that is gone refreshes nothing"]
     pub fn refresh(&self, lease: Duration) -> bool {
         self.lease.send(lease).is_ok()
     }
 
-    /// Waits for the next event; `None`: the hold is gone, although it was not let go. Nothing
-    /// is lost if this future is dropped.
+    /// Waits for the next event; `None` when the lock has ended on the host or with the connection.
+    /// Loses nothing if it is dropped before it is ready.
     pub async fn event(&mut self) -> Option<HostEvent> {
         self.events.recv().await
     }
 }
 
-/// The hold's command, as it is heard.
+/// The running command behind a lock, and its output.
 struct LockCommand {
     script: &'static str,
     session: Session,
-    /// Standard output; what lies before `seen` was read as lines.
-    said: Vec<u8>,
+    stdout: Vec<u8>,
+    /// How many bytes of `stdout` were read as lines.
     seen: usize,
     stderr: Vec<u8>,
     status: Option<u32>,
@@ -191,7 +192,7 @@ impl LockCommand {
         Ok(Self {
             script,
             session: ssh.exec(command, None).await?,
-            said: Vec::new(),
+            stdout: Vec::new(),
             seen: 0,
             stderr: Vec::new(),
             status: None,
@@ -201,7 +202,7 @@ impl LockCommand {
     /// The next line of standard output; none when the channel has ended.
     async fn line(&mut self) -> Option<String> {
         loop {
-            let rest = &self.said[self.seen..];
+            let rest = &self.stdout[self.seen..];
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line = String::from_utf8_lossy(&rest[..end]).into_owned();
                 self.seen += end + 1;
@@ -211,7 +212,7 @@ impl LockCommand {
                 return Some(line);
             }
             match self.session.output().await {
-                Some(channel::Output::Stdout(data)) => self.said.extend_from_slice(&data),
+                Some(channel::Output::Stdout(data)) => self.stdout.extend_from_slice(&data),
                 Some(channel::Output::Stderr(data)) => self.stderr.extend_from_slice(&data),
                 Some(channel::Output::Status(status)) => self.status = Some(status),
                 None => {
@@ -223,7 +224,7 @@ impl LockCommand {
         }
     }
 
-    /// Why it ended before it was in force.
+    /// Why the command ended before the client was attached.
     async fn refusal(self, ssh: &Ssh) -> HostError {
         match self.facts(ssh, &[]).await {
             Ok(facts) => facts.garbled("attached"),
@@ -231,38 +232,39 @@ impl LockCommand {
         }
     }
 
-    /// What it has said until its end.
+    /// All facts that the command printed until its end.
     async fn facts(self, ssh: &Ssh, also: &[u32]) -> Result<Facts, HostError> {
         let Some(status) = self.status else {
             return Err(ssh.why_ended().await.into());
         };
         let output = Output {
             status,
-            stdout: self.said,
+            stdout: self.stdout,
             stderr: self.stderr,
         };
         Facts::read(self.script, &output, also)
     }
 
-    /// Until the channel ends, or nobody has the [`ClientLock`] any more.
+    /// Passes events on and refreshes the lease, until the channel ends or the [`ClientLock`] is
+    /// dropped.
     async fn keep(
         mut self,
         mut refreshes: watch::Receiver<Duration>,
-        tell: mpsc::UnboundedSender<HostEvent>,
+        events: mpsc::UnboundedSender<HostEvent>,
     ) {
         loop {
-            // Hours of events and words are not kept twice.
-            self.said.drain(..self.seen);
+            // Output of hours does not pile up.
+            self.stdout.drain(..self.seen);
             self.seen = 0;
             self.stderr.clear();
             tokio::select! {
                 line = self.line() => match line {
                     None => return,
                     Some(line) => {
-                        let event = line.strip_prefix("xdrive: event=").and_then(HostEvent::read);
+                        let event = line.strip_prefix("xdrive: event=").and_then(HostEvent::parse);
                         if let Some(event) = event {
-                            // Whoever dropped the hold is heard of below.
-                            let _ = tell.send(event);
+                            // Fails only where the lock was dropped, which is seen below.
+                            let _ = events.send(event);
                         }
                     }
                 },
@@ -271,7 +273,7 @@ impl LockCommand {
                         return;
                     }
                     let lease = *refreshes.borrow_and_update();
-                    if !order(&self.session.sender, lease).await {
+                    if !refresh(&self.session.sender, lease).await {
                         return;
                     }
                 }
@@ -280,8 +282,8 @@ impl LockCommand {
     }
 }
 
-/// A line for the hold's standard input; false when the connection has ended.
-async fn order(sender: &Sender, lease: Duration) -> bool {
+/// Sends the lease on the command's standard input; false when the connection has ended.
+async fn refresh(sender: &Sender, lease: Duration) -> bool {
     sender
         .send(Bytes::from(format!("lease {}\n", lease.as_secs())))
         .await
@@ -316,7 +318,7 @@ mod tests {
             ("notice terminate soon", None),
             ("tomorrow's event", None),
         ] {
-            assert_eq!(HostEvent::read(words), event, "{words}");
+            assert_eq!(HostEvent::parse(words), event, "{words}");
         }
     }
 
@@ -324,9 +326,9 @@ mod tests {
     fn a_client_is_its_role_and_its_line() {
         for role in [Role::Lead, Role::Guest] {
             let line = "abc 2026-01-02T03:04:05Z me at laptop".to_owned();
-            let read = Role::read(&format!("{} {line}", role.name()));
+            let read = Role::parse(&format!("{} {line}", role.name()));
             assert_eq!(read, Some((role, line)));
         }
-        assert_eq!(Role::read("owner me"), None);
+        assert_eq!(Role::parse("owner me"), None);
     }
 }

@@ -1,25 +1,25 @@
-//! What a close did, as `close` says it.
+//! The result of a close, read from the facts of `close`.
 
 use std::time::Duration;
 
 use super::facts::{Facts, HostError};
 use super::room::Room;
 
-/// What closing did.
+/// The result of a close.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
     /// What became of the container's own layer.
     pub committed: Committed,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
-    /// The volume that was unmounted; none if none was mounted since the host's system started:
-    /// what was mounted before a restart may be left as by a power cut.
+    /// The volume that was unmounted; none if none was mounted since the host's system started.
+    /// What was mounted before a reboot may be left as by a power cut.
     pub whole: Option<String>,
-    /// How much room there was on the drive, where that could be said.
+    /// How much room there was on the drive, if known.
     pub room: Option<Room>,
-    /// Whether, still mounted, it was synced and is read-only.
+    /// Whether the drive, still mounted, was synced and is read-only.
     pub frozen: bool,
-    /// The steps and their times, in order.
+    /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
 
@@ -30,7 +30,7 @@ pub enum Committed {
     Yes,
     /// Nothing in it is newer than the last commit.
     Unchanged,
-    /// It could not be done in time. Nothing is lost: the layer itself is on the drive.
+    /// It could not be committed in time. Nothing is lost: the layer itself is on the drive.
     Failed,
     /// There was no container, or the drive was closed before.
     Nothing,

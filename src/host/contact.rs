@@ -1,8 +1,8 @@
-//! What a host knows of itself, as `session contact` says it; and who goes on there, as
-//! `session leave` does.
+//! The state of a host, read from the facts of `session contact`; and the clients that remain
+//! there, from those of `session leave`.
 //!
-//! Owns the reading only: facts in, a [`Contact`] out. It asks nothing and judges nothing; what is
-//! said in a way this version cannot read is an error, never a guess.
+//! Owns the parsing only: facts in, a [`Contact`] out. A fact that this version cannot parse is an
+//! error, never a guess.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::client_lock::{Role, notice};
 use super::facts::{Facts, HostError};
 use super::room::Room;
 
-/// What a host knows of itself.
+/// The state of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contact {
     /// Whether its user data ran to the end.
@@ -27,35 +27,35 @@ pub struct Contact {
     pub frozen: bool,
     /// What is mounted.
     pub volume: Option<MountedVolume>,
-    /// How much room there is on it, where that can be said.
+    /// How much room there is on it, if known.
     pub room: Option<Room>,
-    /// The client that leads now: its line.
+    /// The line of the client that leads now.
     pub attached: Option<String>,
-    /// All clients attached now, the lead included: their lines.
+    /// The roles and lines of all clients that are attached now, the lead included.
     pub clients: Vec<(Role, String)>,
-    /// What is left of the lease, in whole seconds; none if there never was one since it booted.
+    /// The rest of the lease, in whole seconds; none if there was none since it booted.
     pub lease: Option<Duration>,
-    /// What EC2 is about to do to it, and when (as in [`super::scripts::HostEvent::Notice`]).
+    /// EC2's notice: the action and its time (as in [`super::scripts::HostEvent::Notice`]).
     pub notice: Option<(String, Timestamp)>,
 }
 
-/// A volume that is the mounted drive.
+/// The volume that is mounted as the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountedVolume {
     /// `vol-…`.
     pub volume: String,
     /// The file system's UUID.
     pub uuid: String,
-    /// The generation this mount is.
+    /// The generation of this mount.
     pub generation: u64,
 }
 
-/// Who goes on at a host that a client has left.
+/// The clients that remain at a host that one has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remaining {
     /// How many other clients are attached. Of all clients that leave, just one reads 0 here.
     pub others: usize,
-    /// The one of them that leads: its line.
+    /// The line of the one that leads.
     pub attached: Option<String>,
     /// Why the host began to close, if it did.
     pub closing: Option<String>,
@@ -83,7 +83,7 @@ impl Contact {
         };
         facts.require::<String>("booted")?;
         let owned = |key| facts.get(key).map(str::to_owned);
-        let clients = facts.all("client").map(Role::read);
+        let clients = facts.all("client").map(Role::parse);
         Ok(Self {
             booted: facts.yes("booted"),
             closing: owned("closing"),

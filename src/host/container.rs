@@ -1,8 +1,8 @@
 //! Commands that run in the drive's container: the user's shell, and `-- CMD`.
 //!
-//! Nothing is run here: these are the words for an SSH channel. What `ssh` sends as a signal does
-//! not reach a process behind `docker exec`, so a command writes down its process id first, and
-//! [`super::scripts::Host::signal`] finds it there.
+//! Nothing is run here: these are the strings for an SSH channel. A signal that is sent over SSH
+//! does not reach a process behind `docker exec`, so a command first writes its process id to a
+//! file, where [`super::scripts::Host::signal`] finds it.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::quote::{join, quote};
 pub struct Container {
     /// Its name, `xdrive-NAME`.
     pub name: String,
-    /// Its address on the host's bridge; nothing is published, forwards lead here.
+    /// Its address on the host's bridge, for forwards; no port is published.
     pub address: IpAddr,
-    /// What had to be done for it to run.
+    /// How it came to run.
     pub came: Came,
-    /// Whether its image has `JupyterLab`, as far as is known: from the last session that asked.
+    /// Whether its image has `JupyterLab`, if known, from the last session that asked.
     pub lab: Option<bool>,
-    /// The steps and their times, in order.
+    /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
 
@@ -29,7 +29,7 @@ pub struct Container {
 pub enum Came {
     /// It ran already.
     Running,
-    /// It was there, stopped.
+    /// It existed, stopped.
     Started,
     /// It is the drive's first, or the first from another image.
     Created,
@@ -46,7 +46,7 @@ pub enum Signal {
     Quit,
     /// The terminal closed.
     Hangup,
-    /// End, please.
+    /// A request to end.
     Terminate,
 }
 
@@ -61,7 +61,7 @@ impl Signal {
     }
 }
 
-/// One `-- CMD`, by which its signals find it: unique within a host's life.
+/// The id of one `-- CMD`, for signals to it: unique within a host's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandId(String);
 
@@ -81,12 +81,12 @@ impl CommandId {
 /// Where shells, commands and Jupyter begin: on the drive itself, not in the container's layer.
 pub const WORK: &str = "/work";
 
-/// docker takes Ctrl-P Ctrl-Q for itself unless given other keys, and swallows the first of them
-/// until the next key; it cannot be told to take none. Ctrl-@ shows no effect before the next key
-/// in any program (Emacs sets its mark), and nobody types these four.
+/// docker's detach keys. By default docker takes Ctrl-P Ctrl-Q for itself, and swallows the first
+/// of them until the next key; it cannot be set to take none. Ctrl-@ shows no effect before the
+/// next key in any program (Emacs sets its mark), and these four in a row are never typed.
 const DETACH_KEYS: &str = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_";
 
-/// The best shell the image has, as a login shell.
+/// Runs bash if the image has it, else sh, as a login shell.
 const LOGIN_SHELL: &str =
     "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
 
@@ -94,8 +94,7 @@ const LOGIN_SHELL: &str =
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
-/// The command for a terminal of the host, before anything is known of it: the user's shell in the
-/// container of `drive`.
+/// As [`Container::shell`], for the container of `drive` on a host of which nothing is known yet.
 #[must_use]
 pub fn shell_of(drive: &str, term: &str) -> String {
     shell(&format!("xdrive-{drive}"), term)
@@ -109,7 +108,7 @@ fn shell(container: &str, term: &str) -> String {
 }
 
 impl Container {
-    /// The command for a terminal of the host: the user's shell. `term` is the value of the
+    /// The command for a [`crate::ssh::Terminal`]: the user's shell. `term` is the value of the
     /// laptop's `TERM`.
     #[must_use]
     pub fn shell(&self, term: &str) -> String {
@@ -131,7 +130,7 @@ impl Container {
     }
 }
 
-/// In the container, on its own tmpfs: never part of a commit.
+/// The file for a command's process id, on the container's tmpfs: never part of a commit.
 fn pid_file(id: &CommandId) -> String {
     format!("/run/xdrive/command.{}", id.as_str())
 }
@@ -158,7 +157,7 @@ mod tests {
         assert!(
             container()
                 .shell("x'; reboot")
-                .contains(r"'TERM=x'\''; reboot'")
+                .contains(r#" "TERM=x'; reboot" "#)
         );
     }
 

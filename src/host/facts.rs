@@ -1,8 +1,8 @@
-//! What the scripts on the host say, read: facts, words and exit codes.
+//! The output of the scripts on the host, parsed: facts, error messages and exit codes.
 //!
-//! A fact is a line `xdrive: key=value` on standard output; words for people are on standard error.
-//! The exit codes are those at the head of `shell/host/prelude`, and are turned into a
-//! [`HostError`] here and nowhere else.
+//! A fact is a line `xdrive: key=value` on standard output; text for people is on standard error.
+//! The exit codes are those at the head of `shell/host/prelude`, and become a [`HostError`] here
+//! and nowhere else.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::ssh::{Output, SshError};
 /// Why the host did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The connection, not the host.
+    /// The connection failed.
     #[error(transparent)]
     Ssh(#[from] SshError),
-    /// It began to close, for this reason; it will never mount or start anything again.
+    /// The host began to close, for this reason; it will never mount or start anything again.
     #[error("the host is closing: {0}")]
     Closing(String),
-    /// Another client is attached (its owner is told), or another command is at work.
+    /// Another client is attached (`owner`), or another command is at work.
     #[error("the host is busy: {words}")]
     Busy {
-        /// The client that holds it, where that is the reason.
+        /// The line of the client that is attached, if that is the reason.
         owner: Option<String>,
         /// The script's words.
         words: String,
     },
-    /// The volume is not what it was said to be.
+    /// The volume is not as ordered.
     #[error("{words}")]
     Odd {
-        /// In which way.
+        /// How it differs.
         oddity: Oddity,
         /// The script's words.
         words: String,
@@ -40,23 +40,23 @@ pub enum HostError {
     /// The volume did not appear on the host in time.
     #[error("{0}")]
     NoDevice(String),
-    /// An image could not be pulled; dockerd's words.
+    /// An image could not be pulled; dockerd's error.
     #[error("{0}")]
     NotPulled(String),
-    /// There is a GPU, and no container can be given it.
+    /// There is a GPU that no container can be given.
     #[error("{0}")]
     NoGpu(String),
-    /// A script failed; the words are its last ones.
+    /// A script failed.
     #[error("{script} failed on the host (exit code {status}): {words}")]
     Failed {
         /// Script and verb.
         script: &'static str,
         /// Its exit code.
         status: u32,
-        /// Its last words.
+        /// The last lines of its standard error.
         words: String,
     },
-    /// A script succeeded, but did not say what it had to.
+    /// A script succeeded, but did not print a fact that it must print.
     #[error("{script} on the host did not say {missing}")]
     Garbled {
         /// Script and verb.
@@ -66,12 +66,12 @@ pub enum HostError {
     },
 }
 
-/// How a volume can differ from what it was said to be.
+/// How a volume can differ from what was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oddity {
-    /// To be blank, but neither blank nor a whole ext4: formatting was cut off.
+    /// Should be blank, and is neither blank nor a whole ext4: formatting was cut off.
     HalfMade,
-    /// Not to be blank, but holds no ext4.
+    /// Should hold a file system, and holds no ext4.
     Foreign,
     /// An ext4 with errors that need a person.
     Damaged,
@@ -93,7 +93,7 @@ impl FromStr for Oddity {
     }
 }
 
-/// What one script said, in order.
+/// The facts that one script printed, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     script: &'static str,
@@ -102,18 +102,16 @@ pub(super) struct Facts {
 
 /// Exit codes, as listed in `shell/host/prelude`.
 const CLOSING: u32 = 80;
-/// Another client is attached, or another command is at work.
 pub(super) const BUSY: u32 = 81;
 const ODD: u32 = 82;
 const NO_IMAGE: u32 = 83;
 const NO_DEVICE: u32 = 84;
-/// The drive is still mounted, synced, and the machine is powering off.
 pub(super) const STILL_MOUNTED: u32 = 85;
 const NO_GPU: u32 = 86;
 const NOT_PULLED: u32 = 87;
 
-/// How many of a script's last lines an error repeats: enough for docker's own message.
-const LAST_WORDS: usize = 5;
+/// How many of the last lines of standard error an error repeats: enough for docker's own message.
+const LAST_LINES: usize = 5;
 
 impl Facts {
     /// The facts in `output` of `script`, if its exit code is 0 or one of `also`.
@@ -133,7 +131,7 @@ impl Facts {
         if output.status == 0 || also.contains(&output.status) {
             return Ok(facts);
         }
-        Err(facts.error(output.status, last_words(&output.stderr)))
+        Err(facts.error(output.status, last_lines(&output.stderr)))
     }
 
     fn error(&self, status: u32, words: String) -> HostError {
@@ -160,16 +158,16 @@ impl Facts {
         }
     }
 
-    /// The value of `key`; none if it was not said or is empty.
+    /// The last value of `key`; none if there is none or it is empty.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        let (_, value) = self.lines.iter().rev().find(|(said, _)| said == key)?;
+        let (_, value) = self.lines.iter().rev().find(|(name, _)| name == key)?;
         (!value.is_empty()).then_some(value)
     }
 
     /// Every value of `key`, in order.
     pub(super) fn all(&self, key: &str) -> impl Iterator<Item = &str> {
-        let said = self.lines.iter().filter(move |(said, _)| said == key);
-        said.map(|(_, value)| value.as_str())
+        let found = self.lines.iter().filter(move |(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// Whether `key` is `yes`.
@@ -177,14 +175,14 @@ impl Facts {
         self.get(key) == Some("yes")
     }
 
-    /// The value of `key`, which must have been said and must be a `T`.
+    /// The value of `key`, which must be there and must be a `T`.
     pub(super) fn require<T: FromStr>(&self, key: &'static str) -> Result<T, HostError> {
         self.get(key)
             .and_then(|value| value.parse().ok())
             .ok_or_else(|| self.garbled(key))
     }
 
-    /// The steps' times, said as `ms.STEP=milliseconds`, in order.
+    /// How long the steps took (`ms.STEP=milliseconds`), in order.
     pub(super) fn timings(&self) -> Vec<(String, Duration)> {
         self.lines
             .iter()
@@ -203,14 +201,14 @@ impl Facts {
     }
 }
 
-fn last_words(stderr: &[u8]) -> String {
+fn last_lines(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .collect();
-    let last = lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n");
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
     if last.is_empty() {
         "it said nothing".to_owned()
     } else {
@@ -286,7 +284,7 @@ mod tests {
     #[test]
     fn an_error_repeats_only_the_last_words() {
         let long = ["one", "two", "three", "four", "five", "six"].join("\n");
-        assert!(last_words(long.as_bytes()).starts_with("two\n"));
-        assert_eq!(last_words(b""), "it said nothing");
+        assert!(last_lines(long.as_bytes()).starts_with("two\n"));
+        assert_eq!(last_lines(b""), "it said nothing");
     }
 }

@@ -1,5 +1,5 @@
-//! The contract with `shell/host`: the scripts that run on a host, what they are asked, and what
-//! they answer. How they are reached is [`crate::ssh`]'s.
+//! The contract with `shell/host`: the scripts that run on a host, their inputs and their outputs.
+//! The connection is [`crate::ssh`]'s.
 
 pub mod boot;
 mod client_lock;

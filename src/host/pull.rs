@@ -1,29 +1,28 @@
-//! Pulls as data: how far one is, and why a registry gave nothing.
+//! Pulls as data: their progress, and why one failed.
 //!
-//! dockerd answers in words, its own and its registry's; they differ by version and by registry,
-//! and are all there is. What they mean is found out here and nowhere else. Words that are not
-//! known are shown as they are.
+//! dockerd's errors are text, its own and its registry's, which differ by version and by registry.
+//! That text is interpreted here and nowhere else; text that is not recognised is shown as it is.
 
 use std::str::FromStr;
 
-/// How far a pull is.
+/// The progress of a pull.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pulled {
     /// Layers that are in place.
     pub done: u32,
-    /// All layers that are known of.
+    /// All layers that are known.
     pub layers: u32,
-    /// Bytes that came, compressed.
+    /// Compressed bytes that were downloaded.
     pub bytes: u64,
-    /// Bytes that are to come in all, once that is known.
+    /// All bytes to download, once that is known.
     pub total: Option<u64>,
 }
 
 impl FromStr for Pulled {
     type Err = ();
 
-    fn from_str(said: &str) -> Result<Self, ()> {
-        let mut numbers = said
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut numbers = text
             .split(' ')
             .map(|word| word.parse::<u64>().map_err(drop));
         let mut next = || numbers.next().ok_or(())?;
@@ -41,15 +40,15 @@ impl FromStr for Pulled {
 /// Why an image could not be pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The registry wants a login, or refuses the one it got.
+    /// The registry asks for a login, or refuses the one that it was given.
     Login,
-    /// It has no such image, or none that it shows without a login.
+    /// The registry has no such image, or shows it only after a login.
     NoImage,
-    /// It has the image, and not under this tag or digest.
+    /// The registry has the image, but not this tag or digest.
     NoTag,
     /// The image has no programs for this machine's architecture.
     Architecture,
-    /// It has had too many pulls from this address.
+    /// The registry has had too many pulls from this address.
     TooMany,
     /// Nothing answers under the registry's name, or not as a registry does.
     Unreachable,
@@ -60,8 +59,8 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What dockerd's words mean. (Docker 20.10 to 29, against Docker Hub, quay.io, ghcr.io, Amazon
-    /// ECR and the registry of Docker's own distribution.)
+    /// The reason behind dockerd's error. (Docker 20.10 to 29, against Docker Hub, quay.io,
+    /// ghcr.io, Amazon ECR and the registry of Docker's own distribution.)
     #[must_use]
     pub fn of(words: &str) -> Self {
         let words = words.to_lowercase();
@@ -115,8 +114,8 @@ impl Refused {
     }
 }
 
-/// The registry that a reference leads to: its first part, if that looks like a host's name
-/// (distribution's grammar of references), else Docker Hub.
+/// The registry of a reference: its first part, if that looks like a host name (distribution's
+/// grammar of references), else Docker Hub.
 #[must_use]
 pub fn registry(reference: &str) -> &str {
     match reference.split_once('/') {

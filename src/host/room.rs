@@ -1,35 +1,35 @@
-//! How much room there is on a mounted drive, as the host says it.
+//! How much room there is on a mounted drive, parsed from the host's fact.
 
 use std::str::FromStr;
 
 use super::facts::Facts;
 
-/// What is nearly full has less than this part of it free: what `df` is watched for everywhere. Of
+/// A drive is nearly full with less than a tenth of it free, as `df` is watched for everywhere: of
 /// 8 GiB that is 0.8.
 const PART: u64 = 10;
 
-/// And less than this: a tenth of a large drive is room for years. A commit writes the container's
-/// layer once more, and an environment with a GPU's libraries has 5 to 10 GiB.
+/// And with less than this free: a tenth of a large drive is room for years. A commit writes the
+/// container's layer once more, and an environment with a GPU's libraries has 5 to 10 GiB.
 const BYTES: u64 = 16 << 30;
 
-/// The same in files: two such environments.
+/// The same, in files: those of two such environments.
 const INODES: u64 = 200_000;
 
-/// What there is of a mounted drive.
+/// The size of a mounted drive, and what of it is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// The volume's size in bytes.
     pub bytes: u64,
-    /// The bytes that files may still take.
+    /// The bytes that are free.
     pub free_bytes: u64,
-    /// How many files and directories the file system was made for.
+    /// The most files and directories that the file system can hold.
     pub inodes: u64,
-    /// How many of them there may still be.
+    /// How many of them are free.
     pub free_inodes: u64,
 }
 
 impl Room {
-    /// What a script said of it, if it did: only a warning hangs on it.
+    /// The room in a script's facts; none if it cannot be read, since only a warning depends on it.
     pub(super) fn read(facts: &Facts) -> Option<Self> {
         facts.get("room")?.parse().ok()
     }
@@ -47,15 +47,15 @@ impl Room {
     }
 }
 
-/// Text that does not say how much room there is.
+/// Text that is not a [`Room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
 
 impl FromStr for Room {
     type Err = NoRoom;
 
-    fn from_str(said: &str) -> Result<Self, NoRoom> {
-        let numbers: Result<Vec<u64>, _> = said.split(' ').map(str::parse).collect();
+    fn from_str(text: &str) -> Result<Self, NoRoom> {
+        let numbers: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
         match numbers.as_deref() {
             Ok(&[bytes, free_bytes, inodes, free_inodes]) => Ok(Self {
                 bytes,

@@ -1,12 +1,12 @@
 //! The scripts that run on the host, as functions.
 //!
-//! `shell/host/*` is part of this program. The first contact brings it there ([`bundle`]), and every
-//! function here is one command over SSH: inputs as quoted environment, secrets on standard input,
-//! answers as facts.
+//! `shell/host/*` is part of this program, and sent to a host at the first contact ([`bundle`]).
+//! Every function here is one command over SSH: inputs as quoted environment, secrets on standard
+//! input, results as facts.
 //!
-//! The scripts are idempotent: where a connection is lost half way, the same call on a new
-//! connection is the way to know. Nothing here decides what should be done next, and nothing here
-//! retries. What ends a drive's time on a host is [`Host::close`]; it is for good.
+//! The scripts are idempotent: where a connection is lost half way, the same call over a new
+//! connection shows the result. Nothing here decides what is done next, and nothing here retries.
+//! [`Host::close`] ends a drive's time on a host for good.
 
 mod arrive;
 mod bundle;
@@ -33,35 +33,36 @@ pub use super::client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use super::closed::{Closed, Committed};
 pub use super::contact::{Contact, MountedVolume, Remaining};
 
-/// What answers what a host knows.
+/// The script that prints a host's state.
 const CONTACT: &str = "session contact";
 
-/// A host that can be told what to do: it answered, and has the scripts. Cheap to clone.
+/// A host that answered and has the scripts. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Host {
     ssh: Ssh,
 }
 
-/// What to mount.
+/// A request to mount a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountOrder {
     /// `vol-…`; must be attached, or be on the way.
     pub volume: String,
-    /// The generation this mount is.
+    /// The generation of this mount.
     pub generation: u64,
-    /// Whether xdrive made this volume empty, and it is still tagged so: the leave to format it,
-    /// if it also reads as blank.
+    /// Whether xdrive made this volume empty, and it is still tagged so: permits formatting it, if
+    /// it also reads as blank.
     pub blank: bool,
-    /// The file system's UUID, where it is recorded: another one is not mounted.
+    /// The file system's recorded UUID, if there is one: another file system is not mounted.
     pub uuid: Option<String>,
-    /// Where it was attached, such as `/dev/sdf`: for machines whose disks have no serial numbers.
+    /// The device name it was attached under, such as `/dev/sdf`: for machines whose disks have no
+    /// serial numbers.
     pub device: String,
-    /// Its size in bytes, where that is known: without it the name of a device proves nothing.
+    /// Its size in bytes, if known: without it a device name proves nothing.
     pub size: Option<u64>,
     /// How long to wait for the device to appear.
     pub wait: Duration,
-    /// The most data in bytes that may wait to be written (`vm.dirty_bytes`); the host lets a tenth
-    /// of its memory wait where that is less.
+    /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host takes a tenth of its
+    /// memory where that is less.
     pub dirty_bytes: u64,
 }
 
@@ -72,25 +73,25 @@ pub struct Mounted {
     pub uuid: String,
     /// The volume's size in bytes.
     pub size: u64,
-    /// How much room there is on it, where that can be said.
+    /// How much room there is on it, if known.
     pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,
     /// Whether the file system was grown to the volume's size.
     pub grown: bool,
-    /// The generation that the drive itself had last seen.
+    /// The generation that the drive itself has recorded last.
     pub recorded: Option<u64>,
-    /// What its container was made from ([`Image`]'s own words), if it has one.
+    /// The image that its container was made from (as in [`Image`]), if it has one.
     pub source: Option<String>,
     /// The machine's GPUs.
     pub gpus: Gpus,
-    /// How much data in bytes may wait to be written there; none if that could not be limited.
+    /// How many bytes may wait to be written to it; none if that could not be limited.
     pub dirty_bytes: Option<u64>,
-    /// The steps and their times, in order.
+    /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
 
-/// The GPUs of NVIDIA's that a host has.
+/// A host's NVIDIA GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gpus {
     /// None on its bus.
@@ -101,40 +102,40 @@ pub enum Gpus {
     Ready,
 }
 
-/// What the container is to be made from.
+/// The image that a container is to be made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
-    /// Whatever the drive's container was made from; an error if it has none yet.
+    /// The one that the drive's container was made from; an error if it has none yet.
     Kept,
-    /// A registry reference, which [`Host::pull`] brought.
+    /// A registry reference that [`Host::pull`] has pulled.
     Reference(String),
-    /// An archive that [`Host::load_image`] brought.
+    /// An archive that [`Host::load_image`] has loaded.
     Loaded(LoadedImage),
 }
 
-/// An image that came as an archive.
+/// An image that was loaded from an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedImage {
-    /// Docker's id of it, or its tag where the archive named one.
+    /// Docker's id of it, or its tag if the archive has one.
     pub id: String,
-    /// What it came from, as the caller named it: compared with [`Mounted::source`].
+    /// The caller's name for the archive, which is compared with [`Mounted::source`].
     pub source: String,
 }
 
-/// The container that is to run.
+/// A request to run the drive's container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerOrder {
     /// The drive's name: the container is `xdrive-NAME`, its host name NAME.
     pub drive: String,
-    /// What to make it from.
+    /// The image to make it from.
     pub image: Image,
-    /// Environment of everything in it. Values with newlines cannot be passed to docker.
+    /// The environment of everything in it. Values with newlines cannot be passed to docker.
     pub environment: Vec<(String, String)>,
 }
 
 impl Host {
-    /// Tells the host that somebody came (its first sign of life), and asks what it knows; brings
-    /// the scripts there first if it has not got them.
+    /// Asks the host for its state, which is its first sign of life from a client; sends it the
+    /// scripts first if it lacks them.
     pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
         let command = bundle::command(CONTACT);
         let question = bundle::QUESTION;
@@ -145,13 +146,13 @@ impl Host {
         Ok((Self { ssh }, contact))
     }
 
-    /// Asks again what it knows.
+    /// Asks again for its state.
     pub async fn look(&self) -> Result<Contact, HostError> {
         Contact::read(&self.run(CONTACT, &[]).await?)
     }
 
-    /// Attaches this client and sets the lease; [`HostError::Busy`] if it wants to lead and another
-    /// client does. A hold of the same session that the host still believes in is taken over.
+    /// Attaches this client and sets the lease; [`HostError::Busy`] if it is to lead and another
+    /// client does. A lock of the same session that the host still has is replaced.
     pub async fn hold(&self, order: &LockOrder<'_>) -> Result<ClientLock, HostError> {
         let lease = order.lease.as_secs().to_string();
         let inputs = [
@@ -162,22 +163,22 @@ impl Host {
         ClientLock::begin(&self.ssh, &call("session hold", &inputs)).await
     }
 
-    /// Ends being attached as `client` (its line, as in [`LockOrder`]); who goes on. Of all clients
-    /// that leave, just one hears that nobody does, however often it asks.
+    /// Detaches `client` (its line, as in [`LockOrder`]); who remains. Of all clients that leave,
+    /// just one learns that none remains, however often it asks.
     pub async fn leave(&self, client: &str) -> Result<Remaining, HostError> {
         let inputs = [("XDRIVE_OWNER", client)];
         Remaining::read(&self.run("session leave", &inputs).await?)
     }
 
-    /// Lets the lease end so long from now (whole seconds), without being attached.
+    /// Makes the lease end so long from now (whole seconds), without being attached.
     pub async fn lease(&self, length: Duration) -> Result<(), HostError> {
         let lease = length.as_secs().to_string();
         let inputs = [("XDRIVE_LEASE", lease.as_str())];
         self.run("session lease", &inputs).await.map(drop)
     }
 
-    /// Lets `key`, a line of `authorized_keys`, log in from now on, until the machine boots anew.
-    pub async fn admit(&self, key: &str) -> Result<(), HostError> {
+    /// Authorizes `key`, a line of `authorized_keys`, until the machine boots again.
+    pub async fn authorize(&self, key: &str) -> Result<(), HostError> {
         self.run("session admit", &[("XDRIVE_KEY", key)])
             .await
             .map(drop)
@@ -207,13 +208,13 @@ impl Host {
         Mounted::read(&facts)
     }
 
-    /// Brings to the volume what is written on the mounted drive and not there yet (`sync -f`).
+    /// Flushes the mounted drive to its volume (`sync -f`).
     pub async fn sync(&self) -> Result<(), HostError> {
         self.run("drive sync", &[]).await.map(drop)
     }
 
-    /// Brings an image archive to the drive: what `docker save` wrote, or a plain root file system
-    /// as tar; either may be compressed. `source` names it, in one line.
+    /// Loads an image archive onto the drive: from `docker save`, or a plain root file system as
+    /// tar; either may be compressed. `source` names it, in one line.
     pub async fn load_image(
         &self,
         source: &str,
@@ -231,13 +232,12 @@ impl Host {
         })
     }
 
-    /// Brings the image `reference` from its registry to the drive, and calls `hear` with how far
-    /// that is, some times a second. None if it was there. [`HostError::NotPulled`] if it cannot be
-    /// had.
+    /// Pulls the image `reference` from its registry onto the drive, and calls `on_progress` some
+    /// times a second. None if it was there already. [`HostError::NotPulled`] if that fails.
     pub async fn pull(
         &self,
         reference: &str,
-        hear: &mut (dyn FnMut(Pulled) + Send),
+        on_progress: &mut (dyn FnMut(Pulled) + Send),
     ) -> Result<Option<Pulled>, HostError> {
         const SCRIPT: &str = "container pull";
         let command = call(SCRIPT, &[("XDRIVE_IMAGE", reference)]);
@@ -245,10 +245,10 @@ impl Host {
         let mut facts = |fact: &str| {
             if let Some(pulled) = fact
                 .strip_prefix("pull=")
-                .and_then(|said| said.parse().ok())
+                .and_then(|progress| progress.parse().ok())
             {
                 last = pulled;
-                hear(pulled);
+                on_progress(pulled);
             }
         };
         let output = self
@@ -260,7 +260,7 @@ impl Host {
     }
 
     /// Waits until the driver of the machine's GPUs answers, so long at most (whole seconds); the
-    /// GPUs' names. [`HostError::NoGpu`] if it does not, as soon as that is known.
+    /// GPUs' names. [`HostError::NoGpu`] as soon as it is known that it does not.
     pub async fn gpus(&self, wait: Duration) -> Result<Vec<String>, HostError> {
         let wait = wait.as_secs().to_string();
         let inputs = [("XDRIVE_GPU_WAIT", wait.as_str())];
@@ -268,8 +268,8 @@ impl Host {
         Ok(facts.all("gpu").map(str::to_owned).collect())
     }
 
-    /// Starts the drive's container, makes it, or makes it again, as `order` asks. Where the
-    /// machine has GPUs the container has them, or is not made.
+    /// Starts the drive's container, makes it, or makes it again, as `order` requires. Where the
+    /// machine has GPUs the container gets them, or is not made.
     pub async fn container(&self, order: &ContainerOrder) -> Result<Container, HostError> {
         let (source, image) = match &order.image {
             Image::Kept => ("", ""),
@@ -303,13 +303,13 @@ impl Host {
             name: facts.require("container")?,
             address: facts.require("address")?,
             came,
-            lab: facts.get("lab").map(|said| said == "yes"),
+            lab: facts.get("lab").map(|text| text == "yes"),
             timings: facts.timings(),
         })
     }
 
-    /// The drive's container, if it runs and is whole. Starts nothing, and waits for nobody who is
-    /// at work on it.
+    /// The drive's container, if it runs and is whole. Starts nothing, and does not wait for other
+    /// commands that work on it.
     pub async fn running(&self) -> Result<Option<Container>, HostError> {
         let facts = self.run("container running", &[]).await?;
         let name: String = facts.require("container")?;
@@ -319,9 +319,9 @@ impl Host {
         running(&facts).map(Some)
     }
 
-    /// Makes `token` one that opens Jupyter, `session`'s only one, next to those of other sessions
-    /// that are attached; and starts Jupyter if it does not run. None if the image has no
-    /// `JupyterLab`. Does not wait until it listens. The token travels on standard input.
+    /// Makes `token` `session`'s token for Jupyter, next to those of other attached sessions, and
+    /// starts Jupyter if it does not run. None if the image has no `JupyterLab`. Does not wait
+    /// until it listens. The token is sent on standard input.
     pub async fn jupyter(
         &self,
         session: &str,
@@ -345,7 +345,7 @@ impl Host {
         self.run("container listens", &[]).await.map(drop)
     }
 
-    /// Sends `signal` to a command and what it started; a command that has ended is success.
+    /// Sends `signal` to a command and what it started; success if the command has ended.
     pub async fn signal(&self, command: &CommandId, signal: Signal) -> Result<(), HostError> {
         let inputs = [
             ("XDRIVE_COMMAND", command.as_str()),
@@ -354,8 +354,8 @@ impl Host {
         self.run("container signal", &inputs).await.map(drop)
     }
 
-    /// Closes the drive, for `reason` (one line): latch, stop, commit, unmount. From the first
-    /// moment on this host refuses to mount or start anything, for good.
+    /// Closes the drive, for `reason` (one line): latch, stop, commit, unmount. From the latch on
+    /// this host refuses to mount or start anything, for good.
     pub async fn close(&self, reason: &str) -> Result<Closed, HostError> {
         const SCRIPT: &str = "close";
         let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
@@ -396,7 +396,7 @@ impl Mounted {
             room: Room::read(facts),
             formatted: facts.yes("formatted"),
             grown: facts.yes("grown"),
-            recorded: facts.get("recorded").and_then(|said| said.parse().ok()),
+            recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
             source: facts.get("source").map(str::to_owned),
             gpus: match facts.require::<String>("gpus")?.as_str() {
                 "none" => Gpus::None,
@@ -404,13 +404,13 @@ impl Mounted {
                 "ready" => Gpus::Ready,
                 _ => return Err(facts.garbled("gpus")),
             },
-            dirty_bytes: facts.get("dirty").and_then(|said| said.parse().ok()),
+            dirty_bytes: facts.get("dirty").and_then(|text| text.parse().ok()),
             timings: facts.timings(),
         })
     }
 }
 
-/// As [`Host::terminal`], where nothing is known yet of the host.
+/// As [`Host::terminal`], for a host of which nothing is known yet.
 pub(super) fn terminal(name: &str, command: &str) -> Terminal {
     Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
 }
@@ -421,7 +421,7 @@ fn running(facts: &Facts) -> Result<Container, HostError> {
         name: facts.require("container")?,
         address: facts.require("address")?,
         came: Came::Running,
-        lab: facts.get("lab").map(|said| said == "yes"),
+        lab: facts.get("lab").map(|text| text == "yes"),
         timings: facts.timings(),
     })
 }

@@ -72,7 +72,7 @@ impl Session {
             return Ok(Joined::Over);
         };
         self.check_owner(tags::owner(&host.tags), true, self.request.shared)?;
-        if let Some(why) = self.reconciler.hosts().barred(&host.id) {
+        if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
@@ -101,7 +101,7 @@ impl Session {
             }
             Awaited::Ended(ending) => ending,
             Awaited::Over => {
-                self.reconciler.hosts().let_go(&host.id);
+                self.reconciler.hosts().detach(&host.id);
                 // That host's news are not about the next one.
                 while self.news.try_recv().is_ok() {}
                 return Ok(Joined::Over);
@@ -171,7 +171,7 @@ impl Session {
         let (ssh, scripts) = hosts.reach(host).await?;
         let early = hosts.take_ready(&host.id).early;
         let (attached, container, connections) = tokio::join!(
-            hosts.visit(host, &session, &self.owner, lease),
+            hosts.join(host, &session, &self.owner, lease),
             scripts.running(),
             Connections::open(&ssh, self.request.options.port, early, false),
         );

@@ -52,7 +52,7 @@ impl Session {
             && (self.request.options.resume || self.ask(QUESTION, true).await);
         if resumes {
             if is_guest {
-                self.reconciler.hosts().let_go(&instance.id);
+                self.reconciler.hosts().detach(&instance.id);
             }
             // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}

@@ -157,7 +157,7 @@ impl<'a> Monitor<'a> {
                 () = until(self.attach_at), if attaching.is_none() => {
                     self.attach_at = None;
                     attaching = Some(Box::pin(async move {
-                        drive.lock().await.hosts().hold_again(host).await
+                        drive.lock().await.hosts().reattach(host).await
                     }));
                 }
                 // After a notice the save takes the place of checkpoints.

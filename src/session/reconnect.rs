@@ -149,7 +149,7 @@ impl Reconnector<'_> {
     /// Asks the host and EC2 at the same time: either may be out of reach.
     async fn try_once(&mut self) -> Attempt {
         let (connected, seen) = tokio::join!(
-            async { self.drive.lock().await.hosts().back(self.host).await },
+            async { self.drive.lock().await.hosts().reconnect(self.host).await },
             timeout(ANSWER, self.ec2.instance(&self.host.id)),
         );
         let error = match connected {

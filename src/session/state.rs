@@ -11,7 +11,7 @@ use super::progress::ProgressPrinter;
 use super::{LEASE, Request, preflight, shell};
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
-use crate::access::lease::{News, Terms};
+use crate::access::lease::{LeaseContext, News};
 use crate::cloud::Cloud;
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
@@ -86,7 +86,7 @@ impl Session {
             },
         };
         let (sender, news) = mpsc::unbounded_channel();
-        let terms = Terms {
+        let context = LeaseContext {
             ec2: cloud.ec2.clone(),
             clock: cloud.clock.clone(),
             news: sender,
@@ -103,7 +103,7 @@ impl Session {
             request.drive.clone(),
             identity,
             cloud.ec2.clone(),
-            SshHosts::new(key, ingress, terms),
+            SshHosts::new(key, ingress, context),
             cloud.clock.clone(),
             cloud.timing.clone(),
             wanted,
@@ -175,7 +175,7 @@ impl Session {
         let shell = is_shell.then(shell::term);
         let drive = &request.drive;
         let hosts = self.reconciler.hosts();
-        hosts.comes(
+        hosts.will_arrive(
             (&session, &self.owner),
             lease,
             drive.as_str(),

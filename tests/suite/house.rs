@@ -15,6 +15,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("russh", &["ssh/"]),
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("indicatif", &["report.rs"]),
+    ("shlex", &["quote.rs"]),
     ("signal_hook", &["signals.rs", "terminal.rs", "terminal/"]),
     ("println!", &["report.rs"]),
     ("process::exit", &[]),

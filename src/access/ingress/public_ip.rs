@@ -1,10 +1,9 @@
-//! From which address this laptop comes, as its hosts see it.
+//! This laptop's address, as its hosts see it.
 //!
-//! What the user says; else, towards a public address of AWS, what an address service sees; else
-//! the one that this computer's own routes choose, which is right wherever nobody translates
-//! addresses on the way (IPv6, a VPN, the EC2 in a folder). Where an endpoint was put in AWS's
-//! place no service is asked. Where connections go through a command nobody is let in but those
-//! whom the user names.
+//! The CIDRs that the user gives; else, towards a public address of AWS, the address that an
+//! address service sees; else the one that this computer's own routes choose, which is right where
+//! no address is translated (IPv6, a VPN, the EC2 in a folder). With an endpoint in AWS's place no
+//! service is asked. With a proxy command only the user's CIDRs are authorized.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -12,20 +11,20 @@ use super::Plan;
 use crate::drive::HostError;
 use crate::ec2::Cidr;
 
-/// What answers with its caller's IPv4 address (AWS's own).
+/// AWS's service that answers with its caller's IPv4 address.
 const SERVICE: &str = "https://checkip.amazonaws.com";
 
-/// What sends requests through a proxy.
+/// The environment variables that send requests through a proxy.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 impl Plan {
-    /// Whether nobody is to be let in: the way leads through a command.
+    /// Whether nothing is to be authorized: there is a proxy command, and no CIDR.
     pub(super) fn is_closed(&self) -> bool {
         self.reach.proxy.is_some() && self.reach.cidrs.is_empty()
     }
 
-    /// Who is to be let in to a host at this address; to one that has none yet, as far as that can
-    /// be said.
+    /// The CIDRs to authorize for a host at this address; for one without an address yet, those
+    /// that are known before.
     pub(super) async fn from(&self, at: Option<IpAddr>) -> Result<Vec<Cidr>, HostError> {
         if self.is_closed() || !self.reach.cidrs.is_empty() {
             return Ok(self.reach.cidrs.clone());
@@ -74,9 +73,8 @@ impl Plan {
     }
 }
 
-/// An address of this computer, if it is from there that it reaches `at`: what the one sees that
-/// was asked by IPv6 says nothing of the way to an IPv4 address. A host that has no address yet may
-/// get one of either.
+/// `address`, unless `at` is of the other family: the address that a service sees over IPv6 is not the
+/// one that a host sees over IPv4. A host that has no address yet may get one of either family.
 fn reaches(address: IpAddr, at: Option<IpAddr>) -> Result<IpAddr, String> {
     match at {
         Some(at) if at.is_ipv4() != address.is_ipv4() => {
@@ -86,8 +84,8 @@ fn reaches(address: IpAddr, at: Option<IpAddr>) -> Result<IpAddr, String> {
     }
 }
 
-/// The address that a service answers with. Whoever is between it and this computer (a hotel's
-/// page, a proxy) may answer in its place.
+/// Parses the address that a service answers with. A hotel's page or a proxy may answer in its
+/// place.
 pub(super) fn address(answer: &str) -> Result<IpAddr, String> {
     let answer = answer.trim();
     let is_public = |at: &IpAddr| !at.is_unspecified() && !at.is_loopback() && !at.is_multicast();
@@ -103,8 +101,8 @@ pub(super) fn is_translated(at: IpAddr) -> bool {
     }
 }
 
-/// From which of its addresses this computer sends to `at`; none if it has no route there. Nothing
-/// is sent.
+/// The address from which this computer sends to `at`; none if it has no route there. Sends
+/// nothing.
 pub(crate) fn source(at: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match at {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,38 +1,37 @@
-//! The rules of an owner's group: what they say, which are added, and which go.
+//! The rules of an owner's group: their descriptions, which are authorized, and which are revoked.
 //!
-//! A rule says for which laptop it is and when somebody last came by it, within [`RENEWED`]. A
-//! laptop adds what it wants and lacks, and renews the date of what it comes by. It takes away only
-//! rules of its own that it does not want now, and those only a day after their date: until then
-//! another of its sessions may stand behind them, by a VPN or with another `--cidr`. `gc` takes
-//! away whosever rules are older than what uses the group ([`is_unused_since`]). Only where the
-//! group has no room they go at once. Connections that are up outlive their rule (EC2 user guide,
-//! *Security group connection tracking*), and whoever connects again looks first: so a session that
-//! wants a rule that went has it again.
+//! A rule's description has the laptop it is for and the date of its last login, within
+//! [`RENEWED`]. A laptop authorizes the rules that it lacks, and renews the date of those that it
+//! logs in by. It revokes only rules of its own that it does not want now, and those only a day
+//! after their date: until then another of its sessions may need them, by a VPN or with another
+//! `--cidr`. Only where the group is full they are revoked at once. `gc` revokes every laptop's
+//! rules that are older than what uses the group ([`is_unused_since`]). Connections that are up
+//! outlive their rule (EC2 user guide, *Security group connection tracking*), and each further
+//! login checks the rules first: a session whose rule was revoked authorizes it again.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
-use tokio::time::sleep;
 
 use super::Plan;
+use crate::access::retry::retry;
 use crate::drive::{HostError, tags};
 use crate::ec2::{self, Cidr, Group, GroupId, Kind, Rule, VpcId};
 
-/// What a description begins with.
+/// The first word of a description.
 const MARK: &str = "xdrive";
 
-/// How long a rule that its laptop does not want stays.
+/// How long an unwanted rule stays after its date.
 pub(super) const STAYS: SignedDuration = SignedDuration::from_hours(24);
 
-/// How old the date of a rule may be that somebody comes by: it is renewed then, at most some times
-/// a day.
+/// The age at which a login renews a rule's date: a few times a day at most.
 const RENEWED: SignedDuration = SignedDuration::from_hours(6);
 
-/// The group has as many rules as one may have: 60, unless the account's quota is another one.
+/// EC2's code for a group with as many rules as it may have: 60, or the account's quota.
 const FULL: &str = "RulesPerSecurityGroupLimitExceeded";
 
-/// Pauses until a group that was just made is seen by every call (EC2 user guide, *Eventual
+/// The pauses while not every call sees a group that was just made (EC2 user guide, *Eventual
 /// consistency in the Amazon EC2 API*).
 const UNSEEN: [Duration; 5] = [
     Duration::from_millis(250),
@@ -42,27 +41,27 @@ const UNSEEN: [Duration; 5] = [
     Duration::from_secs(6),
 ];
 
-/// What came of letting somebody in.
+/// The result of [`Plan::authorize`].
 #[derive(Debug, Default)]
 pub(super) struct Authorized {
-    /// The rules that were made for it.
+    /// The rules that were made.
     pub(super) made: Vec<Rule>,
-    /// Which rules could not be taken away, in words. They let in whoever has that address now, but
-    /// never without a key.
-    pub(super) stayed: Vec<String>,
+    /// Messages for rules that could not be revoked or renewed. A rule that stays lets anything at
+    /// that address connect, but nothing log in without a key.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Plan {
-    /// Lets `from` in, and takes away what this laptop wants no more. No one at all changes
-    /// nothing.
+    /// Authorizes `from`, and revokes what this laptop does not want any more. Changes nothing if
+    /// `from` is empty.
     pub(super) async fn authorize(
         &self,
         group: &Group,
         from: &[Cidr],
     ) -> Result<Authorized, ec2::Error> {
-        let mut came = Authorized::default();
+        let mut authorized = Authorized::default();
         if from.is_empty() {
-            return Ok(came);
+            return Ok(authorized);
         }
         let now = self.clock.now();
         let is_unwanted = |rule: &&Rule| {
@@ -77,29 +76,28 @@ impl Plan {
             };
             match self.add(&group.id, &rule).await {
                 Err(error) if error.code == FULL && !unwanted.is_empty() => {
-                    self.revoke(group, &unwanted, &mut came).await;
+                    self.revoke(group, &unwanted, &mut authorized).await;
                     unwanted.clear();
                     self.add(&group.id, &rule).await?;
                 }
                 answer => answer?,
             }
-            came.made.push(rule);
+            authorized.made.push(rule);
         }
-        self.renew(group, from, now, &mut came).await?;
+        self.renew(group, from, now, &mut authorized).await?;
         unwanted.retain(|rule| is_old(&rule.description, now));
-        self.revoke(group, &unwanted, &mut came).await;
-        Ok(came)
+        self.revoke(group, &unwanted, &mut authorized).await;
+        Ok(authorized)
     }
 
-    /// Renews the date of the rules that are come by, also of another laptop's behind the same
-    /// address. Who may not do that comes in all the same; a rule that went meanwhile is made
-    /// again.
+    /// Renews the date of the rules for `from`, also of another laptop's behind the same address. A
+    /// missing right to do so is only a warning; a rule that was revoked meanwhile is made again.
     async fn renew(
         &self,
         group: &Group,
         from: &[Cidr],
         now: Timestamp,
-        came: &mut Authorized,
+        authorized: &mut Authorized,
     ) -> Result<(), ec2::Error> {
         for rule in group.rules.iter().filter(|rule| from.contains(&rule.from)) {
             let Some(laptop) = laptop(&rule.description) else {
@@ -116,9 +114,9 @@ impl Plan {
                 Ok(true) => {}
                 Ok(false) => {
                     self.add(&group.id, &renewed).await?;
-                    came.made.push(renewed);
+                    authorized.made.push(renewed);
                 }
-                Err(error) => came.stayed.push(format!(
+                Err(error) => authorized.warnings.push(format!(
                     "could not renew the date of {}'s rule for {}: {error}",
                     group.id, rule.from
                 )),
@@ -127,27 +125,22 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes a rule; again while the group, which may just have been made, is not seen.
+    /// Makes a rule; again while the call does not see the group, which may just have been made.
     async fn add(&self, group: &GroupId, rule: &Rule) -> Result<(), ec2::Error> {
-        for pause in UNSEEN {
-            match self.ec2.authorize(group, rule).await {
-                Err(error) if error.kind == Kind::NotFound => sleep(pause).await,
-                answer => return answer,
-            }
-        }
-        self.ec2.authorize(group, rule).await
+        let is_early = |answer: &Result<(), ec2::Error>| matches!(answer, Err(error) if error.kind == Kind::NotFound);
+        retry(&UNSEEN, is_early, || self.ec2.authorize(group, rule)).await
     }
 
-    async fn revoke(&self, group: &Group, rules: &[&Rule], came: &mut Authorized) {
+    async fn revoke(&self, group: &Group, rules: &[&Rule], authorized: &mut Authorized) {
         for rule in rules {
             if let Err(error) = self.ec2.revoke(&group.id, rule.from).await {
-                let line = format!("{} still lets {} in: {error}", group.id, rule.from);
-                came.stayed.push(line);
+                let warning = format!("{} still lets {} in: {error}", group.id, rule.from);
+                authorized.warnings.push(warning);
             }
         }
     }
 
-    /// Makes the group, or finds the one that another laptop makes at this moment.
+    /// Makes the group, or finds the one that another laptop has just made.
     pub(super) async fn make(&self, vpc: &VpcId) -> Result<Group, HostError> {
         let tags = tags::group(&self.owner);
         let about = format!("Who may log in to the instances of {}", self.owner);
@@ -165,21 +158,16 @@ impl Plan {
                 tags,
             });
         }
-        for pause in UNSEEN {
-            let group = self.ec2.group_named(name, vpc).await;
-            if let Some(group) = group.map_err(HostError::Ec2)? {
-                return Ok(group);
-            }
-            sleep(pause).await;
-        }
-        Err(HostError::Failed(format!(
-            "{name} is there and not to be seen"
-        )))
+        let is_early = |found: &Result<_, _>| matches!(found, Ok(None));
+        let found = retry(&UNSEEN, is_early, || self.ec2.group_named(name, vpc)).await;
+        found
+            .map_err(HostError::Ec2)?
+            .ok_or_else(|| HostError::Failed(format!("{name} exists, and EC2 does not list it")))
     }
 }
 
-/// What the group of an owner is called: for people by the caller's name, and by a digest of the
-/// whole ARN, since several accounts' callers may have one name.
+/// The name of an owner's group: the caller's name, for people, and a digest of the whole ARN,
+/// since callers of several accounts may have the same name.
 pub(super) fn group_name(owner: &str) -> String {
     let caller = owner.rsplit(['/', ':']).next().unwrap_or_default();
     let caller: String = caller
@@ -191,40 +179,39 @@ pub(super) fn group_name(owner: &str) -> String {
     format!("xdrive-{caller}-{}", &digest[..8])
 }
 
-/// What names and descriptions may be made of (EC2 API reference, `CreateSecurityGroup`).
+/// Whether names and descriptions may have this letter (EC2 API reference, `CreateSecurityGroup`).
 pub(super) fn is_allowed(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || " ._-:/()#,@[]+=&;{}!$*".contains(letter)
 }
 
-/// What is said of a rule: for which laptop, and since when.
+/// A rule's description: its laptop and date.
 pub(super) fn describe(laptop: &str, now: Timestamp) -> String {
     format!("{MARK} {laptop} {now:.0}")
 }
 
-/// For which laptop a rule is, if it is one of xdrive's.
+/// The laptop that a rule is for, if it is one of xdrive's.
 pub(crate) fn laptop(description: &str) -> Option<&str> {
     let mut words = description.split(' ');
     words.next().filter(|mark| *mark == MARK)?;
     words.next().filter(|laptop| laptop.starts_with("SHA256:"))
 }
 
-/// Whether a rule of xdrive's was made so long ago that nobody need stand behind it; one that does
-/// not tell is old.
+/// Whether a rule of xdrive's is so old that no session needs it; one without a date is old.
 pub(super) fn is_old(description: &str, now: Timestamp) -> bool {
     date(description).is_none_or(|since| now.duration_since(since) > STAYS)
 }
 
-/// When somebody last came by a rule, as its description has it.
+/// The date in a rule's description: that of the last login by it.
 fn date(description: &str) -> Option<Timestamp> {
     description.split(' ').nth(2)?.parse().ok()
 }
 
-/// Whether nobody is logged in by a rule of xdrive's to any instance of a group: the earliest of
-/// those was launched at `since`. Whoever is in came after that, and at that moment the rule's date
-/// was no older than [`RENEWED`], or made so; it never goes back. So one that was a day old by then
-/// lets in nobody who is there, however long a session has lasted; the rest of the day is for
-/// clocks that differ. Who comes at this moment by such a rule, or could not renew its date, keeps
-/// the connection that is up and makes the rule again at the next one.
+/// Whether no session can be logged in by a rule of xdrive's to any instance of its group, the
+/// earliest of which was launched at `since`. Every login came after that, and left the rule's date
+/// no older than [`RENEWED`] at that moment; the date never goes back. So no session uses a rule
+/// whose date is a day before `since`, however long it has lasted; the rest of the day is for
+/// clocks that differ. A session that logs in by such a rule at this moment, or could not renew its
+/// date, keeps the connection that is up and makes the rule again at the next one.
 pub(crate) fn is_unused_since(description: &str, since: Timestamp) -> bool {
     let date = date(description).filter(|_| laptop(description).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)

@@ -1,9 +1,9 @@
-//! Which addresses of a subnet's instances lead there from this laptop, before there are any.
+//! The addresses by which this laptop reaches a subnet's instances, before there are any.
 //!
 //! A public address that the subnet gives or that is asked for; an IPv6 one, where both ends have
-//! that; a private one, where this laptop is in the VPC or has a network of its own that leads
-//! there, such as a VPN's; any, where connections go through a command. What EC2 does not tell is
-//! taken for what it mostly is: a right that is missing must not keep anybody from launching.
+//! IPv6; a private one, where this laptop is in the VPC or has a network that leads there, such as
+//! a VPN; any, with a proxy command. What EC2 refuses to describe is taken for what it mostly is: a
+//! missing right must not prevent a launch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,8 +17,8 @@ use crate::ec2::{Ec2, Error, Kind, Routes, Subnet, VpcId};
 const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 const FAR_IPV6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2600, 0x1f00, 0, 0, 0, 0, 0, 1));
 
-/// The VPC that is launched in, and how its instances are reached: in `named`, else in the default
-/// subnets of the zones.
+/// The VPC to launch in, and how its instances are reached: in the subnet `named`, else in the
+/// default subnets of the zones.
 pub(crate) async fn look(
     ec2: &Ec2,
     named: Option<&Subnet>,
@@ -41,7 +41,7 @@ pub(crate) async fn look(
         return Ok((vpc, Subnets::default()));
     }
     let subnets = unless_denied(subnets)?.unwrap_or_default();
-    // Those that are as AWS makes them need no further look.
+    // Subnets that are as AWS makes them need no look at routes.
     let is_usual = |subnet: &Subnet| subnet.is_default && subnet.maps_public;
     let routes = if subnets.iter().all(is_usual) {
         None
@@ -57,7 +57,7 @@ pub(crate) async fn look(
     Ok((vpc, Subnets::new(found.collect())))
 }
 
-/// Who may not look is not kept from launching by that.
+/// The answer; none if the right to ask is missing, which must not prevent a launch.
 fn unless_denied<T>(answer: Result<T, Error>) -> Result<Option<T>, HostError> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -66,19 +66,19 @@ fn unless_denied<T>(answer: Result<T, Error>) -> Result<Option<T>, HostError> {
     }
 }
 
-/// What this laptop's own routes say of a subnet.
+/// This laptop's own routes to a subnet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Here {
-    /// It has a way to IPv6 addresses.
+    /// Whether it has a route to IPv6 addresses.
     ipv6: bool,
-    /// From which address it sends to the subnet's private ones.
+    /// The address from which it sends to the subnet's private ones.
     from: Option<IpAddr>,
-    /// It sends there from another address than to the rest of the world.
+    /// Whether it sends there from another address than to the rest of the world.
     by_own_network: bool,
 }
 
 impl Here {
-    /// Where an endpoint stands in for AWS, its subnets say nothing of this computer's networks.
+    /// With an endpoint in AWS's place, its subnets are not in this computer's networks.
     fn towards(subnet: &Subnet, ec2: &Ec2) -> Self {
         let private = subnet.range.filter(|_| ec2.is_aws());
         let from = private.and_then(|range| source(range.router()));
@@ -90,8 +90,8 @@ impl Here {
     }
 }
 
-/// How the instances of `subnet` are reached; `routes` are none where they are not known or nothing
-/// is to be learnt from them.
+/// How the instances of `subnet` are reached; `routes` are none where they are unknown or do not
+/// matter.
 fn address(subnet: &Subnet, routes: Option<&Routes>, here: &Here) -> Address {
     let Some(routes) = routes else {
         return if subnet.maps_public {

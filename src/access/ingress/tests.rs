@@ -1,4 +1,4 @@
-//! Doors of several laptops on an EC2 on paper.
+//! The ingress of several laptops on a paper EC2.
 
 mod several;
 

@@ -1,8 +1,8 @@
-//! The scripts' way to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the machine
-//! is gone, also after a reboot. Each version of xdrive finds its own.
+//! How the scripts get to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the
+//! machine is gone, also after a reboot. Each version of xdrive has its own directory.
 //!
-//! They travel compressed, once the host has said that it lacks them: whoever comes to a host that
-//! has them sends one line, and waits for no more round trips than that takes.
+//! They are sent compressed, once the host has asked for them: a host that has them is sent one
+//! line, and nothing takes another round trip.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -38,13 +38,13 @@ pub(super) const SCRIPTS: [(&str, &str); 13] = [
     ("watch", include_str!("../../../shell/host/watch")),
 ];
 
-/// How a host asks for them: a fact.
+/// The fact by which a host asks for them.
 pub(super) const QUESTION: &str = "wants=scripts";
 
-/// Ends each script in the bundle; no script has such a line.
+/// The line that ends each script in the bundle; no script has such a line.
 pub(super) const END: &str = "XDRIVE-END-OF-SCRIPT";
 
-/// Where this version's scripts are on a host.
+/// The directory of this version's scripts on a host.
 pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
     for (name, text) in SCRIPTS {
@@ -56,8 +56,8 @@ pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The command that runs `script` (its name and verb), at once where the scripts are, else as soon
-/// as [`packed`] has come on its standard input.
+/// The command that runs `script` (its name and verb): at once where the scripts are, else as soon
+/// as [`packed`] has arrived on its standard input.
 pub(super) fn command(script: &str) -> String {
     let directory = &*DIRECTORY;
     format!(
@@ -66,24 +66,23 @@ pub(super) fn command(script: &str) -> String {
     )
 }
 
-/// The same for `command`, which runs a script with inputs: where the scripts are not, they are
-/// asked for, and nothing else happens.
+/// Runs `command` (a script with inputs) where the scripts are, and elsewhere only asks for them.
 pub(super) fn only_there(command: &str) -> String {
     let directory = &*DIRECTORY;
     format!("[ -d {directory} ] || {{ echo 'xdrive: {QUESTION}'; exit; }}; {command}")
 }
 
-/// [`bundle`], as it travels.
+/// [`bundle`], compressed.
 pub(super) fn packed(script: &str) -> Vec<u8> {
     let text = bundle(script);
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     let written = packer.write_all(text.as_bytes());
-    // Writing to memory does not fail; an empty bundle would be an error on the host.
+    // Writing to memory does not fail; an empty bundle is an error on the host.
     written.and_then(|()| packer.finish()).unwrap_or_default()
 }
 
-/// A script for `sh`'s standard input that unpacks all others and runs `script`. What it does
-/// stands in a function called by its last line: a bundle cut short does nothing.
+/// A script for `sh`'s standard input that unpacks all scripts and runs `script`. Everything is in
+/// functions that its last line calls: a bundle that is cut short does nothing.
 pub(super) fn bundle(script: &str) -> String {
     let directory = &*DIRECTORY;
     let mut text = format!(
@@ -95,7 +94,7 @@ pub(super) fn bundle(script: &str) -> String {
             "cat > {directory}.$$/{name} << '{END}' || exit 1\n{script}{END}\n"
         );
     }
-    // Two clients at once unpack the same: the second finds the directory there.
+    // Two clients at once unpack the same; the second finds the directory there.
     let _ = write!(
         text,
         "mv -T {directory}.$$ {directory} 2> /dev/null || rm -rf {directory}.$$\n}}\n\

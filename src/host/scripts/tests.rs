@@ -157,7 +157,7 @@ fn inputs_are_quoted() {
     assert_eq!(
         call("close", &[("XDRIVE_REASON", "it's over"), ("XDRIVE_X", "")]),
         format!(
-            r"XDRIVE_REASON='it'\''s over' XDRIVE_X='' sh {}/close",
+            r#"XDRIVE_REASON="it's over" XDRIVE_X='' sh {}/close"#,
             *DIRECTORY
         )
     );

@@ -42,7 +42,7 @@ async fn who_comes_to_a_drive_that_nobody_has_leads_at_once_and_changes_nothing_
     let (contact, arrived) = arrive(&machine, "s2 t me", "demo").await;
     assert_eq!((contact.attached, contact.clients), (None, Vec::new()));
     let Arrived {
-        hold,
+        lock: hold,
         mounted,
         container: found,
         terminal,
