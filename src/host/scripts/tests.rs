@@ -1,6 +1,7 @@
 //! The scripts as text, without a host: syntax, quoting, the bundle.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::bundle::{DIRECTORY, END, QUESTION, SCRIPTS, bundle, command, packed};
@@ -46,7 +47,7 @@ fn dash_and_bash_can_read_every_script() {
 #[test]
 fn python_can_read_every_program() {
     for (name, text) in SCRIPTS {
-        if name.ends_with(".py") {
+        if Path::new(name).extension().is_some_and(|it| it == "py") {
             let mut command = Command::new("python3");
             command.args([
                 "-I",
