@@ -14,7 +14,7 @@ pub struct Call {
     pub name: &'static str,
     /// The service's name in IAM, such as `ec2`.
     pub service: &'static str,
-    /// What a caller must be allowed for it.
+    /// The right that it needs.
     pub right: Right,
 }
 

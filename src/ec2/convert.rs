@@ -1,5 +1,4 @@
-//! From the SDK's types, where everything is optional, to [`super::model`], where nothing is in
-//! doubt.
+//! From the SDK's types, where everything is optional, to those of [`super::model`].
 //!
 //! An answer without an id, or in a state that this program does not know, is an error: a drive is
 //! never planned on half a picture. Nothing here makes a call.
@@ -18,7 +17,7 @@ use super::{
     Snapshot, SnapshotState, SpotStatus, Subnet, Tags, Volume, VolumeState, Zone,
 };
 
-/// What is wrong with an answer.
+/// The problem of an answer that cannot be converted.
 type Doubt = String;
 
 pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
@@ -188,7 +187,7 @@ pub(super) fn snapshot(answer: &sdk::Snapshot) -> Result<Snapshot, Doubt> {
         },
         volume: optional_id(&about("volume"), answer.volume_id())?,
         size: size(&about("size"), answer.volume_size())?,
-        // Only a figure for a person hangs on it.
+        // It is only reported.
         full_size: answer
             .full_snapshot_size_in_bytes()
             .and_then(|bytes| u64::try_from(bytes).ok()),

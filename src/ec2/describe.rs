@@ -1,4 +1,4 @@
-//! The calls that only look: all pages of each, with the SDK's own retries.
+//! The calls that only read: all pages of each, with the SDK's own retries.
 //!
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
 //! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
@@ -157,7 +157,7 @@ impl Ec2 {
     /// more).
     pub async fn snapshots_by_id(&self, ids: &[SnapshotId]) -> Result<Vec<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
-        // Who names none is answered with all there are.
+        // Without an id EC2 returns all snapshots.
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -268,7 +268,7 @@ pub(super) fn literally(value: &str) -> String {
     pattern
 }
 
-/// "Not found" by id is an answer, not a failure.
+/// Turns "not found" by id into `None`.
 pub(super) fn known<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

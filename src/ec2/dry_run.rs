@@ -1,4 +1,4 @@
-//! Calls that are only tried: whether the caller may make them, by `DryRun`.
+//! Dry runs of calls: whether the caller may make them.
 //!
 //! EC2 looks at the caller's rights and answers `DryRunOperation` instead of carrying the call out
 //! (EC2 API reference, *Dry run*). It proves rights and nothing else: no capacity, no quota, no
@@ -22,18 +22,18 @@ use super::{
     Zone,
 };
 
-/// What came of trying a call.
+/// The result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DryRun {
-    /// It would be allowed.
+    /// The call would be allowed.
     Allowed,
-    /// It would not: EC2's words.
+    /// The call would be refused; EC2's message.
     Denied(String),
-    /// That cannot be told: why.
+    /// The dry run does not show it, for this reason.
     Unknown(String),
 }
 
-/// What calls are tried on.
+/// The things that calls are tried on.
 #[derive(Debug, Clone, Default)]
 pub struct DryRunTargets {
     /// An image and a type to launch.

@@ -18,7 +18,7 @@ use super::{Cidr, Ec2, Error, GroupId, OWNER, Tags, VpcId, convert};
 /// The port of every rule here.
 const PORT: i32 = 22;
 
-/// A security group with the rules that let somebody in.
+/// A security group and its ingress rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Its id.
@@ -27,7 +27,7 @@ pub struct Group {
     pub name: String,
     /// Its VPC.
     pub vpc: VpcId,
-    /// Who may reach port 22 by TCP.
+    /// The ranges that may reach port 22 by TCP.
     pub rules: Vec<Rule>,
     /// Whether it lets anything else in: a rule that this program did not make.
     pub has_other_rules: bool,
@@ -38,14 +38,14 @@ pub struct Group {
 /// A range of addresses that may reach port 22 by TCP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// From where.
+    /// The range.
     pub from: Cidr,
-    /// Why: what was said of it when it was made.
+    /// Its description.
     pub description: String,
 }
 
 impl Ec2 {
-    /// The group called `name` in `vpc`, whosever it is.
+    /// The group called `name` in `vpc`, of any owner.
     pub async fn group_named(&self, name: &str, vpc: &VpcId) -> Result<Option<Group>, Error> {
         let filters = [
             ("group-name", literally(name)),
@@ -155,8 +155,8 @@ impl Ec2 {
         }
     }
 
-    /// Lets one range in, unless it is let in already. A group made a moment ago may be
-    /// [`super::Kind::NotFound`] yet.
+    /// Authorizes one range; success if it is authorized already. A group that was just made may
+    /// still be [`super::Kind::NotFound`].
     pub async fn authorize(&self, group: &GroupId, rule: &Rule) -> Result<(), Error> {
         let answer = self
             .patient
@@ -169,7 +169,8 @@ impl Ec2 {
         unless(answer, &["InvalidPermission.Duplicate"]).map(drop)
     }
 
-    /// Describes the rule for one range anew. `false` if there is no such rule, or no such group.
+    /// Updates the description of the rule for one range. `false` if there is no such rule or
+    /// group.
     pub async fn describe_rule(&self, group: &GroupId, rule: &Rule) -> Result<bool, Error> {
         let answer = self
             .patient
@@ -183,7 +184,7 @@ impl Ec2 {
         Ok(is_there.is_some())
     }
 
-    /// Lets one range in no longer. That there is no such rule, or no such group, is success.
+    /// Revokes one range; success if there is no such rule or group.
     pub async fn revoke(&self, group: &GroupId, from: Cidr) -> Result<(), Error> {
         let answer = self
             .patient
@@ -209,8 +210,7 @@ impl Ec2 {
     }
 }
 
-/// The answer, or none if it is one of `codes`, which say that there was nothing to do: that
-/// something else is missing says nothing of it.
+/// The answer, or none if its error is one of `codes`, which mean that there was nothing to do.
 fn unless<T>(answer: Result<T, Error>, codes: &[&str]) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

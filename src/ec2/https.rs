@@ -1,5 +1,4 @@
-//! Plain HTTPS, through the very client that the calls to AWS go through: the same proxy, the same
-//! certificates.
+//! Plain HTTPS, through the HTTP client of the calls to AWS: the same proxy, the same certificates.
 //!
 //! The SDK makes that client for itself and hands it to whoever looks on at a call. So it is known
 //! once a call was made, and with it whether that call went to AWS at all. What is got by
@@ -52,7 +51,7 @@ pub(super) struct Answer {
     pub(super) text: String,
 }
 
-/// What was seen of the first call.
+/// What the first call showed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Https(Arc<OnceLock<Seen>>);
 

@@ -1,4 +1,4 @@
-//! Letting a key in for a minute (EC2 Instance Connect API reference).
+//! Authorizing a key for a minute (EC2 Instance Connect API reference).
 //!
 //! This call is another service than EC2, with a permission of its own
 //! (`ec2-instance-connect:SendSSHPublicKey`), and not every region or endpoint has it.

@@ -16,7 +16,7 @@ pub type Tags = BTreeMap<String, String>;
 /// Sizes of volumes and snapshots, in GiB (2^30 bytes), as EC2 counts them.
 pub type GibiBytes = u32;
 
-/// An id that is not one: what was given and what was expected.
+/// The id that cannot be parsed, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not {expected} id")]
 pub struct InvalidId {
@@ -172,7 +172,7 @@ pub struct Instance {
     pub zone: Zone,
     /// Its type, such as `t3.medium`.
     pub instance_type: String,
-    /// What its programs are compiled for; none if EC2 says something else than we know.
+    /// Its architecture; none if it is one that xdrive does not know.
     pub arch: Option<Arch>,
     /// How it is paid for.
     pub market: Market,
@@ -246,11 +246,11 @@ pub struct Volume {
 /// A volume's attachment, from the volume's side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// To which instance.
+    /// The instance.
     pub instance: InstanceId,
-    /// Under which device name.
+    /// The device name.
     pub device: String,
-    /// How far it is.
+    /// Its state.
     pub state: AttachmentState,
     /// Since when.
     pub since: Timestamp,
@@ -289,7 +289,7 @@ pub enum SnapshotState {
 pub struct Snapshot {
     /// Its id.
     pub id: SnapshotId,
-    /// How far it is.
+    /// Its state.
     pub state: SnapshotState,
     /// The volume it was taken of.
     pub volume: Option<VolumeId>,

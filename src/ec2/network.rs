@@ -28,7 +28,7 @@ pub struct Subnet {
     pub assigns_ipv6: bool,
 }
 
-/// Where the routes of a subnet lead that are up.
+/// The targets of a subnet's active routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
     /// Some of its IPv4 traffic to an internet gateway, without which a public address is of no use

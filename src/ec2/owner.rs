@@ -1,4 +1,4 @@
-//! Who owns what a caller makes: the caller's ARN, without what changes from login to login.
+//! Owners: the caller's ARN, without what changes from login to login.
 //!
 //! The session name of an assumed role is left out, because it is another one after every login.
 //! The roles that IAM Identity Center makes are the exception: everybody with one permission set

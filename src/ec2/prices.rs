@@ -1,4 +1,4 @@
-//! What spot costs now, by type and zone.
+//! Current spot prices, by type and zone.
 //!
 //! `DescribeSpotPriceHistory` with a start of *now* answers the price in force of each type in each
 //! zone where it is sold, and nothing else (EC2 user guide, *View Spot Instance pricing history*).
@@ -48,7 +48,7 @@ impl fmt::Display for Price {
     }
 }
 
-/// Text that is no price.
+/// The price that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a number of dollars such as 0.05")]
 pub struct NoPrice;
@@ -77,14 +77,14 @@ impl FromStr for Price {
     }
 }
 
-/// What one type costs as spot in one zone.
+/// The spot price of one type in one zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotPrice {
-    /// Of which type.
+    /// The type.
     pub instance_type: String,
-    /// Where.
+    /// The zone.
     pub zone: Zone,
-    /// An hour.
+    /// The price, an hour.
     pub price: Price,
 }
 

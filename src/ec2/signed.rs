@@ -1,4 +1,4 @@
-//! Calls that are written and signed by hand: to services of which xdrive makes a call or four, and
+//! Calls that are written and signed by hand: to services of which xdrive makes a few calls, and
 //! whose crates would take longer to compile than they are worth.
 //!
 //! They are signed as the SDK signs (Signature Version 4), with the same credentials and by the

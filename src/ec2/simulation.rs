@@ -19,7 +19,7 @@ const VERSION: &str = "2010-05-08";
 /// What things are asked about that are no things: reads.
 const ANYTHING: &str = "*";
 
-/// What IAM says that the caller may not do.
+/// An action that the caller may not take, as IAM simulates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forbidden {
     /// Such as `ec2:RunInstances`.
@@ -30,7 +30,7 @@ pub struct Forbidden {
     pub decision: String,
 }
 
-/// Why IAM does not say it.
+/// Why there is no simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSimulation {
     /// There is nothing to ask it about.

@@ -1,4 +1,4 @@
-//! Where credentials came from, in words: which of the places that are searched answered.
+//! The source of credentials: which of the places that the SDK searches had them.
 //!
 //! The SDK tells it by the features that its providers put into what they answer; no provider but
 //! the first that has credentials puts anything there.
@@ -12,7 +12,7 @@ use aws_credential_types::credential_feature::AwsCredentialFeature as Feature;
 use aws_runtime::env_config::file::EnvConfigFiles;
 use aws_types::os_shim_internal::{Env, Fs};
 
-/// Where credentials came from.
+/// The source of credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// `AWS_ACCESS_KEY_ID` and its like.

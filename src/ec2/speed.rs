@@ -1,4 +1,4 @@
-//! How fast a volume is beyond what EC2 gives it anyway, and what that costs.
+//! A volume's speed beyond gp3's baseline, and what that costs.
 //!
 //! The limits are those of gp3 (EBS user guide, *General Purpose SSD volumes*; EC2 API reference,
 //! `CreateVolume`), raised in 2025 from 16,000 IOPS and 1,000 MiB/s.
@@ -19,7 +19,7 @@ const IOPS_A_GIB: u32 = 500;
 /// Operations a second that each MiB a second takes.
 const IOPS_A_MIB: u32 = 4;
 
-/// How fast a volume is; what is none is as EC2 has it.
+/// A volume's speed; what is none is EC2's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Speed {
     /// Operations a second.
@@ -31,7 +31,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// These, and those of `other` where these say nothing.
+    /// These, and those of `other` that are missing here.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Speed {
         }
     }
 
-    /// What is out of its range, in words that name it.
+    /// The value that is out of its range, in words.
     pub fn check(self) -> Result<(), String> {
         for (name, value, range, unit) in [
             ("iops", self.iops, IOPS, "operations a second"),

@@ -1,4 +1,4 @@
-//! What EC2 says of the spot request behind an instance: the notice, as it is seen from outside.
+//! The spot request of an instance, which shows the interruption notice from outside.
 //!
 //! When EC2 takes an instance back that is set to be terminated, its request says so at once, while
 //! the instance runs on for two minutes (EC2 user guide, *State changes for a Spot request*). So a

@@ -1,8 +1,8 @@
-//! What is told of every call to AWS, for whoever sets `XDRIVE_LOG=xdrive::ec2=debug`.
+//! Log events of every call to AWS, with `XDRIVE_LOG=xdrive::ec2=debug`.
 //!
-//! One event when an attempt is about to be sent and one when it has ended, however it did, with
-//! the call's name: a call that the SDK repeats shows each time. Parameters and answers are never
-//! told: they hold user data and tags. A call that is not in [`super::calls`] is a mistake.
+//! One event when an attempt is about to be sent and one when it has ended, with the call's name: a
+//! call that the SDK repeats shows each time. Parameters and answers are never logged: they hold
+//! user data and tags. A call that is not in [`super::calls`] is a mistake.
 
 use aws_sdk_ec2::config::Intercept;
 use aws_sdk_ec2::config::interceptors::{
@@ -16,7 +16,7 @@ use aws_smithy_types::config_bag::ConfigBag;
 
 use super::calls;
 
-/// Tells of each attempt; changes nothing.
+/// Logs each attempt; changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trace;
 

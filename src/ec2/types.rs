@@ -1,10 +1,10 @@
-//! Types of instances: what EC2 sells, as far as a choice between them needs to know.
+//! Instance types: what a choice between them needs to know.
 //!
-//! Named types are looked up as they are; for a need, all that could meet it are listed (current
-//! generation, no bare metal: those boot for a quarter of an hour and have another shape), and the
-//! choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container toolkit of
-//! the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be counted, but
-//! its type needs the driver all the same.
+//! Named types are looked up by name; for required resources, all that could have them are listed
+//! (current generation, no bare metal: those boot for a quarter of an hour and have another shape),
+//! and the choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container
+//! toolkit of the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be
+//! counted, but its type needs the driver all the same.
 //!
 //! Nothing here knows a price, or where a type is sold: that is [`super::prices`].
 
@@ -22,7 +22,7 @@ const NVIDIA: &str = "NVIDIA";
 /// Types a page: the most that `DescribeInstanceTypes` allows.
 const PAGE: i32 = 100;
 
-/// What programs are compiled for. Those of one do not run on the other.
+/// The architecture that programs are compiled for. Those of one do not run on the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Arch {
     /// Intel's and AMD's.

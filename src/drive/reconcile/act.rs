@@ -1,4 +1,4 @@
-//! Carrying out one step. Every call is awaited to its end, and its answer remembered.
+//! Carrying out one step. Every call is awaited to its end, and its answer kept in the overlay.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{Reconciler, RunError};
 use uuid::Uuid;
 
 impl<H: Hosts> Reconciler<H> {
-    /// Carries out `step`, planned on what was `seen`; the answer is the id of what it made.
+    /// Carries out `step`, planned on what was `seen`; returns the id of what it made.
     pub(super) async fn act(
         &mut self,
         step: &Step,
@@ -82,7 +82,7 @@ impl<H: Hosts> Reconciler<H> {
                 self.moved(volume, AttachmentState::Detaching, instance);
             }
             Step::ShowConsole(instance) => {
-                self.give_up_on(instance);
+                self.record_unanswered(instance);
                 self.show_console(instance).await;
             }
             Step::Fork { head, line } => self.fork(head, line.as_ref()).await?,
@@ -109,8 +109,8 @@ impl<H: Hosts> Reconciler<H> {
         let host = self.host(id)?;
         let who = self.overlay.who.clone();
         let lease = self.wanted.lease;
-        // First the record, then the host: it never lives longer than the record says. Who slept
-        // between the two begins anew.
+        // First the tag, then the host, which never runs longer than the tag allows. After a sleep
+        // between the two it begins anew.
         let began = self.clock.boot();
         let until = self.clock.now() + lease;
         if tags::until(&host.tags).is_none_or(|there| there < until) {
@@ -154,7 +154,7 @@ impl<H: Hosts> Reconciler<H> {
             )));
         }
         let mut raised = tags::raised(&self.overlay.who, to);
-        // What is chosen for a drive now travels with it, also where its volume was there before.
+        // Settings chosen now travel with the drive, also where its volume existed before.
         raised.extend(self.wanted.settings.tags());
         let host = self.host_in(None);
         raised.extend(
@@ -176,7 +176,7 @@ impl<H: Hosts> Reconciler<H> {
         instance: &InstanceId,
         raised: Generation,
     ) -> Result<(), RunError> {
-        // Whatever comes of it, the next attachment needs a raise of its own.
+        // Even if it fails, the next attachment needs a raise of its own.
         self.overlay.me.raised = None;
         let session = self.overlay.session().clone();
         let volume = self.volume(id).await?;
@@ -201,8 +201,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(answer?)
     }
 
-    /// Nothing is written to a volume before everybody can read that its generation was raised.
-    /// That goes on while EC2 attaches it.
+    /// Mounts once the raised generation can be read back, so that nothing is written before that.
+    /// It does not wait for EC2 to finish attaching.
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
         self.read_back(&order.volume, |tags| match tags {
@@ -210,7 +210,7 @@ impl<H: Hosts> Reconciler<H> {
             VolumeTags::Root => false,
         })
         .await?;
-        // Whatever is heard of it.
+        // Even if the answer is lost.
         self.overlay.me.attached = None;
         let refusal = match self.hosts.mount(&host, order).await {
             Ok(uuid) => {
@@ -225,7 +225,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Nobody is handed the drive before this can be read.
+    /// Marks the volume as formatted, and reads that back: the drive is not used before that.
     async fn mark_formatted(&mut self, id: &VolumeId, at: Generation) -> Result<(), RunError> {
         let mut marks = tags::formatted(at);
         let reported = self.overlay.me.reported.clone();
@@ -255,8 +255,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Looks at what is in a snapshot; the answer is its id if it is the drive. That it cannot be
-    /// looked at is no failure: whoever may not is told so once, and goes on.
+    /// Verifies a snapshot; returns its id if it is sound. If this caller may not read it, that is
+    /// reported once and is no failure.
     async fn verify(
         &mut self,
         id: &SnapshotId,
@@ -348,7 +348,7 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Keeps a line that was not chosen under the first free fork's name, one for each line.
+    /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage.
     async fn fork(&mut self, head: &Head, line: Option<&VolumeId>) -> Result<(), RunError> {
         let line = line.cloned();
         let name = if let Some(name) = self.overlay.forks.get(&line) {
@@ -374,7 +374,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Remembers an attachment or detachment that the lists may not show yet.
+    /// Keeps an attachment or detachment in the overlay: the lists may not show it yet.
     fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
         let moved = (how, instance.clone(), self.clock.boot());
         self.overlay.moves.insert(volume.clone(), moved);

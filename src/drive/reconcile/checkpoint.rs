@@ -1,4 +1,4 @@
-//! While the drive is in use: checkpoints, and clearing away what they supersede.
+//! Checkpoints of the drive in use, previews, and the pruning of superseded snapshots.
 
 use crate::ec2::SnapshotId;
 
@@ -13,7 +13,7 @@ use super::{Reconciler, RunError};
 /// believed.
 const LOOKS: u32 = 60;
 
-/// What came of a checkpoint.
+/// The result of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checkpoint {
     /// It is being copied.
@@ -38,7 +38,7 @@ impl<H: Hosts> Reconciler<H> {
     async fn take_checkpoint(&mut self) -> Result<Checkpoint, RunError> {
         let began = self.clock.boot();
         let seen = self.sweep().await?;
-        // First, while the look is young: a sync may take long.
+        // First, while the sweep is new: a sync may take long.
         for step in plan::prune(&seen) {
             self.act(&step, &seen).await?;
         }
@@ -105,7 +105,7 @@ impl<H: Hosts> Reconciler<H> {
     /// [`super::Outcome::Saved`].
     pub async fn prune(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
         let mut gone = Vec::new();
-        // One look for each: a drive that was at rest may be in use by now.
+        // One sweep for each: a drive that was at rest may be in use by now.
         loop {
             let seen = Box::pin(self.sweep()).await?;
             let Some(step @ Step::Prune(grounds)) = &plan::outdated(&seen, keep).into_iter().next()
@@ -134,7 +134,7 @@ impl<H: Hosts> Reconciler<H> {
                 Box::pin(self.act(&Step::Prune(proof), &seen)).await?;
                 continue;
             }
-            // Lists show what is over for a while, and what is new only after one.
+            // Lists lag: they show deleted snapshots for a while, and new ones late.
             let is_settled = seen.began.since(seen.first) >= self.timing.settle;
             looks += u32::from(is_settled);
             if is_settled && (proof.is_none() || looks > LOOKS) {

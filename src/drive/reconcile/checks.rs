@@ -12,13 +12,14 @@ use super::act::may_not_be_asked;
 use crate::drive::overlay::Checked;
 
 impl<H: Hosts> Reconciler<H> {
-    /// Asks how EC2's checks of a running instance are that has not answered for a while, again now
-    /// and then, and tells what is new. Who may not ask is told so, and judges by time alone.
+    /// Reads EC2's checks of a running instance that has not answered for a while, again now and
+    /// then, and reports what is new. A caller that may not read them is told so; time alone
+    /// decides.
     pub(super) async fn check(&mut self, id: &InstanceId) -> Result<(), ec2::Error> {
         let now = self.clock.boot();
         let timing = &self.timing;
         let is_silent = self.overlay.silent_since(id).is_some_and(|since| {
-            // Before it is judged in any case.
+            // In time for the plan's limit.
             now.since(since) >= timing.silent.min(timing.no_ssh)
         });
         let known = self.overlay.checks.get(id).copied();

@@ -1,5 +1,6 @@
-//! The only place that terminates and deletes: a proof in hand, and what it rests on read again by
-//! id, all of it at once: what was read first would be old by the time the last answer is here.
+//! The steps that terminate and delete: everything that their grounds rest on is re-read by id, all
+//! at once, so that the first answer is not old when the last one comes. If the grounds still hold,
+//! the call follows.
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
@@ -12,15 +13,15 @@ use crate::clock::BootTime;
 use crate::ec2::VolumeState;
 
 impl<H: Hosts> Reconciler<H> {
-    /// Carries out a step that destroys. What is not there any more is done; what changed since
-    /// the proof was made is left alone and looked at again.
+    /// Carries out a step that destroys. A thing that is gone is done. A thing that changed since
+    /// the sweep is left alone, and the next sweep decides.
     pub(super) async fn destroy(&mut self, step: &Step, seen: &Observed) -> Result<(), RunError> {
         match step {
             Step::Terminate(grounds) => self.terminate(grounds, seen).await,
             Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
             Step::Prune(grounds) => {
-                // What nobody needs is no reason to fail: it is left to a later run.
+                // A superseded snapshot is no reason to fail: a later run deletes it.
                 if self.prune_superseded(grounds).await.is_err() {
                     let id = grounds.snapshot().clone();
                     self.overlay.me.not_pruned.insert(id);
@@ -87,7 +88,7 @@ impl<H: Hosts> Reconciler<H> {
                 self.ec2.delete_volume(proof).await?;
             }
         } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
-            // A new id is not to be seen at once: it is not gone for that.
+            // EC2 may not know a new id yet: that does not mean it is gone.
             return Err(changed(id));
         }
         self.overlay.gone.insert(id.to_string());
@@ -125,7 +126,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// What was asked for at that moment is acted upon now.
+    /// The re-read that was sent at `asked`, for a call that follows now.
     fn since(&self, asked: BootTime) -> Reread {
         Reread {
             asked,

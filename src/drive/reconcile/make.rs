@@ -1,7 +1,7 @@
-//! Making new things: a launch from the first pool that has one, and volumes.
+//! Launching an instance, from the first pool with capacity, and making volumes.
 //!
-//! An order whose answer got lost is sent again as it was, under the same client token: EC2 then
-//! answers with what it made the first time.
+//! An order whose answer got lost is sent again with the same client token: EC2 then returns what
+//! it made the first time.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 const ROOT_DEVICE: &str = "/dev/xvda";
 
 impl<H: Hosts> Reconciler<H> {
-    /// Launches one instance, from the best pool that has one, in the zone that a volume has
-    /// `pinned` if one has.
+    /// Launches one instance, from the best pool with capacity; in the zone `pinned`, where the
+    /// drive's volume is, if there is one.
     #[expect(
         clippy::too_many_lines,
         reason = "one loop over the offers, an arm for each way in which one is refused"
@@ -141,8 +141,7 @@ impl<H: Hosts> Reconciler<H> {
         })))
     }
 
-    /// The offers whose instances would be reached from here; an error if there is none. Nothing
-    /// was made for them yet.
+    /// The offers whose instances this laptop would reach; an error if there is none.
     fn reachable(
         &mut self,
         subnets: &Subnets,
@@ -179,22 +178,21 @@ impl<H: Hosts> Reconciler<H> {
         Ok(reachable)
     }
 
-    /// What the plan has instead.
+    /// The error for a plan's refusal, with the types that the plan has.
     async fn of_plan(&self, mut plan: FreePlan) -> RunError {
         let offers = &self.wanted.offers;
         let mut archs: Vec<Arch> = offers.iter().map(|offer| offer.kind.arch).collect();
         archs.sort_unstable();
         archs.dedup();
         let types = self.ec2.instance_types_for(Market::OnDemand, &archs, true);
-        // Only a hint hangs on it.
+        // It is only for the hint.
         let types = types.await.unwrap_or_default();
         plan.eligible = types.into_iter().map(|kind| kind.name).collect();
         plan.eligible.sort();
         RunError::FreePlan(Box::new(plan))
     }
 
-    /// Waits for the choice that is under way, if one is. One that failed is begun anew by the next
-    /// launch.
+    /// Awaits the running choice, if there is one. After a failure the next launch begins it anew.
     async fn await_pools(&mut self) -> Result<(), RunError> {
         let Some(choose) = &mut self.choose else {
             return Ok(());
@@ -208,7 +206,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// One try.
+    /// Launches from one pool.
     async fn launch_from(
         &mut self,
         pool: &Pool,
@@ -242,7 +240,7 @@ impl<H: Hosts> Reconciler<H> {
         };
         let mut sent = self.send_launch(order.clone()).await;
         if sent.as_ref().is_err_and(Error::lacks_root_device) {
-            // Nothing came of it. The drive itself is encrypted all the same.
+            // Nothing was launched. The drive itself is encrypted all the same.
             self.root_devices.insert(pool.image.clone(), None);
             let image = pool.image.clone();
             self.emit(Event::RootAsItIs { image });
@@ -256,9 +254,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(sent?)
     }
 
-    /// What `image` calls its root device. A parameter (`resolve:ssm:`) stands for an image that
-    /// only EC2 can look up: Amazon Linux's name is tried for it, and for an image that may not be
-    /// looked at.
+    /// The root device of `image`. For a parameter (`resolve:ssm:`), which only EC2 resolves, and
+    /// for an image that this caller may not describe, it is Amazon Linux's.
     async fn root_device(&mut self, image: &str) -> Result<Option<String>, RunError> {
         if let Some(known) = self.root_devices.get(image) {
             return Ok(known.clone());
@@ -266,7 +263,7 @@ impl<H: Hosts> Reconciler<H> {
         let described = if image.starts_with("ami-") {
             match self.ec2.root_device(image).await {
                 Err(error) if error.kind == Kind::Denied => None,
-                // The launch says it better.
+                // The launch has the better error.
                 Err(error) if error.kind == Kind::NotFound => None,
                 answer => answer?,
             }
@@ -354,7 +351,7 @@ impl<H: Hosts> Reconciler<H> {
                     .snapshot(id)
                     .await?
                     .ok_or_else(|| RunError::Changed(format!("{id} is gone")))?;
-                // What a new drive would have makes none grow.
+                // The size for new drives does not grow this one.
                 let size = self.wanted.settings.size().unwrap_or(0).max(snapshot.size);
                 (
                     Some(id.clone()),
@@ -381,7 +378,7 @@ impl<H: Hosts> Reconciler<H> {
         let mut tags = tags::volume(&self.drive, &self.overlay.who, base, blank, uuid, &settings);
         if let Some(host) = self.host_in(Some(zone)) {
             tags.extend(tags::image(&host.image));
-            // What a drive is compiled for is settled by its first launch.
+            // The drive's first launch settles its architecture.
             for (key, value) in host.arch.map(tags::arch).unwrap_or_default() {
                 tags.entry(key).or_insert(value);
             }
@@ -407,12 +404,12 @@ impl<H: Hosts> Reconciler<H> {
     }
 }
 
-/// What the account's plan refused.
+/// The types that the account's plan refused.
 #[derive(Default)]
 struct Refusals(Option<FreePlan>);
 
 impl Refusals {
-    /// Whether the plan may launch it, by EC2's own mark of what the free tier has.
+    /// Whether the plan may launch it, by EC2's free-tier flag.
     fn may_be_had(&self, offer: &Offer) -> bool {
         let is_out = |plan: &FreePlan| {
             !offer.kind.free_tier || plan.types.contains(&offer.pool.instance_type)
@@ -444,7 +441,7 @@ impl Refusals {
     }
 }
 
-/// Whether another pool may have what this one has not.
+/// Whether another pool may have capacity where this one has none.
 fn is_elsewhere(error: &Error) -> bool {
     matches!(
         error.kind,

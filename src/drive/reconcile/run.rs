@@ -1,4 +1,4 @@
-//! One run of the loop: the goal as it stands, what failed, who is waiting.
+//! One run of the loop: its goal, its failures, and the interrupts.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -20,18 +20,18 @@ use super::{Failure, Holder, Outcome, Reconciler, RunError};
 /// A run towards one goal.
 pub(super) struct Run {
     goal: Goal,
-    /// What the run will have come to, once this session's own things are ended.
+    /// The run's outcome, once this session's own things are ended.
     verdict: Option<Verdict>,
-    /// How many interrupts were heard.
-    heard: u32,
-    /// Somebody waits for the end and would rather not.
-    impatient: bool,
-    /// Whether that was answered by "cannot stop here".
-    told: bool,
+    /// How many interrupts were received.
+    received: u32,
+    /// Whether an interrupt asked to stop waiting.
+    stop_waiting: bool,
+    /// Whether that was answered by [`Event::CannotStop`].
+    is_answered: bool,
     looks_failed: u32,
     steps_failed: u32,
     waiting: Option<(Waiting, BootTime)>,
-    /// What was billed when it was last looked, and what was made since.
+    /// What was billed by the last sweep, and what was made since.
     left: Left,
 }
 
@@ -46,9 +46,9 @@ impl Run {
         Self {
             goal,
             verdict: None,
-            heard: 0,
-            impatient: false,
-            told: false,
+            received: 0,
+            stop_waiting: false,
+            is_answered: false,
             looks_failed: 0,
             steps_failed: 0,
             waiting: None,
@@ -56,14 +56,14 @@ impl Run {
         }
     }
 
-    /// Looks, plans and acts until there is an outcome.
+    /// Sweeps, plans and acts until there is an outcome.
     pub(super) async fn run<H: Hosts>(
         mut self,
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Outcome {
         loop {
-            self.listen(with, interrupts);
+            self.receive_interrupts(with, interrupts);
             let looked = if self.may_join(with) {
                 with.look_for_session().await
             } else {
@@ -76,17 +76,22 @@ impl Run {
                     self.looks_failed += 1;
                     let error = RunError::from(error);
                     if is_final(&error) || self.looks_failed >= with.timing.failures {
-                        // Blind, it can neither go on nor tidy up.
+                        // Without a sweep it can neither go on nor clean up.
                         return self.fail(error);
                     }
                     with.emit(Event::LookFailed(error.to_string()));
-                    rest(with.timing.pause(self.looks_failed), interrupts, self.heard).await;
+                    pause(
+                        with.timing.pause(self.looks_failed),
+                        interrupts,
+                        self.received,
+                    )
+                    .await;
                     continue;
                 }
             };
             self.looks_failed = 0;
             if self.is_getting_ready() {
-                with.notice_ends(&seen).await;
+                with.report_ended(&seen).await;
             }
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.timing);
             // As it is before the steps; and after them, with what they made.
@@ -100,7 +105,7 @@ impl Run {
         }
     }
 
-    /// Does what `next` says; an outcome ends the run.
+    /// Carries out `next`; an outcome ends the run.
     async fn follow<H: Hosts>(
         &mut self,
         next: Next,
@@ -108,48 +113,47 @@ impl Run {
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
-        if self.impatient {
+        if self.stop_waiting {
             let is_running = is_running(seen);
             if matches!(next, Next::Wait(..)) && !is_running {
-                self.waited(None, seen, with);
+                self.report_waiting(None, seen, with);
                 return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
             }
-            if !self.told && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
-                self.told = true;
+            if !self.is_answered && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
+                self.is_answered = true;
                 with.emit(Event::CannotStop);
             }
         }
         match next {
             Next::Wait(what, at_most) => {
-                if let Some(error) = with.no_way(seen, &self.goal).await {
-                    self.waited(None, seen, with);
+                if let Some(error) = with.no_route(seen, &self.goal).await {
+                    self.report_waiting(None, seen, with);
                     return self.end(Verdict::Failed(error));
                 }
-                self.waited(Some(what), seen, with);
-                rest(at_most.min(with.timing.poll), interrupts, self.heard).await;
+                self.report_waiting(Some(what), seen, with);
+                pause(at_most.min(with.timing.poll), interrupts, self.received).await;
                 None
             }
             Next::Do(steps) => {
-                self.waited(None, seen, with);
+                self.report_waiting(None, seen, with);
                 self.act(steps, seen, with, interrupts).await
             }
             Next::Done(done) => {
-                self.waited(None, seen, with);
+                self.report_waiting(None, seen, with);
                 self.done(done, seen, with)
             }
             Next::Busy(instance) => {
-                self.waited(None, seen, with);
+                self.report_waiting(None, seen, with);
                 self.end(Verdict::Busy(holder(seen, &instance)))
             }
             Next::Stuck(stuck) => {
-                self.waited(None, seen, with);
+                self.report_waiting(None, seen, with);
                 self.end(Verdict::Stuck(stuck))
             }
         }
     }
 
-    /// Carries out steps, one after the other, until one fails or somebody interrupts getting
-    /// ready.
+    /// Carries out steps, one after the other, until one fails or getting ready is interrupted.
     async fn act<H: Hosts>(
         &mut self,
         steps: Vec<Step>,
@@ -159,7 +163,7 @@ impl Run {
     ) -> Option<Outcome> {
         let getting_ready = self.is_getting_ready();
         for step in steps {
-            if getting_ready && *interrupts.borrow() > self.heard {
+            if getting_ready && *interrupts.borrow() > self.received {
                 return None;
             }
             let began = with.clock.boot();
@@ -181,15 +185,20 @@ impl Run {
                         again: again && !is_interrupted,
                     });
                     if is_interrupted {
-                        // What was not to be had is not wanted any more.
+                        // The step is not wanted any more, so its failure does not count.
                         self.steps_failed = 0;
                         return None;
                     }
                     if !again {
                         return self.end(Verdict::Failed(error));
                     }
-                    // What was asked of the cloud has come to its end, one way or the other: look.
-                    rest(with.timing.pause(self.steps_failed), interrupts, self.heard).await;
+                    // The call has ended, one way or the other: sweep again.
+                    pause(
+                        with.timing.pause(self.steps_failed),
+                        interrupts,
+                        self.received,
+                    )
+                    .await;
                     return None;
                 }
             }
@@ -200,8 +209,8 @@ impl Run {
         None
     }
 
-    /// Carries out one step. It may take minutes (a commit), and is carried out to its end: whoever
-    /// interrupts meanwhile is told at once what comes of that.
+    /// Carries out one step to its end, which may take minutes (a commit). An interrupt meanwhile
+    /// is answered at once.
     async fn carry_out<H: Hosts>(
         &mut self,
         step: &Step,
@@ -213,17 +222,17 @@ impl Run {
         let events = Rc::clone(&with.events);
         let mut acting = pin!(with.act(step, seen));
         loop {
-            let is_answered = self.is_getting_ready() || is_running;
+            let answers = self.is_getting_ready() || is_running;
             tokio::select! {
                 biased;
                 answer = &mut acting => return answer,
-                count = more(interrupts, self.heard), if is_answered => {
+                count = next_interrupt(interrupts, self.received), if answers => {
                     let event = if self.is_getting_ready() {
-                        self.turn_back()
+                        self.interrupt_getting_ready()
                     } else {
-                        self.heard = count;
-                        self.impatient = true;
-                        self.told = true;
+                        self.received = count;
+                        self.stop_waiting = true;
+                        self.is_answered = true;
                         Event::CannotStop
                     };
                     (events.borrow_mut())(event);
@@ -232,8 +241,8 @@ impl Run {
         }
     }
 
-    /// Whether another's session would be joined at once: nothing is to be chosen or to be ended
-    /// first, and nothing is waited for.
+    /// Whether another session would be joined at once: nothing is to be chosen or ended first, and
+    /// nothing is waited for.
     fn may_join<H: Hosts>(&self, with: &Reconciler<H>) -> bool {
         let is_first = self.waiting.is_none() && self.verdict.is_none();
         is_first && self.goal == Goal::Ready { from: None } && with.overlay.has_made_nothing()
@@ -243,36 +252,36 @@ impl Run {
         matches!(self.goal, Goal::Ready { .. })
     }
 
-    /// Hears the interrupt that ends getting ready.
-    fn turn_back(&mut self) -> Event {
+    /// Receives the interrupt that ends getting ready.
+    fn interrupt_getting_ready(&mut self) -> Event {
         self.goal = Goal::Ended;
-        self.heard += 1;
+        self.received += 1;
         Event::Ending
     }
 
-    /// Hears what a person did since the last look.
-    fn listen<H: Hosts>(
+    /// Receives the interrupts since the last sweep.
+    fn receive_interrupts<H: Hosts>(
         &mut self,
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) {
         let count = *interrupts.borrow_and_update();
-        if count <= self.heard {
+        if count <= self.received {
             return;
         }
         if self.is_getting_ready() {
-            let event = self.turn_back();
+            let event = self.interrupt_getting_ready();
             with.emit(event);
         }
-        if count > self.heard {
-            self.heard = count;
-            self.impatient = true;
-            self.told = false;
+        if count > self.received {
+            self.received = count;
+            self.stop_waiting = true;
+            self.is_answered = false;
         }
     }
 
-    /// Tells when what is waited for changes.
-    fn waited<H: Hosts>(
+    /// Emits events when what is waited for changes.
+    fn report_waiting<H: Hosts>(
         &mut self,
         what: Option<Waiting>,
         seen: &Observed,
@@ -316,8 +325,7 @@ impl Run {
             }
             Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
             Done::Saved(snapshot) => {
-                // A session that took no snapshot had nothing to save. (One whose answer got lost
-                // was an attempt.)
+                // A session that attempted no snapshot had nothing to save.
                 let took_none =
                     with.overlay.snapshots.is_empty() && with.overlay.me.attempts.is_empty();
                 let unwound = self.goal == Goal::Ended && took_none;
@@ -331,7 +339,7 @@ impl Run {
         }
     }
 
-    /// A verdict: on the way to a mounted drive this session's own things are ended first.
+    /// Ends the run with a verdict; while getting ready this session's own things are ended first.
     fn end(&mut self, verdict: Verdict) -> Option<Outcome> {
         if self.is_getting_ready() {
             self.goal = Goal::Ended;
@@ -360,11 +368,11 @@ impl Run {
         }))
     }
 
-    /// The first verdict, with what came of ending things after it.
+    /// The outcome of the first verdict, with how ending things went after it.
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(ended, Outcome::Unwound { .. } | Outcome::Saved { .. });
         let left = self.left.clone();
-        // A saved drive is its snapshots, and no run finishes those.
+        // Snapshots are what a saved drive consists of: there is nothing to finish about them.
         let to_finish = if is_clean {
             left.clone().besides_snapshots()
         } else {
@@ -391,7 +399,7 @@ impl Run {
     }
 }
 
-/// Who has the drive, in the words of the host, else of its tags.
+/// The session that has the drive, as the host reports it, else by the instance's tags.
 fn holder(seen: &Observed, id: &InstanceId) -> Holder {
     let instance = seen.instance(id);
     let (owner, since) = match instance.and_then(|instance| instance.client()) {
@@ -407,7 +415,7 @@ fn holder(seen: &Observed, id: &InstanceId) -> Holder {
     }
 }
 
-/// Whether trying again cannot help.
+/// Whether retrying cannot help.
 fn is_final(error: &RunError) -> bool {
     match error {
         RunError::Ec2(error) => matches!(
@@ -432,7 +440,7 @@ fn is_final(error: &RunError) -> bool {
     }
 }
 
-/// Whether what was waited for is there, and not only waited for no longer.
+/// Whether what was waited for has come.
 fn has_come(what: &Waiting, seen: &Observed) -> bool {
     let instance = |id: &InstanceId| seen.instance(id);
     match what {
@@ -449,23 +457,23 @@ fn has_come(what: &Waiting, seen: &Observed) -> bool {
     }
 }
 
-/// Sleeps, or until somebody interrupts once more than was `heard`.
-async fn rest(span: Duration, interrupts: &mut watch::Receiver<u32>, heard: u32) {
+/// Sleeps, at most until there are more interrupts than were `received`.
+async fn pause(span: Duration, interrupts: &mut watch::Receiver<u32>, received: u32) {
     tokio::select! {
         () = tokio::time::sleep(span) => {}
-        _ = more(interrupts, heard) => {}
+        _ = next_interrupt(interrupts, received) => {}
     }
 }
 
-/// Waits until there were more interrupts than were `heard`: how many.
-async fn more(interrupts: &mut watch::Receiver<u32>, heard: u32) -> u32 {
+/// Waits until there are more interrupts than were `received`; their number.
+async fn next_interrupt(interrupts: &mut watch::Receiver<u32>, received: u32) -> u32 {
     match interrupts
-        .wait_for(|count| *count > heard)
+        .wait_for(|count| *count > received)
         .await
         .map(|count| *count)
     {
         Ok(count) => count,
-        // Nobody is left who could interrupt.
+        // The sender is gone: no interrupt will come.
         Err(_) => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! One ordered look: instances, their own words, volumes, snapshots; never in parallel.
+//! One ordered sweep: instances and their hosts, volumes, snapshots; never in parallel.
 //!
 //! Data moves from a mounted volume to a snapshot, so what is read later shows at least what was
 //! there when the earlier was read. What this process made and the lists do not show yet is read
@@ -17,16 +17,16 @@ use super::super::observed::Observed;
 use super::{Holder, Reconciler};
 use crate::drive::overlay::Sweep;
 
-/// What a look came to.
+/// The result of a sweep that stops at a session to join.
 pub(super) enum Look {
-    /// All of it.
+    /// The whole sweep.
     Whole(Box<Observed>),
     /// Another live client has the drive mounted, by its host's own word: nothing else was looked
     /// at.
     InUse(Holder),
 }
 
-/// The first half of a look.
+/// The first half of a sweep.
 struct Begun {
     began: BootTime,
     wall: Timestamp,
@@ -35,7 +35,7 @@ struct Begun {
 }
 
 impl<H: Hosts> Reconciler<H> {
-    /// Looks once.
+    /// Sweeps once.
     pub(super) async fn sweep(&mut self) -> Result<Observed, ec2::Error> {
         let begun = self.instances().await?;
         self.storage(begun).await
@@ -52,7 +52,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(Look::Whole(Box::new(self.storage(begun).await?)))
     }
 
-    /// The instances, and what they say.
+    /// Reads the instances and contacts their hosts.
     async fn instances(&mut self) -> Result<Begun, ec2::Error> {
         let drive = self.drive.as_str();
         let (began, wall) = (self.clock.boot(), self.clock.now());
@@ -99,7 +99,7 @@ impl<H: Hosts> Reconciler<H> {
         })
     }
 
-    /// What holds data, after them.
+    /// Reads the volumes, then the snapshots, after the instances.
     async fn storage(&mut self, begun: Begun) -> Result<Observed, ec2::Error> {
         let Begun {
             began,
@@ -118,7 +118,7 @@ impl<H: Hosts> Reconciler<H> {
                 Some(volume) => volumes.push(volume),
                 None if self.is_young(at) => volumes.push(made),
                 None => {
-                    // EC2 drops a volume that it could not make.
+                    // EC2 forgets a volume that it could not make.
                     if !self.overlay.gone.contains(id.as_str()) {
                         self.overlay.me.failed.insert(id.clone());
                     }
@@ -165,7 +165,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(self.overlay.observe(sweep, &self.timing))
     }
 
-    /// An instance that the list has as pending may run by now.
+    /// Reads an instance by id that the list has as pending: it may run by now.
     async fn refresh_instance(&self, instance: &mut Instance) -> Result<(), ec2::Error> {
         if instance.state != InstanceState::Pending {
             return Ok(());
@@ -179,7 +179,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// A volume that this process attaches may be attached by now.
+    /// Reads a volume by id that this process attaches: it may be attached by now.
     async fn refresh_volume(&self, volume: &mut Volume) -> Result<(), ec2::Error> {
         let moved = self.overlay.moves.get(&volume.id);
         let Some((AttachmentState::Attaching, to, _)) = moved else {
@@ -197,7 +197,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Whether a thing made then may be missing although it is there.
+    /// Whether a thing made then may exist although EC2 does not know it.
     fn is_young(&self, made: BootTime) -> bool {
         self.clock.boot().since(made) <= self.timing.settle
     }
@@ -208,7 +208,7 @@ fn is_attached(volume: &Volume, to: &InstanceId) -> bool {
     attachment.is_some_and(|it| it.state == AttachmentState::Attached && it.instance == *to)
 }
 
-/// Who has the drive, if its only live instance says that it is mounted there for another client.
+/// The session that has the drive, if the only live instance has it mounted for another client.
 fn leader(instances: &[(Instance, Contact)]) -> Option<Holder> {
     let mut live = instances.iter().filter(|(it, _)| it.state.is_live());
     let (Some((instance, contact)), None) = (live.next(), live.next()) else {

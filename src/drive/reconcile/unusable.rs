@@ -1,8 +1,7 @@
-//! Hosts that come to nothing: they end by themselves, never answer, or cannot be reached from
-//! here.
+//! Unusable hosts: they end by themselves, never answer, or cannot be reached from here.
 //!
-//! What is known of them is told when it is known, and kept for the end, where a person asks why
-//! there is no host. Nothing here terminates anything: what follows is the plan's to say.
+//! What is known of them is reported at once, and kept for the error at the end of the run. Nothing
+//! here terminates anything: the plan decides what follows.
 
 use crate::ec2::{InstanceId, InstanceState, StatusChecks};
 
@@ -15,33 +14,33 @@ use super::{Reconciler, RunError};
 /// Why an instance that was launched could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnusableHost {
-    /// Which.
+    /// The instance.
     pub instance: InstanceId,
-    /// How.
+    /// The reason.
     pub how: How,
 }
 
-/// How an instance was lost.
+/// Why an instance could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// Nobody here ended it; why it ended, as far as EC2 says.
+    /// It ended, and this process did not end it; EC2's reason, if it gives one.
     Ended(Option<String>),
     /// It ran and never answered; what came back instead, if anything did.
     Silent(Option<String>),
-    /// The same, and EC2's status checks say that it is not well.
+    /// It never answered, and failed EC2's status checks.
     Impaired(StatusChecks),
 }
 
 impl<H: Hosts> Reconciler<H> {
-    /// The last instance that was launched in vain, once there was one.
+    /// The last instance that could not be used, if there was one.
     #[must_use]
     pub fn unusable(&self) -> Option<&UnusableHost> {
         self.unusable.as_ref()
     }
 
-    /// Tells of instances that were launched by this process and ended before anybody logged in,
-    /// each once.
-    pub(super) async fn notice_ends(&mut self, seen: &Observed) {
+    /// Reports the instances that this process launched and that ended before it claimed them, each
+    /// once.
+    pub(super) async fn report_ended(&mut self, seen: &Observed) {
         let ended: Vec<InstanceId> = seen
             .instances
             .iter()
@@ -55,7 +54,7 @@ impl<H: Hosts> Reconciler<H> {
             .collect();
         for id in ended {
             self.reported_ended.insert(id.clone());
-            // Only words hang on it.
+            // It is only for the message.
             let reason = self.ec2.why_ended(&id).await.unwrap_or_default();
             self.emit(Event::EndedByItself {
                 instance: id.clone(),
@@ -68,8 +67,8 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Keeps in mind that an instance never answered.
-    pub(super) fn give_up_on(&mut self, instance: &InstanceId) {
+    /// Records that an instance never answered, and why.
+    pub(super) fn record_unanswered(&mut self, instance: &InstanceId) {
         let checks = self.overlay.checks.get(instance);
         let checks = checks.and_then(|known| known.checks);
         let how = match checks.filter(|checks| checks.are_impaired()) {
@@ -84,12 +83,12 @@ impl<H: Hosts> Reconciler<H> {
         self.unusable = Some(UnusableHost { instance, how });
     }
 
-    /// Why waiting for a host on the way to a mounted drive is of no use, if it is not: what leads
-    /// there is wrong. One that has run for long without an answer is told of, once.
+    /// The error that ends getting ready where the proxy command does not lead to a host. A host
+    /// that has run for long without an answer is reported, once.
     ///
-    /// What leads to a host that may have been used before can end because that host is dead: then
-    /// its lease is waited for, as if it were silent.
-    pub(super) async fn no_way(&mut self, seen: &Observed, goal: &Goal) -> Option<RunError> {
+    /// The proxy command to a host that may have been used before can end because that host is
+    /// dead: then its lease is waited for, as if it were silent.
+    pub(super) async fn no_route(&mut self, seen: &Observed, goal: &Goal) -> Option<RunError> {
         let silent = |instance: &&SeenInstance| {
             instance.state == InstanceState::Running && instance.contact == Contact::Unreachable
         };
@@ -131,7 +130,7 @@ impl<H: Hosts> Reconciler<H> {
         None
     }
 
-    /// Tells what an instance wrote to its console.
+    /// Reports what an instance wrote to its console.
     pub(super) async fn show_console(&self, instance: &InstanceId) {
         let text = match self.ec2.console(instance).await {
             Ok(text) => text,
