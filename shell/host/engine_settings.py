@@ -1,11 +1,11 @@
-"""Puts what xdrive needs into dockerd's own settings, and keeps what else is there.
+"""Adds xdrive's settings to dockerd's own, and keeps the others.
 
 Called as `python3 -I engine_settings.py PATH JSON` with the host's routes on standard input (as `ip
-route` or /proc/net/route has them). JSON is what has to be so. Docker's networks are chosen here: a
-network of the host's that Docker took for its own would be hidden, and with it perhaps whoever is
-connected. Taken is what the host has a route or an address in, what belongs to its VPC (EC2's metadata
-names also what no route of the host's does), whoever has a connection to the host now, and its name
-servers. dockerd itself looks at the routes of one table only.
+route` or /proc/net/route has them). JSON has the settings that xdrive needs. Docker's networks are
+chosen here: one that overlaps a network of the host would hide it, and perhaps the connected client
+with it. Taken are the networks of the host's routes and addresses, those of its VPC (EC2's metadata
+lists also those without a route on the host), the peers of the host's connections, and its name
+servers. dockerd itself checks the routes of one table only.
 """
 
 import http.client
@@ -14,13 +14,13 @@ import json
 import os
 import sys
 
-# What dockerd takes by itself, in its order and its sizes, and what else is private (RFC 1918).
+# dockerd's own networks, in its order and sizes, then the other private ones (RFC 1918).
 CANDIDATES = (
     [f"172.{second}.0.0/16" for second in range(17, 32)]
     + [f"192.168.{third}.0/20" for third in range(0, 256, 16)]
     + [f"10.{second}.0.0/16" for second in range(255, -1, -1)]
 )
-# So many networks can be made besides the bridge.
+# The number of networks that can be made besides the bridge.
 POOLS = 30
 # The interfaces of Docker's own networks.
 DOCKERS = ("docker", "br-")
@@ -37,12 +37,12 @@ def network(word):
 
 
 def from_hex(word):
-    """An address as /proc/net has it: a number in this machine's byte order."""
+    """The address in a column of /proc/net: a number in this machine's byte order."""
     return ipaddress.ip_address(int(word, 16).to_bytes(4, sys.byteorder))
 
 
 def of_routes(lines):
-    """`[TYPE] NETWORK … dev INTERFACE …`, or /proc/net/route's columns."""
+    """The networks in `[TYPE] NETWORK … dev INTERFACE …`, or in /proc/net/route's columns."""
     for line in lines:
         words = line.split()
         if len(words) == 11 and len(words[1]) == len(words[7]) == 8:
@@ -57,7 +57,7 @@ def of_routes(lines):
 
 
 def of_vpc():
-    """The networks of the VPCs that the instance has an interface in; nothing where nobody says."""
+    """The networks of the VPCs of the instance's interfaces; none without a metadata service."""
     service = http.client.HTTPConnection("169.254.169.254", timeout=1)
 
     def ask(method, path, header):
@@ -79,7 +79,7 @@ def of_vpc():
 
 
 def of_connections():
-    """Who is connected to this host over TCP (proc_net(5)): also by IPv4 in an IPv6 socket."""
+    """The peers of this host's TCP connections (proc_net(5)): also over IPv4 in an IPv6 socket."""
     for name in ("tcp", "tcp6"):
         try:
             with open(f"/proc/net/{name}") as file:
@@ -102,7 +102,7 @@ def of_name_servers():
 
 
 def choose(settings, taken):
-    """Docker's networks, into `settings`; what is there stays where it is in nobody's way."""
+    """Puts Docker's networks into `settings`; one already there stays if it overlaps none."""
 
     def is_free(word):
         found = network(word)
@@ -137,10 +137,10 @@ def main():
             value = {**settings.get(key, {}), **value}
         settings[key] = value
     words = [*of_routes(sys.stdin), *of_vpc(), *of_connections(), *of_name_servers()]
-    # Whoever is on the machine itself is not hidden by a network of its own.
+    # No network of Docker's hides a loopback address.
     taken = [found for found in map(network, words) if found and not found.is_loopback]
     taken = [found for found in taken if found.prefixlen > 0]
-    # Where an image says which bridge there is, that is not dockerd's to number.
+    # Where the machine's image names a bridge of its own, dockerd does not number it.
     if "bridge" not in settings:
         choose(settings, taken)
     with open(f"{path}.new", "w") as file:

@@ -1,4 +1,4 @@
-"""Jupyter's settings in the container: who may come in, and where it begins.
+"""Jupyter's settings in the container: its tokens, its address and its folder.
 
 The tokens are files on a tmpfs, read again at every request: each session has a new one, also those
 that joined another, while the server and its kernels go on. They are never on a command line, in
@@ -23,12 +23,12 @@ def read_tokens():
     for name in os.listdir(TOKENS):
         with open(os.path.join(TOKENS, name)) as file:
             tokens.append(file.read().strip())
-    # What a session that ended leaves is empty, and lets nobody in.
+    # The file of a session that ended is empty, and no token.
     return [token for token in tokens if token]
 
 
 class TokenFile(IdentityProvider):
-    # Not made up by Jupyter: so that it is never shown in its log.
+    # Jupyter logs a token that it generated.
     token_generated = False
 
     @default("token")
@@ -42,14 +42,14 @@ class TokenFile(IdentityProvider):
         tokens = read_tokens()
         given = self.get_token(handler)
         # Jupyter knows one token: the one that is given, if it is good, else one that is not given.
-        # None at all would open the door to everybody.
+        # With none at all it would let everyone in.
         if given in tokens:
             self.token = given
         elif tokens:
             self.token = tokens[0]
         user = await self._get_user(handler)
         if user is None:
-            # As in JupyterHandler.prepare: the error page asks for both.
+            # As in JupyterHandler.prepare: the error page reads both.
             handler.current_user = handler._jupyter_current_user = None
             raise web.HTTPError(403)
         return user

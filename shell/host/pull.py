@@ -1,17 +1,17 @@
-"""Pulls an image, and says how far it is.
+"""Pulls an image, and prints its progress.
 
     pull.py REFERENCE
 
-Asked of dockerd itself (Docker Engine API, "Create an image"), which tells each layer's bytes only
-there and to a terminal. About twice a second, if anything changed, a fact:
+It asks dockerd itself (Docker Engine API, "Create an image"): docker's client prints the bytes of
+each layer only to a terminal. About twice a second, if anything changed, it prints a fact:
 
     xdrive: pull=DONE LAYERS BYTES TOTAL
 
-layers that are in place, and all; bytes of the layers that had to be fetched, so far, and in all once
-that is known of every one, else 0. Ends with 0, or with dockerd's words on standard error and 87. A
-caller that is gone ends it, and dockerd gives up the pull with it.
+DONE of LAYERS are in place. BYTES of the missing layers were downloaded, of TOTAL, which is 0 until
+the size of each is known. It ends with 0, or with dockerd's message on standard error and 87. A
+caller that is gone ends it, and dockerd then gives up the pull.
 
-Credentials are those that docker's own client would use: root's, where the machine's image has some.
+The credentials are root's, as docker's own client finds them, where the machine's image has some.
 """
 
 import base64
@@ -27,8 +27,8 @@ import urllib.parse
 SOCKET = "/var/run/docker.sock"
 NOT_PULLED = 87
 EVERY = 0.4  # seconds between two facts
-SILENCE = 600  # seconds without a word; a large layer on a slow volume is checked and unpacked in silence
-HUB = "https://index.docker.io/v1/"  # what docker's client calls its own registry in its settings
+SILENCE = 600  # seconds without an event, which unpacking a large layer on a slow volume may take
+HUB = "https://index.docker.io/v1/"  # Docker Hub's name in the settings of docker's client
 
 
 class Docker(http.client.HTTPConnection):
@@ -41,12 +41,12 @@ class Docker(http.client.HTTPConnection):
 
 
 class Layers:
-    """What is known of an image's layers."""
+    """The state of an image's layers, from dockerd's events."""
 
     def __init__(self):
         self.size, self.came, self.fetched, self.done = {}, {}, set(), set()
 
-    def hear(self, event):
+    def update(self, event):
         layer, status = event.get("id"), event.get("status", "")
         # The first event has the tag for an id.
         if not layer or status.startswith("Pulling from"):
@@ -61,7 +61,7 @@ class Layers:
         elif status in ("Verifying Checksum", "Download complete"):
             self.arrived(layer)
         elif status == "Extracting":
-            # Of the same compressed bytes; small layers are never seen to come.
+            # Its total is of the same compressed bytes; a small layer may have no event before it.
             self.size.setdefault(layer, detail.get("total", 0))
             self.arrived(layer)
         elif status == "Pull complete":
@@ -83,17 +83,17 @@ class Layers:
 
 def main(reference):
     name = reference.rsplit("/", 1)[-1]
-    # Without a tag dockerd would pull all there are.
+    # Without a tag dockerd would pull every tag.
     query = {"fromImage": reference} if ":" in name or "@" in name else {"fromImage": reference, "tag": "latest"}
     docker = Docker("docker")
     try:
         docker.request("POST", "/images/create?" + urllib.parse.urlencode(query), headers=authority(reference))
         answer = docker.getresponse()
         if answer.status != 200:
-            refuse(words(answer.read()))
+            refuse(message(answer.read()))
         follow(answer)
     except socket.timeout:
-        refuse(f"no word of the pull for {SILENCE} s")
+        refuse(f"dockerd reported nothing about the pull for {SILENCE} s")
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, BrokenPipeError):
             sys.exit(NOT_PULLED)
@@ -101,25 +101,25 @@ def main(reference):
 
 
 def follow(answer):
-    layers, said, due = Layers(), None, 0
+    layers, printed, due = Layers(), None, 0
     for line in answer:
         event = json.loads(line)
         if "error" in event or "errorDetail" in event:
             refuse((event.get("errorDetail") or {}).get("message") or event.get("error"))
-        layers.hear(event)
-        if time.monotonic() >= due and layers.fact() != said:
-            said, due = layers.fact(), time.monotonic() + EVERY
-            say(said)
-    if layers.fact() != said:
-        say(layers.fact())
+        layers.update(event)
+        if time.monotonic() >= due and layers.fact() != printed:
+            printed, due = layers.fact(), time.monotonic() + EVERY
+            print_fact(printed)
+    if layers.fact() != printed:
+        print_fact(layers.fact())
 
 
-def say(fact):
+def print_fact(fact):
     sys.stdout.write(f"xdrive: pull={fact}\n")
     sys.stdout.flush()
 
 
-def words(answer):
+def message(answer):
     try:
         return json.loads(answer)["message"]
     except (ValueError, KeyError, TypeError):
@@ -132,7 +132,7 @@ def refuse(why):
 
 
 def registry(reference):
-    """The registry's name: what comes first, if it looks like a host's (distribution's reference grammar)."""
+    """The registry: the first component, if it looks like a host (distribution's reference grammar)."""
     first, slash, _ = reference.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first):
         return first
@@ -157,10 +157,10 @@ def credentials(settings, server):
         asked = subprocess.run(
             [f"docker-credential-{helper}", "get"], input=server, capture_output=True, text=True, timeout=60, check=True
         )
-        said = json.loads(asked.stdout)
-        if said["Username"] == "<token>":
-            return {"identitytoken": said["Secret"], "serveraddress": server}
-        return {"username": said["Username"], "password": said["Secret"], "serveraddress": server}
+        stored = json.loads(asked.stdout)
+        if stored["Username"] == "<token>":
+            return {"identitytoken": stored["Secret"], "serveraddress": server}
+        return {"username": stored["Username"], "password": stored["Secret"], "serveraddress": server}
     entry = settings.get("auths", {}).get(server, {})
     if entry.get("identitytoken"):
         return {"identitytoken": entry["identitytoken"], "serveraddress": server}

@@ -5,25 +5,24 @@
     terminal.py left
 
 `attach` attaches the caller's terminal to the terminal NAME and ends with its command's exit
-status. Where there is no such terminal yet, it is started with COMMAND. The first line that is
-written says how it is: `xdrive: terminal=new|same FROM`, and then the command's output follows from
-its byte FROM on: from SEEN, the number of bytes that the caller has already shown, or from a later
-one if that one is not kept any more. Without a COMMAND and without such a terminal it is
-`terminal=none 0`.
+status. Where there is no such terminal yet, it is started with COMMAND. The first line of output is
+`xdrive: terminal=new|same FROM`. The command's output follows, from its byte FROM on: from SEEN,
+the number of bytes that the caller has already shown, or from a later byte if that one is not kept any
+more. Without a COMMAND and without such a terminal the first line is `terminal=none 0`.
 
-`arrive` waits until SESSION is attached to this host, which then has chosen a terminal for it, and
-attaches to that one, from its first byte that is kept.
+`arrive` waits until SESSION is attached to this host and `session arrive` has chosen a terminal for
+it. It attaches to that one, from the first byte that is kept.
 
-`left` names the terminals that somebody left behind, the latest first, as `xdrive: left=NAME`: a
-terminal has the name of the session that started it, and that session is not attached any more.
-One whose command has ended is none that anybody comes back to.
+`left` lists the terminals whose sessions are attached no longer, the latest first, as `xdrive:
+left=NAME`. A terminal has the name of the session that started it. One whose command has ended is
+not listed.
 
 Each terminal is one process, the keeper: in a session of its own, with the command in a
-pseudo-terminal below it and a socket in /run/xdrive/terminals, for root only. Whoever attaches
-hands the keeper its own terminal, so that bytes pass through no second process, unchanged. A
-caller that goes away detaches and ends nothing; a new one takes the terminal over. What the command
-writes meanwhile is read, and the last of it kept. The keeper ends LINGER after its command, so that
-a caller whose link was dead by then learns of the end too.
+pseudo-terminal below it and a socket in /run/xdrive/terminals, for root only. A caller sends the
+keeper its own terminal, so that bytes pass through no second process, unchanged. A caller that goes
+away detaches and ends nothing; a new one takes the terminal over. The keeper reads the command's
+output meanwhile and keeps the last of it. It ends LINGER after its command, so that a caller whose
+connection was dead by then reads the exit status too.
 """
 
 import fcntl
@@ -44,9 +43,9 @@ ARRIVED = "/run/xdrive/arrived"  # one file for each session that arrived: the t
 KEPT = 256 << 10  # bytes of output that a caller may have missed: some full screens
 AHEAD = 64 << 10  # bytes that wait for either side before the other one is no longer read
 CHUNK = 64 << 10
-LINGER = 900  # seconds that an exit status waits: as long as a host waits for its client
-PATIENCE = 20  # seconds that a session may take to arrive: as long as it waits itself to be attached
-GONE = 255  # the exit status, as ssh has it, of a caller whose terminal was taken over
+LINGER = 900  # seconds that an exit status is kept: as long as a host waits for its client
+PATIENCE = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
+GONE = 255  # the exit status of a caller whose terminal was taken over, as ssh's is
 
 
 def main(verb, name="/", *rest):
@@ -103,7 +102,7 @@ def arrive(session, command):
                 name = chosen.read()
         except FileNotFoundError:
             time.sleep(0.01)
-    # Nothing of the user's runs on a host that may be anybody else's.
+    # A session that is not attached starts nothing here.
     is_there = name not in (None, "none") and is_attached(session)
     return attach(name if is_there else None, 0, command)
 
@@ -158,21 +157,21 @@ def keep(listener, path, modes, command):
         size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
         child, master = pty.fork()
         if child == 0:
-            become(command, modes, size)
+            execute(command, modes, size)
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
         Keeper(listener, child, master).run()
-    except Exception:  # the process has no other way to say it
+    except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
         os.unlink(path)
         os._exit(0)
 
 
-def become(command, modes, size):
+def execute(command, modes, size):
     """In the new terminal: the command, with the modes that the caller's terminal had."""
     try:
         termios.tcsetattr(0, termios.TCSANOW, modes)
@@ -185,7 +184,7 @@ def become(command, modes, size):
 
 
 class Caller:
-    """Whoever is attached: a socket, a terminal, and how much of the output it has been given."""
+    """The attached caller: a socket, a terminal, and the number of bytes of output it was given."""
 
     def __init__(self, sock, terminal, header, given):
         self.sock, self.terminal, self.header, self.given = sock, terminal, header, given
@@ -204,7 +203,7 @@ class Keeper:
         self.written = 0  # of so many bytes in all
         self.typed = bytearray()  # what the command has not read yet
         self.caller = None
-        self.word = "new"  # what the next caller is told
+        self.word = "new"  # the next caller's first line has it
         self.status = None
         os.set_blocking(master, False)
 
@@ -214,25 +213,25 @@ class Keeper:
             if self.status is not None:
                 until = until or time.monotonic() + LINGER
                 if self.caller and self.waiting() == 0:
-                    self.say_how_it_ended()
+                    self.send_status()
             left = until and max(0, until - time.monotonic())
             reads, writes, _ = select.select(*self.wanted(), [], left)
-            self.turn(reads, writes)
+            self.handle(reads, writes)
 
-    def say_how_it_ended(self):
-        """To this caller, and to a next one: over a dead link it never arrives."""
+    def send_status(self):
+        """To this caller, and to a next one: over a dead connection it never arrives."""
         try:
             self.caller.sock.send(str(self.status).encode())
         except OSError:
-            pass  # gone this very moment
+            pass  # the caller is gone
         self.detach()
 
     def waiting(self):
-        """How much of the output the caller has not been given yet."""
+        """The number of bytes that the caller has not been given yet."""
         return len(self.caller.header) + self.written - self.caller.given if self.caller else 0
 
     def wanted(self):
-        """What may be read and written now."""
+        """What may be read, and what written, now."""
         reads, writes = [self.listener], []
         if self.status is None:
             reads.append(self.end)
@@ -249,32 +248,32 @@ class Keeper:
                 writes.append(self.caller.terminal)
         return reads, writes
 
-    def turn(self, reads, writes):
+    def handle(self, reads, writes):
         if self.master in reads:
-            self.hear()
+            self.read_output()
         if self.master in writes:
-            self.type()
+            self.write_input()
         caller = self.caller
         if caller and caller.sock in reads:
-            self.obey()
-        # A caller that is gone in the middle of a turn takes part in it no longer.
+            self.handle_request()
+        # The caller may have been detached just now.
         if self.caller and caller.terminal in reads:
-            self.listen()
+            self.read_input()
         if self.caller and caller.terminal in writes:
-            self.show()
+            self.write_output()
         if self.end in reads:
-            self.bury()
+            self.reap()
         if self.listener in reads:
             self.accept()
 
-    def hear(self):
-        """Output of the command; false when there is none now."""
+    def read_output(self):
+        """Reads the command's output; false when there is none now."""
         try:
             data = os.read(self.master, CHUNK)
         except BlockingIOError:
             return False
         except OSError:
-            data = b""  # nobody has the terminal open any more
+            data = b""  # no process has the terminal open any more
         if not data:
             os.close(self.master)
             self.master = None
@@ -285,7 +284,7 @@ class Keeper:
             del self.output[:-KEPT]
         return True
 
-    def type(self):
+    def write_input(self):
         try:
             del self.typed[: os.write(self.master, self.typed)]
         except BlockingIOError:
@@ -293,19 +292,19 @@ class Keeper:
         except OSError:
             self.typed.clear()
 
-    def obey(self):
+    def handle_request(self):
         """The caller's terminal has another size, or the caller is gone."""
         try:
-            is_there = self.caller.sock.recv(16)
+            request = self.caller.sock.recv(16)
         except OSError:
-            is_there = b""
-        if not is_there:
+            request = b""
+        if not request:
             self.detach()
         else:
             self.resize()
 
-    def listen(self):
-        """What is typed."""
+    def read_input(self):
+        """Reads what the user types."""
         try:
             data = os.read(self.caller.terminal, CHUNK)
         except BlockingIOError:
@@ -317,7 +316,7 @@ class Keeper:
         else:
             self.detach()
 
-    def show(self):
+    def write_output(self):
         caller = self.caller
         try:
             if caller.header:
@@ -330,18 +329,18 @@ class Keeper:
         except OSError:
             self.detach()
 
-    def bury(self):
-        """The command has ended: its last output, and its status as a shell has it."""
-        while self.master is not None and self.hear():
+    def reap(self):
+        """Reads the last output of the command that has ended, and its status as a shell has it."""
+        while self.master is not None and self.read_output():
             pass
         _, status = os.waitpid(self.child, 0)
         code = os.waitstatus_to_exitcode(status)
         self.status = code if code >= 0 else 128 - code
 
     def accept(self):
-        """A caller takes over from whoever was there."""
+        """Accepts a caller, which takes over from the one before."""
         sock, _ = self.listener.accept()
-        sock.settimeout(5)  # for one that connects and says nothing
+        sock.settimeout(5)  # for one that connects and sends nothing
         try:
             seen, terminals, _, _ = socket.recv_fds(sock, 32, 1)
             if seen == b"?":
@@ -359,7 +358,7 @@ class Keeper:
         self.resize()
 
     def resize(self):
-        """The command's terminal is as large as the caller's; it is told if that is a change."""
+        """Makes the command's terminal as large as the caller's; a change sends SIGWINCH."""
         if self.master is None:
             return
         try:
