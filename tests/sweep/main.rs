@@ -16,10 +16,10 @@
 //!
 //! With `XDRIVE_LONG` in the environment every point is taken, else as many as fit in half a minute
 //! or a whole one for each sweep, others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments
-//! are those of `cargo test`: what needs root counts as ignored unless `--include-ignored` or
-//! `--ignored` is among them, and `--test-threads` or `RUST_TEST_THREADS` is how many points are
-//! taken at once, twice as many as there are processors if nobody says. A session is mostly waiting:
-//! more points than processors keep those busy.
+//! are those of `cargo test`: what needs root is ignored unless `--include-ignored` or `--ignored`
+//! is among them. `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once, by
+//! default twice as many as there are processors: a session is mostly waiting, and more points than
+//! processors keep those busy.
 
 #![expect(
     clippy::unwrap_used,
@@ -44,9 +44,10 @@ mod site;
 
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use harness::pace::Pace;
 
@@ -116,114 +117,43 @@ fn main() -> ExitCode {
         Some("local") => return client::supervise(),
         _ => {}
     }
-    let outcome = Choice::read(arguments).and_then(|choice| drive(&choice));
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
-    })
-}
-
-/// What `cargo test` was asked for.
-#[derive(Default)]
-struct Choice {
-    filters: Vec<String>,
-    skipped: Vec<String>,
-    exact: bool,
-    ignored: bool,
-    list: bool,
-    /// How many points are to be taken at once, if that was said.
-    jobs: Option<usize>,
-}
-
-impl Choice {
-    fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Self> {
-        let jobs = std::env::var("RUST_TEST_THREADS").ok();
-        let mut choice = Self {
-            jobs: jobs.map(|said| parse_jobs(&said)).transpose()?,
-            ..Self::default()
-        };
-        while let Some(word) = arguments.next() {
-            if let Some(said) = word.strip_prefix("--test-threads=") {
-                choice.jobs = Some(parse_jobs(said)?);
-                continue;
-            }
-            match word.as_str() {
-                "--test-threads" => {
-                    let said = arguments.next().context("--test-threads: how many?")?;
-                    choice.jobs = Some(parse_jobs(&said)?);
-                }
-                "--include-ignored" | "--ignored" => choice.ignored = true,
-                "--list" => choice.list = true,
-                "--exact" => choice.exact = true,
-                "--skip" => choice.skipped.extend(arguments.next()),
-                "--format" | "--color" | "--logfile" | "-Z" => {
-                    arguments.next();
-                }
-                _ if word.starts_with('-') => {}
-                _ => choice.filters.push(word),
-            }
+    let mut arguments = Arguments::from_args();
+    let jobs = match jobs(&arguments) {
+        Ok(jobs) => jobs,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
         }
-        Ok(choice)
-    }
-
-    fn takes(&self, name: &str) -> bool {
-        let meets = |word: &String| {
-            if self.exact {
-                name == word
-            } else {
-                name.contains(word.as_str())
-            }
-        };
-        (self.filters.is_empty() || self.filters.iter().any(meets))
-            && !self.skipped.iter().any(meets)
-    }
-}
-
-fn parse_jobs(said: &str) -> anyhow::Result<usize> {
-    let jobs = said.parse().ok().filter(|jobs| *jobs > 0);
-    jobs.with_context(|| format!("{said:?} is no number of points to take at once"))
-}
-
-fn drive(choice: &Choice) -> anyhow::Result<ExitCode> {
-    let jobs = match choice.jobs {
-        Some(jobs) => jobs,
-        None => 2 * thread::available_parallelism()?.get(),
     };
-    let is_root = rustix::process::geteuid().is_root();
-    let mut failed = 0;
-    for Sweep {
-        name,
-        run,
-        needs_root,
-        bound,
-    } in SWEEPS
-    {
-        if !choice.takes(name) {
-            continue;
-        }
-        if choice.list {
-            println!("{name}: test");
-            continue;
-        }
-        if needs_root && !(choice.ignored && is_root) {
-            println!("test {name} ... ignored: needs root (namespaces, loop devices)");
-            continue;
-        }
-        println!("test {name} ...");
-        let began = Instant::now();
-        let outcome = Pace::new(bound, jobs).and_then(|mut pace| run(&mut pace));
-        let took = began.elapsed().as_secs();
-        match outcome {
-            Ok(()) => println!("test {name} ... ok, {took} s\n"),
-            Err(error) => {
-                failed += 1;
-                println!("test {name} ... FAILED, {took} s\n{error:?}\n");
-            }
-        }
+    // The threads are for a sweep's points; the sweeps go one after the other.
+    arguments.test_threads = Some(1);
+    let trials = SWEEPS.into_iter().map(|sweep| trial(sweep, jobs)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// How many points are taken at once.
+fn jobs(arguments: &Arguments) -> anyhow::Result<usize> {
+    if let Some(jobs) = arguments.test_threads {
+        return Ok(jobs);
     }
-    Ok(if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    let Ok(text) = std::env::var("RUST_TEST_THREADS") else {
+        return Ok(2 * thread::available_parallelism()?.get());
+    };
+    let jobs = text.parse().ok().filter(|jobs| *jobs > 0);
+    jobs.with_context(|| format!("RUST_TEST_THREADS is {text:?}, not a number above 0"))
+}
+
+fn trial(sweep: Sweep, jobs: usize) -> Trial {
+    let run = move || {
+        if sweep.needs_root && !rustix::process::geteuid().is_root() {
+            let why = "needs root (namespaces, loop devices)";
+            return Ok(Completion::ignored_with(why));
+        }
+        println!();
+        Pace::new(sweep.bound, jobs)
+            .and_then(|mut pace| (sweep.run)(&mut pace))
+            .map(|()| Completion::Completed)
+            .map_err(|error| Failed::from(format!("{error:?}")))
+    };
+    Trial::ignorable_test(sweep.name, run).with_ignored_flag(sweep.needs_root)
 }
