@@ -1,6 +1,6 @@
 #!/bin/sh
 # test.sh [--long] [FILTER…]: installs what is missing and runs all tests, those that need root
-# included. With --long the sweeps (tests/sweep) take every point, else what fits in a minute each; the
+# included. With --long the sweeps (tests/sweep) take every point, else a bounded number of them; the
 # model is searched deeper. FILTER… goes to the test programs, as with `cargo test`.
 #
 # What was ignored by whoever started this (SIGINT in the background of a script, SIGHUP below nohup)

@@ -1,26 +1,24 @@
-//! How much of a sweep is done, in which order, how much of it at once, and when it has to stop.
+//! Which cases of a sweep are taken, in which order, how many at once, and when it has to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
 /// The pace of one sweep.
 pub struct Pace {
-    /// No end but the last point.
+    /// All cases are taken.
     long: bool,
-    began: Instant,
-    bound: Duration,
+    bound: usize,
     jobs: usize,
     random: u64,
     stopped: Arc<AtomicBool>,
 }
 
 impl Pace {
-    /// As the environment asks, and says so; for no longer than `bound` where nobody asks for all,
-    /// `jobs` points at once.
-    pub fn new(bound: Duration, jobs: usize) -> anyhow::Result<Self> {
+    /// As the environment asks, and prints the seed: `bound` cases where nobody asks for all, `jobs`
+    /// of them at once.
+    pub fn new(bound: usize, jobs: usize) -> anyhow::Result<Self> {
         let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
             Ok(said) => said
@@ -39,7 +37,6 @@ impl Pace {
         }
         Ok(Self {
             long,
-            began: Instant::now(),
             bound,
             jobs,
             random: seed,
@@ -51,14 +48,14 @@ impl Pace {
         self.long
     }
 
-    /// How many points may be under way at once.
+    /// How many cases may be under way at once.
     pub fn jobs(&self) -> usize {
         self.jobs
     }
 
-    /// Whether there is time for one more.
-    pub fn goes_on(&self) -> bool {
-        self.long || self.began.elapsed() < self.bound
+    /// How many of `all` cases are taken.
+    pub fn count(&self, all: usize) -> usize {
+        if self.long { all } else { all.min(self.bound) }
     }
 
     /// An error once somebody asked for the end.
@@ -77,13 +74,14 @@ impl Pace {
         usize::try_from(mixed % limit.max(1) as u64).unwrap_or(0)
     }
 
-    /// All of them in order, or in another order every time where not all will be taken.
-    pub fn order<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
+    /// All of them in order, or so many as are taken, others every time.
+    pub fn choose<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
         if !self.long {
             for last in (1..all.len()).rev() {
                 let other = self.random(last + 1);
                 all.swap(last, other);
             }
+            all.truncate(self.bound);
         }
         all
     }

@@ -126,7 +126,7 @@ pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
          to its end and to recover"
     );
     let from = pace.random(PHASES.len());
-    let sessions: Vec<_> = (0..CUTS)
+    let sessions: Vec<_> = (0..pace.count(CUTS))
         .map(|index| {
             let phase = PHASES[(from + index) % PHASES.len()];
             let passed = if phase.is_on_a_new_drive() {

@@ -52,7 +52,7 @@ pub(crate) fn in_minutes(pace: &mut Pace) -> anyhow::Result<()> {
     let mut deck = Vec::new();
     println!("session, ending: lines acknowledged, exit code, seconds; layers and images seen");
     day.session(Ending::Exit(0), pace)?;
-    while day.sessions < SESSIONS && pace.goes_on() {
+    while day.sessions < pace.count(SESSIONS) {
         pace.check()?;
         if deck.is_empty() {
             deck.extend(Ending::DECK);

@@ -68,7 +68,7 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
         }
     }
     let all = cases.len();
-    let cases = pace.order(cases);
+    let cases = pace.choose(cases);
     let (scenes, rows) = (
         Mutex::new(Some(scenes)),
         Mutex::new(std::array::from_fn(|_| Row::default())),

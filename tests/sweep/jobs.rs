@@ -1,7 +1,6 @@
 //! Points side by side: every worker has a site of its own, so that none sees what another leaves.
 //!
-//! Which point comes next is decided beforehand, by the seed: points are begun in that order, and
-//! those that were taken are the first so many of it, however many workers there are.
+//! Points are begun in their order, which the seed decides, however many workers there are.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -10,8 +9,8 @@ use anyhow::anyhow;
 
 use harness::pace::Pace;
 
-/// Has every one of `points` taken once, by as many workers as the pace has jobs, until there is no
-/// more time, and at least one by each: how many were taken. A worker begins with what `begin`
+/// Has every one of `points` taken once, by as many workers as the pace has jobs: how many were
+/// taken. A worker begins with what `begin`
 /// makes; `take` is given that, the point's place in the order, from 1, and the point. An error ends
 /// all of it, once the points that are under way are over; what is wrong at one point is no error
 /// but for `take` to note.
@@ -26,8 +25,7 @@ pub(crate) fn side_by_side<Point: Sync, Worker>(
     let work = || {
         let mut worker = begin()?;
         let mut taken = 0;
-        // One at least, however long it took to get here: no sweep passes that took nothing.
-        while (taken == 0 || pace.goes_on()) && !is_over.load(Ordering::Relaxed) {
+        while !is_over.load(Ordering::Relaxed) {
             pace.check()?;
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(point) = points.get(index) else {

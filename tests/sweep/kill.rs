@@ -69,7 +69,7 @@ fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
     first.month = Some(month);
     let all = targets.len();
     println!("{all} points; drive, point: lines acknowledged, seconds to the kill and to recover");
-    let targets = pace.order(targets);
+    let targets = pace.choose(targets);
     let (first, sum) = (Mutex::new(Some(first)), Mutex::new(Sum::default()));
     let taken = side_by_side(
         pace,

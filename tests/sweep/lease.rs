@@ -83,7 +83,7 @@ pub(crate) fn without_a_laptop(pace: &mut Pace) -> anyhow::Result<()> {
     let troubles = TROUBLES
         .iter()
         .filter(|trouble| is_long || !trouble.is_slow);
-    let troubles = pace.order(troubles.collect());
+    let troubles = pace.choose(troubles.collect());
     let begin = || {
         let (site, mut month) = (Site::new(false)?, Month::new("month".to_owned()));
         month.rehearse(&site, &["1"])?;
