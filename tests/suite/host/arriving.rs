@@ -78,11 +78,7 @@ async fn who_comes_to_a_drive_that_nobody_has_leads_at_once_and_changes_nothing_
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
-    let image = Image::Loaded(machine.load_image().await);
-    machine.start(image, &[]).await;
+    let machine = Machine::with_container(&disk).await;
     let terminal = machine
         .sh("echo /var/lib/xdrive/scripts/*/terminal.py")
         .await;

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use xdrive::host::facts::HostError;
 use xdrive::host::scripts::{ClientLock, Host, HostEvent, LockOrder, Role};
-use xdrive::ssh::Ssh;
 
-use super::machine::{Machine, hold, soon};
+use super::machine::{Machine, hold, mortal, soon};
 
 /// The number of attached clients, once `hold` is told that it is `count`.
 async fn until_clients(hold: &mut ClientLock, count: u32) {
@@ -39,25 +38,7 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
     let machine = Machine::boot().await;
     let other = Host::contact(machine.login().await).await.unwrap().0;
 
-    // The first client: a runtime of its own, ended like a killed process, with no goodbye.
-    let (target, key) = machine.target();
-    let (attached, is_attached) = std::sync::mpsc::channel();
-    let (end, ended) = std::sync::mpsc::channel::<()>();
-    let client = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let held = runtime.block_on(async {
-            let ssh = Ssh::connect(&target, &key).await.unwrap();
-            let host = Host::contact(ssh).await.unwrap().0;
-            hold(&host, "first at laptop", Role::Lead, 900)
-                .await
-                .unwrap()
-        });
-        attached.send(()).unwrap();
-        ended.recv().unwrap();
-        runtime.shutdown_background();
-        drop(held);
-    });
-    is_attached.recv().unwrap();
+    let (_, kill) = mortal(&machine, "first at laptop");
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.attached.as_deref(), Some("first at laptop"));
     match hold(&other, "second", Role::Lead, 900).await {
@@ -65,8 +46,7 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
         other => panic!("{other:?}"),
     }
 
-    end.send(()).unwrap();
-    client.join().unwrap();
+    kill();
     let free = |client: &'static str| {
         let other = &other;
         soon(async move {

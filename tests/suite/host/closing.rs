@@ -15,11 +15,7 @@ use super::machine::{Disk, Machine, hold, order, soon};
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
-    let image = Image::Loaded(machine.load_image().await);
-    machine.start(image, &[]).await;
+    let machine = Machine::with_container(&disk).await;
     machine
         .sh("docker exec xdrive-demo sh -c 'echo hello > /note'")
         .await;
@@ -84,9 +80,7 @@ async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed()
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted() {
     let disk = Disk::new(1024);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     // Whoever uses the drive outside the container does not stop it.
     machine
         .sh("cd /v1/work; sleep 600 > file 2>&1 < /dev/null &")
@@ -128,9 +122,7 @@ async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_load_that_never_ends_does_not_stop_a_close() {
     let disk = Disk::new(1024);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let mut archive = machine.archive("sh").await;
     archive.truncate(100_000);
     let (mut laptop, sleeps) = tokio::io::duplex(1 << 20);
@@ -160,9 +152,7 @@ async fn a_load_that_never_ends_does_not_stop_a_close() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn whoever_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
     let disk = Disk::new(1024);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     machine
         .sh("(cd /v1/work; exec setsid sleep 1000) > /dev/null 2>&1 < /dev/null &")
         .await;

@@ -13,9 +13,7 @@ use super::machine::{Disk, Machine};
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn commands_run_in_the_container_as_they_were_typed() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let image = Image::Loaded(machine.load_image().await);
     let container = machine.start(image, &[]).await;
     let words = |words: &[&str]| {

@@ -18,9 +18,7 @@ async fn inside(machine: &Machine, command: &str) -> String {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let none = machine.host.container(&order(Image::Kept, &[])).await;
     assert!(matches!(none, Err(HostError::Image(_))), "{none:?}");
 
@@ -103,9 +101,7 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let image_error = |answer: Result<_, HostError>| match answer {
         Err(HostError::Image(words)) => words,
         Err(other) => panic!("{other}"),

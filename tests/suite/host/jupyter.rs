@@ -21,9 +21,7 @@ async fn status(machine: &Machine, address: &str, path: &str) -> String {
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
     let disk = Disk::new(4096);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let archive = cache().join("local/jupyter.tar");
     let archive = File::open(&archive).await.unwrap_or_else(|error| {
         panic!(
@@ -107,9 +105,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn an_image_without_jupyter_says_so() {
     let disk = Disk::new(2048);
-    let mut machine = Machine::boot().await;
-    machine.attach(&disk);
-    machine.mount_blank(&disk).await;
+    let machine = Machine::with_drive(&disk).await;
     let image = machine.load_image().await;
     machine.start(Image::Loaded(image), &[]).await;
     assert_eq!(machine.host.jupyter("one", "token").await.unwrap(), None);

@@ -4,9 +4,8 @@ use std::process::Command;
 
 use tokio::task::JoinSet;
 use xdrive::host::scripts::{ClientLock, Host, Role};
-use xdrive::ssh::Ssh;
 
-use super::machine::{Machine, hold, soon};
+use super::machine::{Machine, hold, mortal, soon};
 
 /// The folder of the scripts on the host.
 const SCRIPTS: &str = "/var/lib/xdrive/scripts/*";
@@ -16,33 +15,6 @@ async fn client(machine: &Machine, line: &str, role: Role) -> (Host, ClientLock)
     let host = Host::contact(machine.login().await).await.unwrap().0;
     let held = hold(&host, line, role, 900).await.unwrap();
     (host, held)
-}
-
-/// A client that ends like a killed process when the answer is called.
-fn mortal(machine: &Machine, line: &'static str) -> (String, impl FnOnce() + use<>) {
-    let (target, key) = machine.target();
-    let (attached, is_attached) = std::sync::mpsc::channel();
-    let (end, ended) = std::sync::mpsc::channel::<()>();
-    let client = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let held = runtime.block_on(async {
-            let ssh = Ssh::connect(&target, &key).await.unwrap();
-            let sshd = ssh.run("echo $PPID", b"").await.unwrap().stdout;
-            let host = Host::contact(ssh).await.unwrap().0;
-            let held = hold(&host, line, Role::Lead, 900).await.unwrap();
-            attached.send(String::from_utf8(sshd).unwrap()).unwrap();
-            held
-        });
-        ended.recv().unwrap();
-        runtime.shutdown_background();
-        drop(held);
-    });
-    let sshd = is_attached.recv().unwrap().trim().to_owned();
-    let kill = move || {
-        end.send(()).unwrap();
-        client.join().unwrap();
-    };
-    (sshd, kill)
 }
 
 #[tokio::test]

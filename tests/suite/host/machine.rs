@@ -16,7 +16,7 @@ use xdrive::host::scripts::{
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use harness::{DEADLINE, cache};
+use harness::DEADLINE;
 
 /// From launch to login; two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);
@@ -93,6 +93,22 @@ impl Machine {
     /// The same, with what stands in for a GPU.
     pub(super) async fn boot_as(gpu: Option<Gpu>) -> Self {
         Self::boot_in(Duration::from_mins(30), Watch::default(), gpu).await
+    }
+
+    /// The same, with `disk` attached, formatted and mounted.
+    pub(super) async fn with_drive(disk: &Disk) -> Self {
+        let mut machine = Self::boot().await;
+        machine.attach(disk);
+        machine.mount_blank(disk).await;
+        machine
+    }
+
+    /// The same, with the drive's container running, from the smallest image.
+    pub(super) async fn with_container(disk: &Disk) -> Self {
+        let machine = Self::with_drive(disk).await;
+        let image = Image::Loaded(machine.load_image().await);
+        machine.start(image, &[]).await;
+        machine
     }
 
     async fn boot_in(first_sign: Duration, watch: Watch, gpu: Option<Gpu>) -> Self {
@@ -313,6 +329,34 @@ impl Machine {
     }
 }
 
+/// A lead in a runtime of its own: its sshd, and what ends it like a killed process, with no
+/// goodbye.
+pub(super) fn mortal(machine: &Machine, line: &'static str) -> (String, impl FnOnce() + use<>) {
+    let (target, key) = machine.target();
+    let (attached, is_attached) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let client = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let held = runtime.block_on(async {
+            let ssh = Ssh::connect(&target, &key).await.unwrap();
+            let sshd = ssh.run("echo $PPID", b"").await.unwrap().stdout;
+            let host = Host::contact(ssh).await.unwrap().0;
+            let held = hold(&host, line, Role::Lead, 900).await.unwrap();
+            attached.send(String::from_utf8(sshd).unwrap()).unwrap();
+            held
+        });
+        ended.recv().unwrap();
+        runtime.shutdown_background();
+        drop(held);
+    });
+    let sshd = is_attached.recv().unwrap().trim().to_owned();
+    let kill = move || {
+        end.send(()).unwrap();
+        client.join().unwrap();
+    };
+    (sshd, kill)
+}
+
 pub(super) async fn hold(
     host: &Host,
     client: &str,
@@ -380,11 +424,7 @@ impl Drop for Clear<'_> {
 }
 
 pub(super) fn plane(dir: &Path) -> RealPlane {
-    RealPlane {
-        dir: dir.to_owned(),
-        program: env!("CARGO_BIN_EXE_xdrive").into(),
-        cache: cache().join("local"),
-    }
+    harness::cloud::plane(dir)
 }
 
 /// Launches an instance, on the tree that `XDRIVE_TEST_TREE` names: `debian`, the first, or `second`;

@@ -1,7 +1,7 @@
 //! Behind the calls, real machines and disks: what the records say is what there is.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, OpenOptions, Settings};
 
-use harness::cache;
+use harness::cloud::plane;
 
 use super::{call, find, launch_params, text, texts};
 
@@ -20,14 +20,6 @@ pub(super) struct Real {
     local: Local,
     plane: RealPlane,
     _dir: TempDir,
-}
-
-fn plane(dir: &Path) -> RealPlane {
-    RealPlane {
-        dir: dir.to_owned(),
-        program: PathBuf::from(env!("CARGO_BIN_EXE_xdrive")),
-        cache: cache().join("local"),
-    }
 }
 
 fn open(plane: &RealPlane, settings: Settings) -> Local {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Machine, Plane, PlaneError, RealPlane, Up};
+use xdrive::local::plane::{Machine, Plane, PlaneError, Up};
 
-use harness::{DEADLINE, cache, eventually_within, leaks};
+use harness::cloud::plane;
+use harness::{DEADLINE, eventually_within, leaks};
 
 /// A state directory; everything of it is gone after the test, or the test has failed.
 pub(super) struct Site {
@@ -57,11 +58,7 @@ impl Site {
     fn in_folder(folder: tempfile::TempDir, mounted: bool) -> Self {
         let dir = folder.path().join("state");
         std::fs::create_dir_all(&dir).unwrap();
-        let plane = Box::new(RealPlane {
-            dir: dir.clone(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache().join("local"),
-        });
+        let plane = Box::new(plane(&dir));
         Self {
             plane,
             folder,

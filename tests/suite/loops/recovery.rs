@@ -68,6 +68,18 @@ async fn launched(boots: &str) -> (usize, World, Told) {
     (now - before, world, told)
 }
 
+/// Each host was waited for so many seconds.
+fn hosts_were_waited_for(told: &Told, seconds: std::ops::Range<u64>) {
+    for event in &told.events {
+        if let Event::Waited { what, took, .. } = event
+            && matches!(what, Waiting::Host(_))
+        {
+            let took = took.as_secs();
+            assert!(seconds.contains(&took), "{took} s: {:#?}", told.events);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_host_that_boots_for_longer_than_silence_is_borne_is_waited_for() {
     let (launched, world, told) = launched("seconds = 5").await;
@@ -86,14 +98,7 @@ async fn a_host_whose_status_checks_fail_is_not_waited_for_longer() {
     let (launched, world, told) = launched("seconds = 1, fails = true").await;
     assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
     assert_eq!(launched, 3, "{:#?}", told.events);
-    for event in &told.events {
-        if let Event::Waited { what, took, .. } = event
-            && matches!(what, Waiting::Host(_))
-        {
-            let took = took.as_secs();
-            assert!((2..5).contains(&took), "{took} s: {:#?}", told.events);
-        }
-    }
+    hosts_were_waited_for(&told, 2..5);
     world.set("");
     let after = world.run(Ask::Session(3), Trouble::default()).await;
     assert!(is_saved(&after), "{after:#?}");
@@ -105,14 +110,7 @@ async fn a_host_that_boots_for_ever_is_given_up_in_the_end() {
     let (launched, world, told) = launched("seconds = 3600").await;
     assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
     assert_eq!(launched, 3, "{:#?}", told.events);
-    for event in &told.events {
-        if let Event::Waited { what, took, .. } = event
-            && matches!(what, Waiting::Host(_))
-        {
-            let took = took.as_secs();
-            assert!((8..11).contains(&took), "{took} s: {:#?}", told.events);
-        }
-    }
+    hosts_were_waited_for(&told, 8..11);
     assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
 }
 

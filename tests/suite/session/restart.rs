@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use xdrive::local::plane::{Plane as _, RealPlane};
+use xdrive::local::plane::Plane as _;
 
 use super::site::{Running, SESSION, Site};
 use super::tree::inside;
-use harness::{cache, eventually_within};
+use harness::cloud::plane;
+use harness::eventually_within;
 
 /// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote
 /// what is synced.
@@ -30,12 +31,7 @@ fn reset_in_the_middle(site: &Site, instance: &str) {
         || "a close".to_owned(),
         || inside(site, closing) == "closing\n",
     );
-    let plane = RealPlane {
-        dir: site.dir(),
-        program: env!("CARGO_BIN_EXE_xdrive").into(),
-        cache: cache().join("local"),
-    };
-    plane.reboot(instance, Duration::ZERO).unwrap();
+    plane(&site.dir()).reboot(instance, Duration::ZERO).unwrap();
 }
 
 #[test]

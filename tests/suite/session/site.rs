@@ -14,9 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane as _, RealPlane};
+use xdrive::local::plane::Plane as _;
 use xdrive::local::{Local, OpenOptions};
 
+use harness::cloud::plane;
 use harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
@@ -99,11 +100,7 @@ impl Site {
 
     /// The EC2, to see or change what no laptop would.
     pub(super) fn local(&self) -> Local {
-        let plane = RealPlane {
-            dir: self.dir(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache().join("local"),
-        };
+        let plane = plane(&self.dir());
         let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
         Local::open(options).unwrap()
     }
@@ -272,11 +269,7 @@ impl Drop for Site {
             self.has_no_leaks();
             return;
         }
-        let plane = RealPlane {
-            dir: self.dir(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache().join("local"),
-        };
+        let plane = plane(&self.dir());
         if let Err(error) = plane.sweep(&[], &[], &[]) {
             eprintln!("cannot clean up: {error}");
         }

@@ -20,7 +20,7 @@ fn panicking() -> String {
 #[test]
 fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
     const NAME: &str =
-        "session::days::hosts::an_instance_that_never_boots_is_replaced_and_its_console_shown";
+        "session::failures::hosts::an_instance_that_never_boots_is_replaced_and_its_console_shown";
     if is_xdrive() {
         return;
     }
@@ -63,7 +63,7 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
 #[test]
 #[ignore = "needs root, and a machine tree"]
 fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used() {
-    const NAME: &str = "session::days::hosts::an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used";
+    const NAME: &str = "session::failures::hosts::an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used";
     if is_xdrive() {
         return;
     }
@@ -89,8 +89,7 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
 
 #[test]
 fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
-    const NAME: &str =
-        "session::days::hosts::an_instance_whose_status_checks_fail_is_given_up_and_they_are_named";
+    const NAME: &str = "session::failures::hosts::an_instance_whose_status_checks_fail_is_given_up_and_they_are_named";
     if is_xdrive() {
         return;
     }
@@ -114,7 +113,7 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
 #[test]
 fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
     const NAME: &str =
-        "session::days::hosts::whoever_may_not_read_status_checks_judges_by_time_and_is_told";
+        "session::failures::hosts::whoever_may_not_read_status_checks_judges_by_time_and_is_told";
     if is_xdrive() {
         return;
     }
@@ -143,7 +142,7 @@ fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
 #[test]
 #[ignore = "needs root (port 22)"]
 fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
-    const NAME: &str = "session::days::hosts::a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons";
+    const NAME: &str = "session::failures::hosts::a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons";
     if is_xdrive() {
         return;
     }

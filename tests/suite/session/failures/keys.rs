@@ -47,7 +47,7 @@ fn no_volume(account: &Account, ended: &Ended) {
 #[test]
 fn a_volume_that_ends_in_error_is_deleted_and_the_key_named() {
     const NAME: &str =
-        "session::days::keys::a_volume_that_ends_in_error_is_deleted_and_the_key_named";
+        "session::failures::keys::a_volume_that_ends_in_error_is_deleted_and_the_key_named";
     if is_xdrive() {
         return;
     }
@@ -65,7 +65,7 @@ fn a_volume_that_ends_in_error_is_deleted_and_the_key_named() {
 
 #[test]
 fn a_volume_that_vanishes_is_not_made_for_ever() {
-    const NAME: &str = "session::days::keys::a_volume_that_vanishes_is_not_made_for_ever";
+    const NAME: &str = "session::failures::keys::a_volume_that_vanishes_is_not_made_for_ever";
     if is_xdrive() {
         return;
     }
@@ -97,7 +97,8 @@ fn drop_volume(local: &Local, id: &VolumeId) {
 
 #[test]
 fn a_key_that_the_call_itself_refuses_has_the_same_hint() {
-    const NAME: &str = "session::days::keys::a_key_that_the_call_itself_refuses_has_the_same_hint";
+    const NAME: &str =
+        "session::failures::keys::a_key_that_the_call_itself_refuses_has_the_same_hint";
     if is_xdrive() {
         return;
     }
@@ -141,7 +142,7 @@ fn ending(name: &str, code: &'static str, words: &'static str) -> (Account, Ende
 #[test]
 fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
     const NAME: &str =
-        "session::days::keys::an_instance_that_ends_at_once_is_told_with_ec2s_reason";
+        "session::failures::keys::an_instance_that_ends_at_once_is_told_with_ec2s_reason";
     if is_xdrive() {
         return;
     }

@@ -168,7 +168,7 @@ fn user_data_over_the_limit_is_never_sent() {
 #[test]
 fn what_was_launched_is_ended_where_the_next_call_is_denied() {
     const NAME: &str =
-        "session::days::rights::what_was_launched_is_ended_where_the_next_call_is_denied";
+        "session::failures::rights::what_was_launched_is_ended_where_the_next_call_is_denied";
     if is_xdrive() {
         return;
     }

@@ -34,7 +34,7 @@ fn a_command_that_is_not_there_is_told_at_once() {
 #[test]
 fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
     const NAME: &str =
-        "session::days::ways::a_command_that_always_ends_is_not_waited_for_as_a_host_is";
+        "session::failures::routes::a_command_that_always_ends_is_not_waited_for_as_a_host_is";
     if is_xdrive() {
         return;
     }

@@ -35,7 +35,7 @@ fn a_storm_that_passes_is_waited_out() {
 
 #[test]
 fn a_storm_at_every_call_is_waited_out() {
-    const NAME: &str = "session::days::storms::a_storm_at_every_call_is_waited_out";
+    const NAME: &str = "session::failures::storms::a_storm_at_every_call_is_waited_out";
     if is_xdrive() {
         return;
     }
@@ -55,7 +55,7 @@ fn a_storm_at_every_call_is_waited_out() {
 
 #[test]
 fn a_storm_without_end_is_given_up_with_a_hint() {
-    const NAME: &str = "session::days::storms::a_storm_without_end_is_given_up_with_a_hint";
+    const NAME: &str = "session::failures::storms::a_storm_without_end_is_given_up_with_a_hint";
     if is_xdrive() {
         return;
     }
@@ -76,7 +76,7 @@ fn a_storm_without_end_is_given_up_with_a_hint() {
 #[test]
 fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
     const NAME: &str =
-        "session::days::storms::a_storm_that_comes_after_the_launch_leaves_nothing_unsaid";
+        "session::failures::storms::a_storm_that_comes_after_the_launch_leaves_nothing_unsaid";
     if is_xdrive() {
         return;
     }

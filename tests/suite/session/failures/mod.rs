@@ -10,8 +10,8 @@ mod credentials;
 mod hosts;
 mod keys;
 mod rights;
+mod routes;
 mod storms;
-mod ways;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
@@ -26,14 +26,13 @@ use xdrive::config::{Paths, Reach};
 use xdrive::drive::Timing;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
-use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
 use xdrive::session;
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
 use harness::Serving;
-use harness::cloud::left;
+use harness::cloud::{left, plane};
 use harness::faults::proxy::{Asked, Between};
 use harness::{DEADLINE, cache, eventually_within, small_image};
 
@@ -98,11 +97,7 @@ impl Account {
 
     /// The EC2, to see or change what no client would.
     pub(super) fn local(&self) -> Local {
-        let plane = RealPlane {
-            dir: self.serving.dir().to_owned(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache().join("local"),
-        };
+        let plane = plane(self.serving.dir());
         let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
         Local::open(options).unwrap()
     }
