@@ -7,7 +7,7 @@
 //! more session must then save the drive with every note that was acknowledged, and leave nothing
 //! but snapshots; and never does a drive have two instances when it is ready.
 //!
-//! Without `XDRIVE_LONG` some seconds of cases are taken, others every time; `XDRIVE_SWEEP_SEED`
+//! Without `XDRIVE_LONG` a bounded number of cases is taken, others every time; `XDRIVE_SWEEP_SEED`
 //! repeats a choice.
 
 mod world;
@@ -15,7 +15,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use std::os::fd::OwnedFd;
 
@@ -25,7 +25,7 @@ use harness::pace::Pace;
 use harness::simulation::wire::{Fault, WAYS};
 use world::{Ended, World};
 
-/// How long cases are chosen for when nobody asks for all of them.
+/// How many cases are taken when nobody asks for all of them.
 const BOUND: usize = 60;
 
 /// How many cases one EC2 is good for, before its lists are full of what is over.
