@@ -61,7 +61,7 @@ struct Sweep {
     bound: usize,
 }
 
-const SWEEPS: [Sweep; 7] = [
+static SWEEPS: [Sweep; 7] = [
     Sweep {
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -123,7 +123,7 @@ fn main() -> ExitCode {
     };
     // The threads are for a sweep's points; the sweeps go one after the other.
     arguments.test_threads = Some(1);
-    let trials = SWEEPS.into_iter().map(|sweep| trial(sweep, jobs)).collect();
+    let trials = SWEEPS.iter().map(|sweep| trial(sweep, jobs)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -139,7 +139,7 @@ fn jobs(arguments: &Arguments) -> anyhow::Result<usize> {
     jobs.with_context(|| format!("RUST_TEST_THREADS is {text:?}, not a number above 0"))
 }
 
-fn trial(sweep: Sweep, jobs: usize) -> Trial {
+fn trial(sweep: &'static Sweep, jobs: usize) -> Trial {
     let run = move || {
         if sweep.needs_root && !rustix::process::geteuid().is_root() {
             let why = "needs root (namespaces, loop devices)";
