@@ -428,11 +428,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             found.push((id.clone(), item(id, group, at)));
         }
     }
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("securityGroupInfo", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("securityGroupInfo", found))
 }
 
 fn field(id: &str, group: &Group, name: &str) -> Field {

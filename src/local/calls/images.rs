@@ -1,5 +1,7 @@
 //! Images and instance types: what can be launched, on what.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::filter::{Field, Filters};
@@ -81,8 +83,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let mut found = Vec::new();
     for Image { id, name, built } in images.into_iter().filter(|_| own) {
         let wanted = ids.is_empty() || ids.contains(&id.as_str());
-        let none = std::collections::BTreeMap::new();
-        let passes = filters.pass(&none, |filter| match filter {
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
             "architecture" => Field::one(catalog::ARCHITECTURE),
             "image-id" => Field::one(&id),
             "is-public" => Field::one(false),
@@ -99,12 +100,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             found.push((id, item));
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("imagesSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("imagesSet", found))
 }
 
 fn image(id: &str, name: &str, built: Timestamp, root_device: &str) -> Vec<Xml> {
@@ -182,8 +178,7 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
     let mut found = Vec::new();
     for kind in &TYPES {
         let wanted = names.is_empty() || names.contains(&kind.name);
-        let none = std::collections::BTreeMap::new();
-        let passes = filters.pass(&none, |filter| match filter {
+        let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
             "bare-metal" => Field::one(false),
             "burstable-performance-supported" => Field::one(kind.is_burstable()),
             "current-generation" => Field::one(true),
@@ -200,12 +195,7 @@ pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
             found.push((kind.name.to_owned(), type_item(kind)));
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("instanceTypeSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("instanceTypeSet", found))
 }
 
 fn type_item(kind: &InstanceType) -> Vec<Xml> {

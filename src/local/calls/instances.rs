@@ -65,7 +65,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     all_exist(&ids, world, at, delays)?;
     let filters = Filters::new(request, FILTERS, true)?;
     let page = Page::new(request, "DescribeInstances", 5, !ids.is_empty())?;
-    let mut reservations = Vec::new();
+    let mut found = Vec::new();
     for id in world.instances.keys() {
         let Some((instance, state)) = world.instance(id, at, delays) else {
             continue;
@@ -76,25 +76,19 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
                 field(world, id, instance, state, at, name)
             })?
         {
-            reservations.push((id.clone(), (id, instance, state)));
+            let item = vec![
+                Xml::text("reservationId", &instance.reservation),
+                Xml::text("ownerId", catalog::ACCOUNT),
+                Xml::node("groupSet", []),
+                Xml::list(
+                    "instancesSet",
+                    [item(world, id, instance, state, at, delays)],
+                ),
+            ];
+            found.push((id.clone(), item));
         }
     }
-    let (reservations, next) = page.cut(reservations);
-    let items = reservations.into_iter().map(|(id, instance, state)| {
-        vec![
-            Xml::text("reservationId", &instance.reservation),
-            Xml::text("ownerId", catalog::ACCOUNT),
-            Xml::node("groupSet", []),
-            Xml::list(
-                "instancesSet",
-                [item(world, id, instance, state, at, delays)],
-            ),
-        ]
-    });
-    Ok([Xml::list("reservationSet", items)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("reservationSet", found))
 }
 
 fn field(

@@ -174,11 +174,7 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
             found.push((zone.subnet, item));
         }
     }
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("subnetSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("subnetSet", found))
 }
 
 /// `DescribeVpcs`.
@@ -228,16 +224,8 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
         Xml::text("ownerId", catalog::ACCOUNT),
         Xml::node("tagSet", []),
     ];
-    let all = if passes {
-        vec![(catalog::VPC.to_owned(), item)]
-    } else {
-        Vec::new()
-    };
-    let (found, next) = page.cut(all);
-    Ok([Xml::list("vpcSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    let found = passes.then(|| (catalog::VPC.to_owned(), item));
+    Ok(page.answer("vpcSet", found))
 }
 
 /// `DescribeRouteTables`: the VPC's main one, which all its subnets go by.
@@ -295,14 +283,6 @@ pub(super) fn route_tables(reading: &Reading<'_>) -> Answer {
         Xml::text("ownerId", catalog::ACCOUNT),
         Xml::node("tagSet", []),
     ];
-    let all = if passes {
-        vec![(catalog::ROUTES.to_owned(), item)]
-    } else {
-        Vec::new()
-    };
-    let (found, next) = page.cut(all);
-    Ok([Xml::list("routeTableSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    let found = passes.then(|| (catalog::ROUTES.to_owned(), item));
+    Ok(page.answer("routeTableSet", found))
 }

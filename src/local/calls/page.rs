@@ -50,9 +50,15 @@ impl Page {
         Ok(Self { call, limit, after })
     }
 
-    /// Cuts the page out of `items`, which must be in the order of their keys; the second part is
-    /// the answer's `nextToken` if there is more.
-    pub(super) fn cut<T>(&self, items: Vec<(String, T)>) -> (Vec<T>, Option<Xml>) {
+    /// The page's part of `items`, each with the key it is ordered by, as the list `name`; and
+    /// `nextToken` if there is more.
+    pub(super) fn answer(
+        &self,
+        name: &'static str,
+        items: impl IntoIterator<Item = (String, Vec<Xml>)>,
+    ) -> Vec<Xml> {
+        let mut items = Vec::from_iter(items);
+        items.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut rest = items
             .into_iter()
             .skip_while(|(key, _)| self.after.as_ref().is_some_and(|after| key <= after));
@@ -62,11 +68,10 @@ impl Page {
             last = Some(key);
             page.push(item);
         }
-        let more = rest.next().is_some();
         let token = last
-            .filter(|_| more)
+            .filter(|_| rest.next().is_some())
             .map(|key| Xml::text("nextToken", seal(self.call, &key)));
-        (page, token)
+        [Xml::list(name, page)].into_iter().chain(token).collect()
     }
 }
 

@@ -14,13 +14,12 @@ pub(super) struct Request<'a>(&'a Params);
 
 impl<'a> Request<'a> {
     /// Refuses parameters that are not in `known`, and the lack of a required one (`…!`).
-    pub(super) fn new(params: &'a Params, known: &[&str]) -> Result<Self, ApiError> {
+    pub(super) fn new(params: &'a Params, known: &[&[&str]]) -> Result<Self, ApiError> {
+        let known = || known.iter().copied().flatten();
         let given: Vec<String> = params.names().map(pattern).collect();
         for (name, pattern) in params.names().zip(&given) {
             let understood = matches!(pattern.as_str(), "Action" | "Version" | "DryRun")
-                || known
-                    .iter()
-                    .any(|known| known.trim_end_matches('!') == pattern);
+                || known().any(|known| known.trim_end_matches('!') == pattern);
             if !understood {
                 return Err(ApiError::client(
                     "UnknownParameter",
@@ -28,7 +27,7 @@ impl<'a> Request<'a> {
                 ));
             }
         }
-        for required in known.iter().filter_map(|known| known.strip_suffix('!')) {
+        for required in known().filter_map(|known| known.strip_suffix('!')) {
             if !given.iter().any(|name| name == required) {
                 let name = required.split('.').next().unwrap_or(required);
                 return Err(missing(name));

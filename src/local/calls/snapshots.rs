@@ -159,11 +159,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             found.push((id.clone(), item(id, snapshot, at)));
         }
     }
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("snapshotSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("snapshotSet", found))
 }
 
 fn field(id: &str, snapshot: &Snapshot, state: &str, name: &str) -> Field {

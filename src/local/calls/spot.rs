@@ -1,5 +1,7 @@
 //! Spot: prices, and the one-time requests behind spot instances.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use super::filter::{Field, Filters};
@@ -57,15 +59,14 @@ pub(super) fn prices(reading: &Reading<'_>) -> Answer {
             .filter(|kind| types.is_empty() || types.contains(&kind.name))
         {
             let price = dollars(kind.spot_price(index));
-            let passes =
-                filters.pass(&std::collections::BTreeMap::new(), |filter| match filter {
-                    "availability-zone" => Field::one(&zone.name),
-                    "availability-zone-id" => Field::one(&zone.id),
-                    "instance-type" => Field::one(kind.name),
-                    "product-description" => Field::one(PRODUCT),
-                    "spot-price" => Field::one(&price),
-                    _ => Field::Unknown,
-                })?;
+            let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+                "availability-zone" => Field::one(&zone.name),
+                "availability-zone-id" => Field::one(&zone.id),
+                "instance-type" => Field::one(kind.name),
+                "product-description" => Field::one(PRODUCT),
+                "spot-price" => Field::one(&price),
+                _ => Field::Unknown,
+            })?;
             if passes {
                 let item = vec![
                     Xml::text("instanceType", kind.name),
@@ -80,12 +81,7 @@ pub(super) fn prices(reading: &Reading<'_>) -> Answer {
             }
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("spotPriceHistorySet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("spotPriceHistorySet", found))
 }
 
 fn hour(now: Timestamp) -> Timestamp {
@@ -174,12 +170,7 @@ pub(super) fn requests(reading: &Reading<'_>) -> Answer {
             found.push((spot.id.clone(), item));
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("spotInstanceRequestSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("spotInstanceRequestSet", found))
 }
 
 /// How far a request is (EC2 user guide, *Get the status of a Spot Instance request* and *State

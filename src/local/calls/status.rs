@@ -117,11 +117,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             found.push((id.clone(), item));
         }
     }
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("instanceStatusSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("instanceStatusSet", found))
 }
 
 fn summary(name: &'static str, check: Check) -> Xml {

@@ -21,20 +21,40 @@ pub(super) struct Call {
     /// The answer's root element.
     pub(super) answer: &'static str,
     /// What it understands: `#` stands for a list's index; a name that ends in `!` is required.
-    pub(super) parameters: &'static [&'static str],
+    pub(super) parameters: &'static [&'static [&'static str]],
     pub(super) run: Run,
 }
 
 macro_rules! call {
-    ($name:literal, $run:expr, [$($parameter:literal),* $(,)?]) => {
+    ($name:literal, $run:expr, [$($parameter:literal),* $(,)?] $(+ $more:ident)*) => {
         Call {
             name: $name,
             answer: concat!($name, "Response"),
-            parameters: &[$($parameter),*],
+            parameters: &[&[$($parameter),*], $($more),*],
             run: $run,
         }
     };
 }
+
+const FILTERS: &[&str] = &["Filter.#.Name", "Filter.#.Value.#"];
+const PAGES: &[&str] = &["MaxResults", "NextToken"];
+const TAGS: &[&str] = &[
+    "TagSpecification.#.ResourceType",
+    "TagSpecification.#.Tag.#.Key",
+    "TagSpecification.#.Tag.#.Value",
+];
+/// Security group rules, one by one.
+const PERMISSIONS: &[&str] = &[
+    "IpPermissions.#.IpProtocol",
+    "IpPermissions.#.FromPort",
+    "IpPermissions.#.ToPort",
+    "IpPermissions.#.IpRanges.#.CidrIp",
+    "IpPermissions.#.IpRanges.#.Description",
+    "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
+    "IpPermissions.#.Ipv6Ranges.#.Description",
+];
+/// One rule in short.
+const PERMISSION: &[&str] = &["IpProtocol", "FromPort", "ToPort", "CidrIp"];
 
 /// Everything that can be called.
 pub(super) const CALLS: &[Call] = &[
@@ -77,33 +97,17 @@ pub(super) const CALLS: &[Call] = &[
             "NetworkInterface.#.SubnetId",
             "NetworkInterface.#.SecurityGroupId.#",
             "NetworkInterface.#.DeleteOnTermination",
-            "TagSpecification.#.ResourceType",
-            "TagSpecification.#.Tag.#.Key",
-            "TagSpecification.#.Tag.#.Value",
-        ]
+        ] + TAGS
     ),
     call!(
         "DescribeInstances",
         Run::Read(instances::describe),
-        [
-            "InstanceId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["InstanceId.#"] + FILTERS + PAGES
     ),
     call!(
         "DescribeInstanceStatus",
         Run::Read(status::describe),
-        [
-            "InstanceId.#",
-            "IncludeAllInstances",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["InstanceId.#", "IncludeAllInstances"] + FILTERS + PAGES
     ),
     call!(
         "TerminateInstances",
@@ -135,13 +139,7 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "DescribeInstanceTypes",
         Run::Read(images::describe_types),
-        [
-            "InstanceType.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["InstanceType.#"] + FILTERS + PAGES
     ),
     call!(
         "DescribeImages",
@@ -152,11 +150,8 @@ pub(super) const CALLS: &[Call] = &[
             "ExecutableBy.#",
             "IncludeDeprecated",
             "IncludeDisabled",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ] + FILTERS
+            + PAGES
     ),
     call!(
         "CreateVolume",
@@ -172,21 +167,12 @@ pub(super) const CALLS: &[Call] = &[
             "Encrypted",
             "ClientToken",
             "VolumeInitializationRate",
-            "TagSpecification.#.ResourceType",
-            "TagSpecification.#.Tag.#.Key",
-            "TagSpecification.#.Tag.#.Value",
-        ]
+        ] + TAGS
     ),
     call!(
         "DescribeVolumes",
         Run::Read(volumes::describe),
-        [
-            "VolumeId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["VolumeId.#"] + FILTERS + PAGES
     ),
     call!("DeleteVolume", Run::Write(volumes::delete), ["VolumeId!"]),
     call!(
@@ -202,26 +188,12 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "CreateSnapshot",
         Run::Write(snapshots::create),
-        [
-            "VolumeId!",
-            "Description",
-            "TagSpecification.#.ResourceType",
-            "TagSpecification.#.Tag.#.Key",
-            "TagSpecification.#.Tag.#.Value",
-        ]
+        ["VolumeId!", "Description"] + TAGS
     ),
     call!(
         "DescribeSnapshots",
         Run::Read(snapshots::describe),
-        [
-            "SnapshotId.#",
-            "Owner.#",
-            "RestorableBy.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["SnapshotId.#", "Owner.#", "RestorableBy.#"] + FILTERS + PAGES
     ),
     call!(
         "DeleteSnapshot",
@@ -231,7 +203,7 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "CreateTags",
         Run::Write(tags::create),
-        ["ResourceId.#!", "Tag.#.Key!", "Tag.#.Value",]
+        ["ResourceId.#!", "Tag.#.Key!", "Tag.#.Value"]
     ),
     call!(
         "DeleteTags",
@@ -241,12 +213,7 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "DescribeTags",
         Run::Read(tags::describe),
-        [
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        [] + FILTERS + PAGES
     ),
     call!(
         "DescribeSpotPriceHistory",
@@ -257,100 +224,48 @@ pub(super) const CALLS: &[Call] = &[
             "EndTime",
             "InstanceType.#",
             "ProductDescription.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ] + FILTERS
+            + PAGES
     ),
     call!(
         "DescribeSpotInstanceRequests",
         Run::Read(spot::requests),
-        [
-            "SpotInstanceRequestId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["SpotInstanceRequestId.#"] + FILTERS + PAGES
     ),
     call!(
         "DescribeAvailabilityZones",
         Run::Read(network::zones),
-        [
-            "ZoneName.#",
-            "ZoneId.#",
-            "AllAvailabilityZones",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-        ]
+        ["ZoneName.#", "ZoneId.#", "AllAvailabilityZones"] + FILTERS
     ),
     call!(
         "DescribeRegions",
         Run::Read(network::regions),
-        [
-            "RegionName.#",
-            "AllRegions",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-        ]
+        ["RegionName.#", "AllRegions"] + FILTERS
     ),
     call!(
         "DescribeSubnets",
         Run::Read(network::subnets),
-        [
-            "SubnetId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["SubnetId.#"] + FILTERS + PAGES
     ),
     call!(
         "DescribeRouteTables",
         Run::Read(network::route_tables),
-        [
-            "RouteTableId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["RouteTableId.#"] + FILTERS + PAGES
     ),
     call!(
         "DescribeVpcs",
         Run::Read(network::vpcs),
-        [
-            "VpcId.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["VpcId.#"] + FILTERS + PAGES
     ),
     call!(
         "CreateSecurityGroup",
         Run::Write(groups::create),
-        [
-            "GroupName!",
-            "GroupDescription!",
-            "VpcId",
-            "TagSpecification.#.ResourceType",
-            "TagSpecification.#.Tag.#.Key",
-            "TagSpecification.#.Tag.#.Value",
-        ]
+        ["GroupName!", "GroupDescription!", "VpcId"] + TAGS
     ),
     call!(
         "DescribeSecurityGroups",
         Run::Read(groups::describe),
-        [
-            "GroupId.#",
-            "GroupName.#",
-            "Filter.#.Name",
-            "Filter.#.Value.#",
-            "MaxResults",
-            "NextToken",
-        ]
+        ["GroupId.#", "GroupName.#"] + FILTERS + PAGES
     ),
     call!(
         "DeleteSecurityGroup",
@@ -360,66 +275,22 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "AuthorizeSecurityGroupIngress",
         Run::Write(groups::authorize_ingress),
-        [
-            "GroupId",
-            "GroupName",
-            "IpProtocol",
-            "FromPort",
-            "ToPort",
-            "CidrIp",
-            "IpPermissions.#.IpProtocol",
-            "IpPermissions.#.FromPort",
-            "IpPermissions.#.ToPort",
-            "IpPermissions.#.IpRanges.#.CidrIp",
-            "IpPermissions.#.IpRanges.#.Description",
-            "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
-            "IpPermissions.#.Ipv6Ranges.#.Description",
-        ]
+        ["GroupId", "GroupName"] + PERMISSIONS + PERMISSION
     ),
     call!(
         "UpdateSecurityGroupRuleDescriptionsIngress",
         Run::Write(groups::describe_ingress),
-        [
-            "GroupId",
-            "GroupName",
-            "IpPermissions.#.IpProtocol",
-            "IpPermissions.#.FromPort",
-            "IpPermissions.#.ToPort",
-            "IpPermissions.#.IpRanges.#.CidrIp",
-            "IpPermissions.#.IpRanges.#.Description",
-            "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
-            "IpPermissions.#.Ipv6Ranges.#.Description",
-        ]
+        ["GroupId", "GroupName"] + PERMISSIONS
     ),
     call!(
         "RevokeSecurityGroupIngress",
         Run::Write(groups::revoke_ingress),
-        [
-            "GroupId",
-            "GroupName",
-            "IpProtocol",
-            "FromPort",
-            "ToPort",
-            "CidrIp",
-            "IpPermissions.#.IpProtocol",
-            "IpPermissions.#.FromPort",
-            "IpPermissions.#.ToPort",
-            "IpPermissions.#.IpRanges.#.CidrIp",
-            "IpPermissions.#.IpRanges.#.Description",
-            "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
-            "IpPermissions.#.Ipv6Ranges.#.Description",
-            "SecurityGroupRuleId.#",
-        ]
+        ["GroupId", "GroupName", "SecurityGroupRuleId.#"] + PERMISSIONS + PERMISSION
     ),
     call!(
         "ListSnapshotBlocks",
         Run::Read(blocks::list),
-        [
-            "SnapshotId!",
-            "MaxResults",
-            "NextToken",
-            "StartingBlockIndex"
-        ]
+        ["SnapshotId!", "StartingBlockIndex"] + PAGES
     ),
     call!(
         "GetSnapshotBlock",
@@ -446,7 +317,7 @@ pub(super) const CALLS: &[Call] = &[
             "InstanceId!",
             "InstanceOSUser!",
             "SSHPublicKey!",
-            "AvailabilityZone",
+            "AvailabilityZone"
         ]
     ),
     call!(

@@ -160,10 +160,5 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             }
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("tagSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("tagSet", found))
 }

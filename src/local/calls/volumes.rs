@@ -233,11 +233,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
             found.push((id.clone(), item(id, volume, at, delays)));
         }
     }
-    let (found, next) = page.cut(found);
-    Ok([Xml::list("volumeSet", found)]
-        .into_iter()
-        .chain(next)
-        .collect())
+    Ok(page.answer("volumeSet", found))
 }
 
 fn field(

@@ -14,6 +14,7 @@ use http::header::{AUTHORIZATION, HOST};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use subtle::ConstantTimeEq as _;
 
 use crate::local::Credentials;
 
@@ -94,7 +95,7 @@ pub(super) fn verify(
     }
 
     let expected = recompute(request, &given.signed_headers, signer, moment)?;
-    if same(expected.as_bytes(), given.signature.as_bytes()) {
+    if expected.as_bytes().ct_eq(given.signature.as_bytes()).into() {
         Ok(())
     } else {
         Err(Refusal::Mismatch)
@@ -235,11 +236,6 @@ fn recompute(
         .map_err(|_| unreadable("the request"))?
         .into_parts();
     Ok(signature)
-}
-
-/// Equality in a time that does not tell where the first difference is.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
 #[cfg(test)]
