@@ -1,11 +1,11 @@
-//! What does not change: regions, zones, the network, instance types and prices, images' names.
+//! The constants: regions, zones, the network, instance types and prices, images' names.
 //!
 //! On-demand prices are those of us-east-1 (Amazon EC2 On-Demand Pricing); spot prices are made
 //! from them and differ by zone, so that a client that chooses by price has a choice to make.
 //! Types of both architectures are sold, but only those of this computer's can be launched:
 //! `RunInstances` answers the others with `Unsupported`, as EC2 does where a zone has no such type.
 
-/// The account that everything belongs to.
+/// The account that owns all resources.
 pub(super) const ACCOUNT: &str = "000000000000";
 
 /// The ARN of an instance profile of its account.
@@ -38,7 +38,7 @@ const ZONES: [char; 3] = ['a', 'b', 'c'];
 pub(super) const ROOT_DEVICE: &str = "/dev/xvda";
 /// The size of an image's root snapshot, in GiB (as the ECS images have).
 pub(super) const ROOT_GIB: u32 = 30;
-/// The architecture of this computer's images, in EC2's words.
+/// The architecture of this computer's images, as EC2 writes it.
 pub(super) const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
     "arm64"
 } else {
@@ -92,8 +92,8 @@ pub(super) fn check_type(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses what is no IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR blocks*: from
-/// /16 to /28).
+/// Refuses what is no IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR blocks*:
+/// from /16 to /28).
 pub(super) fn check_cidr(cidr: &str) -> anyhow::Result<()> {
     let is_range = || {
         let (address, length) = cidr.split_once('/')?;

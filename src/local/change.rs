@@ -1,9 +1,9 @@
 //! One change of the world: lock, read, catch up, act, write.
 //!
-//! A change that touches the data plane says so in the state file first ([`Change::effect`]); the
-//! next holder of the lock finds that note if this process dies, and completes or undoes what it
-//! tells of ([`recover`]). What is made is made before its record, what is removed goes after it:
-//! so a file or machine without a record is always rubbish.
+//! A change that touches the data plane writes its intent to the state file first
+//! ([`Change::effect`]). If this process dies, the next holder of the lock finds the intent and
+//! completes or undoes it ([`recover`]). A file or machine is made before its record and removed
+//! after it, so one without a record is always rubbish.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use super::{Inner, Local};
 use crate::clock::BootTime;
 
 /// Programs that a killed process had started, such as losetup(8), outlive it by a moment: the
-/// kernel frees its lock before it tells them that their parent is gone. What they are about to do
-/// cannot be seen yet, so cleaning up begins when they must be through…
+/// kernel frees its lock before it signals its children. Their effects cannot be seen yet, so
+/// recovery first waits until they must have ended…
 const LAST_GASP: Duration = Duration::from_millis(300);
-/// … and is tried so often, as one may still be in the way.
+/// … and is then tried this often, as one may still be in the way.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -37,8 +37,8 @@ pub(super) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Does `effect` on the data plane, after writing down `intent` and the records as they are.
-    /// On paper there is nothing to do and nothing that could be half done.
+    /// Runs `effect` on the data plane, after writing `intent` and the records as they are. On
+    /// paper it does nothing: nothing could be half done.
     pub(super) fn effect(
         &mut self,
         intent: Intent,
@@ -56,15 +56,15 @@ impl Change<'_> {
         effect(&*self.local.0.plane)
     }
 
-    /// The moment `at` of this world on the clock that machines go by.
+    /// The moment `at` on the clock that machines use.
     pub(super) fn boot_time(&self, at: Timestamp) -> BootTime {
         let clock = &self.local.0.clock;
         let now = self.world.now(clock.now());
         clock.boot().on_this_clock(now, at)
     }
 
-    /// Tells the machine to shut down. One that is off already is found so by the next call.
-    /// Telling it twice is harmless, so a death right after it leaves nothing half done.
+    /// Orders the machine to shut down. The next call finds one that is off already. Repeating the
+    /// order is harmless, so a death right after it leaves nothing half done.
     pub(super) fn power_off(&self, instance: &str) -> Result<(), PlaneError> {
         let inner = &self.local.0;
         match inner.plane.power_off(instance, inner.delays.shutdown_grace) {
@@ -73,7 +73,7 @@ impl Change<'_> {
         }
     }
 
-    /// Tells the machine to reboot. One that is off already is found so by the next call.
+    /// Orders the machine to reboot. The next call finds one that is off already.
     pub(super) fn reboot(&self, instance: &str) -> Result<(), PlaneError> {
         let inner = &self.local.0;
         match inner.plane.reboot(instance, inner.delays.shutdown_grace) {
@@ -84,8 +84,8 @@ impl Change<'_> {
 }
 
 impl Local {
-    /// Runs `act` under the lock on the world as it is now. If it succeeds the world is written;
-    /// if not, what it did on the data plane is undone and its records are dropped.
+    /// Runs `act` under the lock on the world as it is now. If it succeeds, the world is written;
+    /// if it fails, its effects on the data plane are undone and its records are dropped.
     pub(super) fn change<T>(
         &self,
         act: impl FnOnce(&mut Change<'_>) -> Result<T, ApiError>,
@@ -119,13 +119,13 @@ impl Local {
         }
     }
 
-    /// The world as of now, for reading. Takes the lock only if something must be written down
-    /// first: an instance that went off, or a killed call.
+    /// The world as of now, for reading. Takes the lock only if something must be recorded first:
+    /// an instance that went off, a volume that was let go of, or a killed call.
     pub(super) fn look(&self) -> Result<Arc<World>, ApiError> {
         let world = self.0.read()?;
         let now = world.now(self.0.clock.now());
         if world.unfinished.is_none()
-            && over(&self.0, &world, now).is_empty()
+            && unrecorded_ends(&self.0, &world, now).is_empty()
             && releasing(&world).is_empty()
         {
             return Ok(world);
@@ -146,7 +146,7 @@ impl Inner {
     }
 }
 
-/// Completes or undoes what a killed process left half done.
+/// Completes or undoes the call in which a process was killed.
 pub(super) fn recover(inner: &Inner, lock: &Lock, world: &mut World) -> Result<(), ApiError> {
     let now = world.now(inner.clock.now());
     let Some(intent) = &world.unfinished else {
@@ -171,8 +171,8 @@ pub(super) fn recover(inner: &Inner, lock: &Lock, world: &mut World) -> Result<(
     Ok(())
 }
 
-/// Brings the data plane, and the records of `intent`, to one side of the call. Harmless when
-/// repeated.
+/// Brings the data plane and the records of `intent` to the state before or after the call.
+/// Harmless when repeated.
 fn clean_up(
     inner: &Inner,
     world: &mut World,
@@ -231,7 +231,7 @@ fn clean_up(
     sweep(inner, world)
 }
 
-/// Removes from the data plane what no record speaks of.
+/// Removes from the data plane all that has no record.
 pub(super) fn sweep(inner: &Inner, world: &World) -> Result<(), ApiError> {
     if inner.real() {
         let (instances, volumes, snapshots) = world.standing();
@@ -240,15 +240,15 @@ pub(super) fn sweep(inner: &Inner, world: &World) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// An instance whose machine is off and whose end is not written down yet.
-struct Over {
+/// The end of an instance whose machine is off, not recorded yet.
+struct UnrecordedEnd {
     id: String,
     since: Timestamp,
     done: Timestamp,
 }
 
-/// The instances that are off, by the record or by their machines.
-fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<Over> {
+/// The ends that are due by the records, or that the machines show.
+fn unrecorded_ends(inner: &Inner, world: &World, now: Timestamp) -> Vec<UnrecordedEnd> {
     let candidates = world.instances.iter().filter(|(_, instance)| {
         let terminated = instance
             .termination
@@ -273,7 +273,7 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<Over> {
                 earliest.unwrap_or(now).max(now)
             };
             // Exactly when the delay is over on paper; on a real plane now, or when it is over.
-            (earliest.is_none_or(|earliest| earliest <= now)).then(|| Over {
+            (earliest.is_none_or(|earliest| earliest <= now)).then(|| UnrecordedEnd {
                 id: id.clone(),
                 since: since.unwrap_or(done),
                 done,
@@ -282,7 +282,7 @@ fn over(inner: &Inner, world: &World, now: Timestamp) -> Vec<Over> {
         .collect()
 }
 
-/// The volumes, with their instances, that a machine was asked to let go of and still holds.
+/// The volumes, each with its instance, that are being detached and that the machine still holds.
 fn releasing(world: &World) -> Vec<(String, String)> {
     let held = world.volumes.iter().filter_map(|(id, volume)| {
         let attachment = volume.attachments.last()?;
@@ -292,11 +292,11 @@ fn releasing(world: &World) -> Vec<(String, String)> {
     held.collect()
 }
 
-/// Writes down what happened by itself since the last call.
+/// Records what happened by itself since the last call.
 fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Result<(), ApiError> {
     let mut removed = Vec::new();
     let mut changed = false;
-    for Over { id, since, done } in over(inner, world, now) {
+    for UnrecordedEnd { id, since, done } in unrecorded_ends(inner, world, now) {
         let had_booted = inner.plane.has_booted(&id);
         // Until everything of it is gone its volumes are not free: it is tried again.
         let had_booted = match had_booted.and_then(|had| inner.plane.clear(&id).map(|()| had)) {
@@ -349,7 +349,7 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
     Ok(())
 }
 
-/// What the caller is told when the data plane could not do it.
+/// The error that a caller receives when the data plane failed.
 impl From<PlaneError> for ApiError {
     fn from(error: PlaneError) -> Self {
         let code = match error {

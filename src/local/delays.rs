@@ -2,15 +2,15 @@
 //!
 //! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
 //! with the times that EC2 and EBS were seen to take. No call sleeps for these (but for how long
-//! answers are on their way): it writes down the moments at which its effects are due, and reading
-//! compares them with the clock. What a real machine does at such a moment (it boots, it gets a
-//! device) its supervisor does, so that it can be used no earlier than on EC2.
+//! answers are on their way): it records the moments at which its effects are due, and reading
+//! compares them with the clock. What happens to a real machine at such a moment (it boots, it gets
+//! a device) its supervisor does, so that it can be used no earlier than on EC2.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Which preset.
+/// A preset of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -25,7 +25,7 @@ pub enum Preset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delays {
     /// Instance `pending` → `running`. A machine boots when this is over, or as soon as it is ready
-    /// where that is later. Until then it has an address and metadata, and answers nobody.
+    /// where that is later. Until then it has an address and metadata, and does not answer.
     pub running: Duration,
     /// How long the status checks of an instance are `initializing` after it has booted, or was to.
     pub checks: Duration,
@@ -48,11 +48,11 @@ pub struct Delays {
     pub completed: Duration,
     /// How far apart two snapshots of one volume must be taken (EBS: 15 s).
     pub between_snapshots: Duration,
-    /// How old the world is that a Describe call without ids answers.
+    /// How stale the answer of a Describe call without ids is.
     pub stale_lists: Duration,
-    /// How old the world is that a Describe call by id answers.
+    /// How stale the answer of a Describe call by id is.
     pub stale_reads: Duration,
-    /// How long every answer is on its way, of a call that was carried out at once.
+    /// How long every answer is on its way, after its call was carried out.
     pub call: Duration,
     settled: Duration,
 }
@@ -99,14 +99,14 @@ impl Delays {
         }
     }
 
-    /// How long a client must wait after its own create calls before the lists can be trusted to
-    /// show what others created before: 15 s on AWS, here never less than the lists' staleness.
+    /// How long a client must wait after its own create calls until lists show all that others
+    /// created before: 15 s on AWS, here never less than the lists' staleness.
     #[must_use]
     pub fn settle(&self) -> Duration {
         self.settled.max(self.stale_lists + self.stale_lists / 4)
     }
 
-    /// The oldest world that any answer shows.
+    /// How stale any answer may be.
     pub(super) fn stalest(&self) -> Duration {
         self.stale_lists.max(self.stale_reads)
     }

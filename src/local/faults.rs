@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{ApiError, Params};
 
-/// A fault that waits for its call.
+/// A fault that is waiting for its call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The action it meets, such as `RunInstances`.
     pub action: String,
-    /// Parameters that the call must have with these very values; empty meets any call.
+    /// The parameters that the call must have, with their values; empty meets any call.
     pub matching: BTreeMap<String, String>,
     /// Whether the call is carried out before it fails: a lost answer.
     pub carried_out: bool,
@@ -24,7 +24,7 @@ pub struct Fault {
     pub status: u16,
     /// AWS's error code.
     pub code: String,
-    /// AWS's words.
+    /// AWS's message.
     pub message: String,
 }
 

@@ -1,9 +1,9 @@
-//! EC2 takes a spot instance back: what no caller of its API can ask for, an experiment of Fault
-//! Injection Service does, and tests and curious users want to see.
+//! Spot interruptions: no call of EC2's API asks for one; an experiment of Fault Injection Service
+//! does, and so do tests and `xdrive local interrupt`.
 //!
-//! The notice is in the instance's metadata and in the status of its spot request at once; the end
-//! comes when it was announced for, kept by the instance's own supervisor (a paper instance's by
-//! whoever looks next), so that nothing depends on the process that asked.
+//! The notice is in the instance's metadata and in the status of its spot request at once. The
+//! instance's supervisor ends it at the announced moment (a paper instance's end the next call
+//! records), so that nothing depends on the process that asked.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use super::wire::ApiError;
 use super::world::Intent;
 
 impl Local {
-    /// Interrupts the spot instance `id`: it is told now, and ends `after` from now at the latest,
-    /// as by a power cut. On EC2 that is two minutes. The answer is when; an instance that was told
-    /// before keeps the earlier end.
+    /// Interrupts the spot instance `id`: the notice comes now, and the instance ends `after` from
+    /// now at the latest, as by a power cut (two minutes on EC2). The answer is the moment of the
+    /// end; of two interruptions the earlier end holds.
     ///
     /// Refuses what cannot be: an unknown id, an on-demand instance, one that is not running.
     pub fn interrupt(&self, id: &str, after: Duration) -> Result<Timestamp, ApiError> {
         self.change(|change| interrupt(change, id, after))
     }
 
-    /// Recommends to leave the spot instance `id`, which is at elevated risk of interruption: from
-    /// the moment that is the answer on. Nothing else follows. Refuses what [`Local::interrupt`]
+    /// Sends the spot instance `id` a rebalance recommendation: it is at elevated risk of
+    /// interruption. The answer is the moment of the notice. Refuses what [`Local::interrupt`]
     /// refuses.
     pub fn recommend_rebalance(&self, id: &str) -> Result<Timestamp, ApiError> {
         self.change(|change| {
@@ -38,7 +38,7 @@ impl Local {
     }
 }
 
-/// What [`Local::interrupt`] does, as a part of a change.
+/// [`Local::interrupt`] as a part of a change.
 pub(super) fn interrupt(
     change: &mut Change<'_>,
     id: &str,
@@ -46,7 +46,7 @@ pub(super) fn interrupt(
 ) -> Result<Timestamp, ApiError> {
     let now = change.now;
     running_spot(change, id)?;
-    // What is written down before it is done must be possible.
+    // It must be possible before it is recorded.
     change.local.0.plane.can_interrupt()?;
     // The metadata service counts in seconds: it must not promise more than is given.
     let at = whole_second(now + after).max(now);

@@ -6,11 +6,11 @@
 //!                                                                           namespaces and disks)
 //! ```
 //!
-//! The rest of xdrive sees none of this: it speaks to an `aws-sdk-ec2` client. All state is one
-//! directory, usable by several processes at once. What time does is computed from stamps
-//! (`records`), by one table of delays (`delays`); what machines do by themselves is written down
-//! by whoever looks next (`world`, `change`). It answers as EC2 does, refusals included, for the
-//! calls and parameters it knows, and refuses all others: it never makes up a success.
+//! The rest of xdrive sees none of this: it calls an `aws-sdk-ec2` client. All state is in one
+//! directory, which several processes may use at once. States follow from time stamps (`records`)
+//! and one table of delays (`delays`). What a machine does by itself, the next call records
+//! (`world`, `change`). For the calls and parameters it knows, it answers as EC2 does, errors
+//! included; it refuses all others and never makes up a success.
 
 mod calls;
 mod catalog;
@@ -57,7 +57,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The EC2 in `dir`, as its `settings.toml` says.
+    /// The EC2 in `dir`, with the settings of its `settings.toml`.
     #[must_use]
     pub fn new(dir: &Path, plane: impl Plane + 'static, clock: Clock) -> Self {
         Self {
@@ -105,7 +105,7 @@ struct Inner {
 }
 
 impl Local {
-    /// Opens it, and completes or undoes what a killed process left half done.
+    /// Opens it, and completes or undoes the call in which a process was killed.
     ///
     /// Fails, with nothing changed, if the directory cannot be used: a damaged or newer state
     /// file ([`StoreError`]), another plane or region than it was made with, a wrong setting; or
@@ -258,7 +258,7 @@ impl Local {
         &self.0.delays
     }
 
-    /// Lets the next calls fail: a fault that tests plant and programs meet.
+    /// Makes the next calls fail: tests plant the fault, the program under test meets it.
     pub fn plant(&self, fault: Fault) -> Result<(), ApiError> {
         self.change(|change| {
             change.world.faults.push(fault);
@@ -266,7 +266,7 @@ impl Local {
         })
     }
 
-    /// The volume or snapshot `id` fails: from now on its state is `error`.
+    /// Makes the volume or snapshot `id` fail: its state is `error` from now on.
     pub fn break_down(&self, id: &str) -> Result<(), ApiError> {
         self.change(|change| {
             let now = change.now;
@@ -281,23 +281,23 @@ impl Local {
         })
     }
 
-    /// Writes `sheet` on the paper volume or snapshot `id`: what a host that formats, mounts or
-    /// unmounts it would have written there. Real disks are written by their hosts alone.
-    pub fn write(&self, id: &str, sheet: PaperSuperblock) -> Result<(), ApiError> {
+    /// Writes `superblock` on the paper volume or snapshot `id`, as a host does that formats,
+    /// mounts or unmounts it. Real disks are written by their hosts alone.
+    pub fn write(&self, id: &str, superblock: PaperSuperblock) -> Result<(), ApiError> {
         self.change(|change| {
             let world = &mut change.world;
             let there = match (world.volumes.get_mut(id), world.snapshots.get_mut(id)) {
                 _ if world.real => None,
-                (Some(volume), _) => Some(&mut volume.sheet),
-                (None, snapshot) => snapshot.map(|snapshot| &mut snapshot.sheet),
+                (Some(volume), _) => Some(&mut volume.superblock),
+                (None, snapshot) => snapshot.map(|snapshot| &mut snapshot.superblock),
             };
-            *there.ok_or_else(|| calls::no_such_id(id))? = Some(sheet);
+            *there.ok_or_else(|| calls::no_such_id(id))? = Some(superblock);
             Ok(())
         })
     }
 
-    /// What the instance, volume or snapshot `id` is about to become, it becomes an hour later:
-    /// `pending`, `creating` and `attaching` that do not end. Real machines keep to the first moment.
+    /// Delays what the instance, volume or snapshot `id` is waiting for by an hour: a `pending`,
+    /// `creating` or `attaching` that does not end. Real machines keep to the first moment.
     pub fn stall(&self, id: &str) -> Result<(), ApiError> {
         const STALLED: std::time::Duration = std::time::Duration::from_hours(1);
         self.change(|change| {
@@ -322,7 +322,7 @@ impl Local {
         })
     }
 
-    /// Whether the machine of the instance `id` has booted: what its console would show, and no call
+    /// Whether the machine of the instance `id` has booted: its console would show it, no call
     /// does.
     pub fn has_booted(&self, id: &str) -> Result<bool, ApiError> {
         let world = self.look()?;
@@ -333,8 +333,8 @@ impl Local {
         }
     }
 
-    /// The instance `id` switches itself off, as `poweroff` inside it does: then it is terminated
-    /// or stopped, as its `InstanceInitiatedShutdownBehavior` says.
+    /// Switches the instance `id` off, as `poweroff` inside it does: it is terminated or stopped,
+    /// after its `InstanceInitiatedShutdownBehavior`.
     pub fn switch_off(&self, id: &str) -> Result<(), ApiError> {
         self.change(|change| {
             let now = change.now;

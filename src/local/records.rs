@@ -1,8 +1,8 @@
-//! What the folder remembers: one record for each thing, made of stamps.
+//! The records in the state file, one for each resource, made of time stamps.
 //!
-//! A record says *when* each transition happens or happened, never what state it is in: states are
-//! functions of a record and a moment. So nothing runs in the background, and an answer about the
-//! world as it was some seconds ago (a stale list) is the same function with an earlier moment.
+//! A record has *when* each transition happens or happened, never a state: states are functions of
+//! a record and a moment. So nothing runs in the background, and a stale list is the same function
+//! with an earlier moment.
 //!
 //! Nothing here reads a clock, a parameter or the disk.
 
@@ -39,11 +39,11 @@ impl InstanceState {
     }
 }
 
-/// What a client token was first used with.
+/// A client token, with what it was first used for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Token {
     pub(super) word: String,
-    /// The zone asked for, if any: tokens do not cross zones.
+    /// The zone asked for, if any: a token holds in one zone.
     pub(super) zone: Option<String>,
     /// A digest of all other parameters.
     pub(super) parameters: String,
@@ -53,17 +53,17 @@ pub(super) struct Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ending {
     pub(super) since: Timestamp,
-    /// When it was over; none while its machine still runs.
+    /// When the machine was off; none while it runs.
     pub(super) done: Option<Timestamp>,
-    /// It switched itself off.
+    /// Whether it switched itself off.
     pub(super) by_itself: bool,
-    /// It never ran: what was to boot it failed.
+    /// Whether it never ran, because booting it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) failed: bool,
 }
 
 impl Ending {
-    /// One that somebody asked for.
+    /// An end by a call.
     pub(super) fn asked(since: Timestamp) -> Self {
         Self {
             since,
@@ -73,7 +73,7 @@ impl Ending {
         }
     }
 
-    /// One of the instance's own doing.
+    /// An end by the instance itself.
     pub(super) fn by_itself(since: Timestamp) -> Self {
         Self {
             by_itself: true,
@@ -81,7 +81,7 @@ impl Ending {
         }
     }
 
-    /// That of an instance which never ran.
+    /// The end of an instance that never ran.
     pub(super) fn failed(since: Timestamp) -> Self {
         Self {
             failed: true,
@@ -90,7 +90,7 @@ impl Ending {
     }
 }
 
-/// EC2 takes a spot instance back: announced, then done.
+/// A spot interruption: announced, then carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interruption {
     /// When it was announced.
@@ -120,13 +120,12 @@ pub(super) struct Instance {
     pub(super) zone: String,
     pub(super) spot: Option<Spot>,
     pub(super) groups: Vec<String>,
-    /// It has a public address while it runs: the same as its private one, since both are this
-    /// computer's.
+    /// Whether it has a public address while it runs: its private one, as both are this computer's.
     #[serde(default = "yes")]
     pub(super) public: bool,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
-    /// Switching itself off terminates it (else it is then stopped).
+    /// Whether switching itself off terminates it, and does not stop it.
     pub(super) terminates_itself: bool,
     /// The ARN of its instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,14 +142,13 @@ pub(super) struct Instance {
     pub(super) tags: Tags,
 }
 
-/// What instances from before addresses were a choice had.
+/// The value of records that are older than the field.
 fn yes() -> bool {
     true
 }
 
 impl Instance {
-    /// Its state at `at`; `None` before its launch. Listing ends some time after its end: that is
-    /// the store's to know.
+    /// Its state at `at`; `None` before its launch. Until when it is listed is not known here.
     pub(super) fn state(&self, at: Timestamp) -> Option<InstanceState> {
         let reached = |ending: Option<Ending>, over, under_way| {
             let ending = ending.filter(|ending| ending.since <= at)?;
@@ -188,13 +186,13 @@ impl Instance {
         self.running + Duration::from_secs(self.boot.seconds.into())
     }
 
-    /// The end that it had begun by `at`; the last one, if it was stopped, then terminated.
+    /// The end that had begun by `at`: the termination of one that was stopped, then terminated.
     pub(super) fn ending(&self, at: Timestamp) -> Option<Ending> {
         let begun = |ending: &Ending| ending.since <= at;
         self.last_end().filter(begun).or(self.stop.filter(begun))
     }
 
-    /// Its termination: one that was begun, else the interruption that will be one.
+    /// Its termination: begun, or to come by an interruption.
     fn last_end(&self) -> Option<Ending> {
         let interrupted = |interruption: Interruption| Ending::by_itself(interruption.at);
         self.termination
@@ -206,7 +204,7 @@ impl Instance {
         self.spot.as_ref()?.interruption
     }
 
-    /// Whether `ending` is what its interruption came to.
+    /// Whether its interruption caused `ending`.
     pub(super) fn is_interrupted(&self, ending: Ending) -> bool {
         ending.by_itself
             && self
@@ -230,7 +228,7 @@ pub(super) struct Attachment {
     pub(super) attached: Timestamp,
     /// When its detaching was asked for.
     pub(super) detaching: Option<Timestamp>,
-    /// When it is out; none while the machine holds it.
+    /// When it is detached; none while the machine holds it.
     pub(super) detached: Option<Timestamp>,
     /// `DeleteOnTermination`, each value with the moment from which it holds.
     pub(super) delete_on_termination: Vec<(Timestamp, bool)>,
@@ -242,8 +240,7 @@ impl Attachment {
         self.attaching <= at && self.detached.is_none_or(|detached| at < detached)
     }
 
-    /// Its status at `at` in EC2's words; `patience` is how long `detaching` takes before the
-    /// volume is called `busy`.
+    /// Its status at `at` as EC2 writes it; after `patience`, a `detaching` one is `busy`.
     pub(super) fn status(&self, at: Timestamp, patience: std::time::Duration) -> &'static str {
         match (self.detaching.filter(|since| *since <= at), self.detached) {
             (Some(since), None) if since + patience < at => "busy",
@@ -285,9 +282,9 @@ pub(super) struct Volume {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
     pub(super) attachments: Vec<Attachment>,
-    /// What is on it, where it is of paper and something is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sheet: Option<PaperSuperblock>,
+    /// The superblock on a paper volume, once it is formatted.
+    #[serde(rename = "sheet", default, skip_serializing_if = "Option::is_none")]
+    pub(super) superblock: Option<PaperSuperblock>,
     pub(super) tags: Tags,
 }
 
@@ -308,7 +305,7 @@ impl Volume {
             .find(|attachment| attachment.holds(at))
     }
 
-    /// Its state at `at` in EC2's words; `None` if it is not there then.
+    /// Its state at `at` as EC2 writes it; `None` if it does not exist then.
     pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
         let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
         if at < self.created || past(self.deleted) {
@@ -340,18 +337,18 @@ pub(super) struct Snapshot {
     pub(super) failed: Option<Timestamp>,
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
-    /// What its blocks take, in bytes; not known of what was made before that was counted.
+    /// The size of its blocks, in bytes; none in records that are older than the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) full_size: Option<u64>,
-    /// As [`Volume::sheet`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sheet: Option<PaperSuperblock>,
+    /// [`Volume::superblock`] when it was taken.
+    #[serde(rename = "sheet", default, skip_serializing_if = "Option::is_none")]
+    pub(super) superblock: Option<PaperSuperblock>,
     pub(super) tags: Tags,
 }
 
 impl Snapshot {
-    /// Its state at `at` in EC2's words; `None` if it is not there then. A deleted one lingers in
-    /// the state it had.
+    /// Its state at `at` as EC2 writes it; `None` if it does not exist then. A deleted one lingers
+    /// in the state it had.
     pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
         let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
         if at < self.started || past(self.deleted) {
@@ -433,7 +430,7 @@ impl Tags {
         tags
     }
 
-    /// Forgets what no answer about `horizon` or later needs.
+    /// Removes the edits that no answer about `horizon` or later needs.
     pub(super) fn forget_before(&mut self, horizon: Timestamp) {
         let edits = std::mem::take(&mut self.0);
         self.0 = edits

@@ -14,7 +14,7 @@
 //! root-device = "/dev/xvda" # the name that images give to their root disk
 //! instance-profiles = []  # the names of those that IAM would have
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
-//! caller = "arn:aws:iam::000000000000:user/local"  # who STS says is calling
+//! caller = "arn:aws:iam::000000000000:user/local"  # the caller that STS names
 //! plan = "paid"           # or "free": launches only what the free tier has
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
@@ -44,7 +44,7 @@ use super::catalog;
 use super::delays::{Delays, Preset};
 use super::plane::Gpu;
 
-/// What stands behind the API when the opener does not say.
+/// The data plane behind the API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlaneKind {
@@ -59,10 +59,10 @@ pub enum PlaneKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plan {
-    /// Everything is sold to it.
+    /// It can launch every type.
     #[default]
     Paid,
-    /// The types that the free tier has, and no others.
+    /// It can launch the free tier's types only.
     Free,
 }
 
@@ -72,12 +72,12 @@ pub enum Plan {
 pub struct Boots {
     /// How long after EC2 calls them running, in seconds: large and metal types take minutes.
     pub seconds: u32,
-    /// Whether they never do. Their instance status check fails then, that long after.
+    /// Whether they never do: their instance status check fails that long after.
     pub fails: bool,
 }
 
 impl Boots {
-    /// How long after it runs the machine boots; what never does is due in a year.
+    /// How long after it runs the machine boots: a year, if it never does.
     pub(super) fn after(self) -> Duration {
         const NEVER: Duration = Duration::from_hours(24 * 365);
         if self.fails {
@@ -98,19 +98,19 @@ pub struct Settings {
     pub plane: Option<PlaneKind>,
     /// Which table of delays; fast by default.
     pub delays: Option<Preset>,
-    /// How old the world is that lists show, in milliseconds; the table's by default.
+    /// How stale lists are, in milliseconds; the table's by default.
     pub stale_lists_ms: Option<u64>,
-    /// How old the world is that reads by id show, in milliseconds; the table's by default.
+    /// How stale reads by id are, in milliseconds; the table's by default.
     pub stale_reads_ms: Option<u64>,
     /// How long every answer takes, in milliseconds; the table's by default.
     pub calls_take_ms: Option<u64>,
-    /// How long an instance's status checks are `initializing` after it has booted, in milliseconds;
-    /// the table's by default.
+    /// How long an instance's status checks are `initializing` after it has booted, in
+    /// milliseconds; the table's by default.
     pub checks_take_ms: Option<u64>,
-    /// Whether there is a default VPC; an account's owner may have deleted it. There is by default.
+    /// Whether there is a default VPC, as there is by default; an account's owner may delete it.
     pub default_vpc: Option<bool>,
     /// Whether subnets give public addresses to the instances launched in them
-    /// (`MapPublicIpOnLaunch`); they do by default. Elsewhere most subnets that somebody made do not.
+    /// (`MapPublicIpOnLaunch`); they do by default. On AWS other than default subnets do not.
     pub map_public_ip: Option<bool>,
     /// Whether the VPC's route table leads to an internet gateway; it does by default.
     pub internet_gateway: Option<bool>,
@@ -124,23 +124,24 @@ pub struct Settings {
     /// blocks*); none by default. Its subnets are in the first; peers in the others are for a test
     /// to make.
     pub secondary_cidrs: Option<Vec<String>>,
-    /// The caller's ARN, as STS tells it; a user's by default.
+    /// The caller's ARN in STS's answers; a user's by default.
     pub caller: Option<String>,
-    /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at once
-    /// by default. There is no GPU: nothing computes on it.
+    /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at
+    /// once by default. There is no GPU: nothing computes on it.
     pub gpu: Option<Gpu>,
     /// The account's plan; paid by default.
     pub plan: Option<Plan>,
     /// How the instances of a type boot, by its name; those that are not named here boot as soon as
     /// they run.
     pub boots: Option<BTreeMap<String, Boots>>,
-    /// How many vCPUs may run at once, by the code of the quota that they count against; what is not
-    /// named here has no limit.
+    /// How many vCPUs may run at once, by the code of the quota that they count against; what is
+    /// not named here has no limit.
     pub quotas: Option<BTreeMap<String, u32>>,
 }
 
 impl Settings {
-    /// Reads `settings.toml` in `dir`; no file is all defaults, a file with an error is one.
+    /// Reads `settings.toml` in `dir`. Without a file all are defaults; a file with an error is an
+    /// error.
     pub fn read(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join("settings.toml");
         let text = match std::fs::read_to_string(&path) {
@@ -169,7 +170,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// These settings, and those of `base` where these say nothing.
+    /// These settings, and those of `base` where one is absent here.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         Self {
@@ -194,7 +195,7 @@ impl Settings {
         }
     }
 
-    /// The table of delays they ask for.
+    /// The table of delays: the preset, and what overrides it.
     #[must_use]
     pub fn table(&self) -> Delays {
         let mut delays = Delays::new(self.delays.unwrap_or_default());

@@ -2,8 +2,8 @@
 //!
 //! - `state.json` — the whole [`World`]. Written beside its place, then renamed over it: a reader
 //!   needs no lock and never sees half of it.
-//! - `lock` — held (flock(2)) by whoever changes the world, from reading it to having replaced it.
-//!   The kernel lets go of it when a process dies.
+//! - `lock` — held (flock(2)) by a process that changes the world, from reading it to having
+//!   replaced it. The kernel releases it when the process dies.
 //! - `credentials.json` — the key that requests must be signed with; mode 0600.
 //!
 //! A state file that cannot be read, or is of another format, is an error and is left as it is:
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::world::{VERSION, World};
 
-/// Why the state cannot be used. Each says what to do.
+/// Why the state cannot be used, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Not JSON, or not what this program writes.
@@ -62,14 +62,14 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("cannot {what} {path}: {cause}")]
     Io {
         /// What was tried.
         what: &'static str,
         /// On what.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         cause: std::io::Error,
     },
 }
@@ -159,7 +159,7 @@ impl Store {
         })
     }
 
-    /// Removes what a process killed while writing has left. The lock shows that nobody writes.
+    /// Removes the files of processes that were killed while writing. Under the lock none writes.
     pub(super) fn cleanup(&self, _: &Lock) -> Result<(), StoreError> {
         let cleanup = || {
             for entry in fs::read_dir(&self.dir)? {
@@ -230,7 +230,7 @@ impl Store {
         }
     }
 
-    /// Replaces the world. The lock shows that the caller may.
+    /// Replaces the world, under the lock.
     pub(super) fn write(&self, _: &Lock, world: &World) -> Result<(), StoreError> {
         let path = self.state_path();
         let bytes = serde_json::to_vec(world).map_err(|cause| StoreError::Damaged {

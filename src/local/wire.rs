@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! respond ─ signature (SigV4) ─ protocol (Query or JSON in) ─ call ─ protocol (XML or JSON out)
-//!    ├─ in_process: what the SDK is handed instead of a socket
+//!    ├─ in_process: the SDK's HTTP client instead of a socket
 //!    └─ serve: the same on a loopback port, for other tools
 //! ```
 //!
 //! EC2 and STS speak the Query protocol (parameters in a form, XML back), EC2 Instance Connect
 //! speaks JSON 1.1, the EBS direct APIs REST with JSON and raw blocks, and Fault Injection Service
-//! REST with JSON. All share one address, as they are told apart by what is asked.
+//! REST with JSON. All share one address: the request itself shows its service.
 //!
-//! No request is carried out before its signature is verified, in process too: that path is what
-//! tests run on, and it shall be the one that other tools use. Nothing here knows what a call does.
+//! No request is carried out before its signature is verified, in process too: tests must run on
+//! the path that other tools use. Nothing here knows what a call does.
 
 mod announcement;
 pub(super) mod blob;
@@ -40,7 +40,7 @@ pub struct ApiError {
     pub status: u16,
     /// AWS's error code, such as `InvalidVolume.NotFound`.
     pub code: String,
-    /// AWS's words.
+    /// AWS's message.
     pub message: String,
 }
 

@@ -1,8 +1,8 @@
 //! All records together, and what time and machines do to them.
 //!
-//! Most transitions need nobody: they are stamps in the records. Two need a hand, because only the
-//! machine knows the moment: an instance that is off ([`World::end`]), and a volume that a machine
-//! has let go of. Whoever next looks finds them due and, under the lock, writes them down.
+//! Most transitions are stamps in the records and happen by themselves. Of two only the machine
+//! knows the moment: that it is off ([`World::end`]), and that it has let go of a volume. The next
+//! call that finds one records it under the lock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,19 +19,18 @@ use super::records::{Ending, Group, Instance, InstanceState, Rule, Snapshot, Tag
 /// The format of the state file.
 pub(super) const VERSION: u32 = 1;
 
-/// An effect on the data plane that a call began: if the process dies before the call ends, the
-/// next one to take the lock completes or undoes it.
+/// An effect on the data plane that a call has begun. If the process dies before the call ends, the
+/// next holder of the lock completes or undoes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Intent {
-    /// Files or machines are made before, or removed after, their record is: what no record
-    /// speaks of goes.
+    /// Files or machines are made or removed: those without a record are removed.
     Sweep,
-    /// Unplugged again, unless the record says attached.
+    /// A volume is plugged in: unplugged again, unless it is recorded as attached.
     Attach { volume: String, instance: String },
-    /// Unplugged for good.
+    /// A volume is unplugged.
     Detach { volume: String, instance: String },
-    /// Told to the machine (again), as its record says.
+    /// An interruption is announced: announced again, as recorded.
     Interrupt { instance: String },
 }
 
@@ -45,7 +44,7 @@ pub(super) struct World {
     pub(super) region: String,
     /// The last moment at which something was changed.
     last: Timestamp,
-    /// How far this world's time is ahead of a clock that was set back, in milliseconds.
+    /// How far this world's time is ahead of the clock, which was set back, in milliseconds.
     ahead: i64,
     /// How many instances were ever launched.
     pub(super) launches: u32,
@@ -99,8 +98,8 @@ impl World {
         }
     }
 
-    /// This world's time, given the clock's. It does not run backwards: where the clock was set
-    /// back, what was made before would else not be there yet, for as long as that.
+    /// This world's time, given the clock's. It never runs backwards: if it did so with the clock,
+    /// things made before would not exist yet.
     pub(super) fn now(&self, clock: Timestamp) -> Timestamp {
         if self.last <= clock {
             return clock;
@@ -108,7 +107,7 @@ impl World {
         (clock + SignedDuration::from_millis(self.ahead)).max(self.last)
     }
 
-    /// As [`World::now`], at the beginning of a change: from there on time passes as the clock's.
+    /// [`World::now`] at the beginning of a change; from there on time passes as the clock's does.
     pub(super) fn advance(&mut self, clock: Timestamp) -> Timestamp {
         let now = self.now(clock);
         self.ahead = now
@@ -150,8 +149,8 @@ impl World {
         })
     }
 
-    /// Marks that `id` begins to end: terminated, or (an instance that ran and switches itself off,
-    /// if it is set so) stopped.
+    /// Records that `id` begins to end. It is terminated; or stopped, if it ran, switched itself
+    /// off and its shutdown behaviour is so.
     pub(super) fn begin_end(&mut self, id: &str, ending: Ending) {
         let Some(instance) = self.instances.get_mut(id) else {
             return;
@@ -164,8 +163,8 @@ impl World {
         }
     }
 
-    /// Writes down that the machine behind `id` is off since `done`. A terminated instance gives
-    /// its volumes back, or takes them along: the volumes to be removed are returned.
+    /// Records that the machine behind `id` is off since `done`. The volumes of a terminated
+    /// instance are detached, or deleted with it: the answer is the volumes to remove.
     pub(super) fn end(&mut self, id: &str, done: Timestamp) -> Vec<String> {
         let Some(instance) = self.instances.get_mut(id) else {
             return Vec::new();
@@ -197,13 +196,13 @@ impl World {
         removed
     }
 
-    /// Forgets what no answer about `now` less `oldest` or later shows.
+    /// Removes what no answer can show any more, however stale.
     pub(super) fn forget(&mut self, now: Timestamp, delays: &Delays) {
         /// Longer than any limit looks back: a snapshot deleted while pending still counts.
         const KEPT: Duration = Duration::from_mins(2);
-        /// A process that opened the folder with staler lists may be reading.
+        /// The stalest lists that another process may be set to.
         const STALEST: Duration = Duration::from_mins(1);
-        /// As long as Fault Injection Service tells of an experiment (user guide, *Quotas*).
+        /// How long Fault Injection Service lists an experiment (user guide, *Quotas*).
         const EXPERIMENTS: Duration = Duration::from_hours(120 * 24);
         let horizon = now - delays.stalest().max(STALEST);
         let past = |stamp: Option<Timestamp>, keep: Duration| {

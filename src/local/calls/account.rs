@@ -1,4 +1,4 @@
-//! Who calls (STS), and letting a key in for a minute (EC2 Instance Connect).
+//! The caller (STS), and a key that logs in for a minute (EC2 Instance Connect).
 
 use super::request::no_such;
 use super::{Answer, Reading};

@@ -200,7 +200,7 @@ pub(super) fn detach(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             plane.detach(volume_id, &instance_id)
         }
     }) {
-        // An instance that is off holds nothing.
+        // An instance that is off holds no volume.
         Ok(()) | Err(PlaneError::Gone) => true,
         Err(PlaneError::Busy) => false,
         Err(error) => return Err(error.into()),

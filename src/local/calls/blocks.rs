@@ -1,4 +1,4 @@
-//! The EBS direct APIs: what is in a snapshot, block by block.
+//! The EBS direct APIs: the content of a snapshot, block by block.
 //!
 //! Source: EBS direct APIs reference, and EBS user guide, *Use EBS direct APIs to access the
 //! contents of an EBS snapshot*. A block is 512 KiB; what was never written is not listed; a token
@@ -67,8 +67,8 @@ pub(super) fn get(reading: &Reading<'_>) -> Answer {
     if !good {
         return Err(invalid("INVALID_BLOCK_TOKEN", "blockToken"));
     }
-    let data = match &snapshot.sheet {
-        Some(sheet) if index == 0 => sheet.block(),
+    let data = match &snapshot.superblock {
+        Some(superblock) if index == 0 => superblock.block(),
         _ => reading.inner.plane.block(id, index)?,
     };
     let checksum = blob::encode(&Sha256::digest(&data));
@@ -100,7 +100,7 @@ fn snapshot<'a>(reading: &'a Reading<'_>) -> Result<(&'a str, &'a Snapshot), Api
 }
 
 fn blocks(reading: &Reading<'_>, id: &str, snapshot: &Snapshot) -> Result<Vec<u32>, ApiError> {
-    if snapshot.sheet.is_some() {
+    if snapshot.superblock.is_some() {
         return Ok(vec![0]);
     }
     Ok(reading.inner.plane.blocks(id)?)
@@ -128,7 +128,7 @@ fn expiry(token: &str) -> Option<i64> {
     Some(i64::from_be_bytes(*bytes.first_chunk()?))
 }
 
-/// The block that a page token says comes next.
+/// The next block, in a page token.
 fn page(token: &str) -> Option<u32> {
     let bytes = blob::decode(token)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))

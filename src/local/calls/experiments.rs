@@ -1,9 +1,8 @@
 //! Fault Injection Service: the one action that interrupts spot instances.
 //!
 //! Sources: AWS FIS API reference; AWS FIS user guide, *Actions reference*, *Targets for AWS FIS*.
-//! What else the service has is refused, and nothing is ignored: an experiment here does what it
-//! says. It does so while it is started; who asks later finds it completed, or failed where there
-//! was nothing to interrupt.
+//! All else that the service has is refused, never ignored. An experiment runs within
+//! `StartExperiment`: afterwards it is completed, or failed where there was nothing to interrupt.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

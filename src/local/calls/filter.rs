@@ -1,4 +1,4 @@
-//! `Filter.N`: which things a Describe call answers.
+//! `Filter.N`: which resources a Describe call answers.
 //!
 //! All filters must match, any value of each; `*` and `?` are wildcards, `\` takes their meaning
 //! away, letters keep their case (EC2 user guide, *List and filter using the CLI and API*). A
@@ -12,9 +12,9 @@ use crate::local::wire::ApiError;
 /// The filters of one call.
 pub(super) struct Filters<'a>(Vec<(String, Vec<&'a str>)>);
 
-/// What a thing answers to a filter.
+/// The values of a resource for a filter.
 pub(super) enum Field {
-    /// These values; none never match.
+    /// Its values; without any it never matches.
     Values(Vec<String>),
     /// There is no such filter.
     Unknown,
@@ -30,7 +30,7 @@ impl Field {
         Self::Values(vec![value.to_string()])
     }
 
-    /// A value that may not be there.
+    /// One value, or none.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "callers have owned and borrowed values alike"
@@ -39,7 +39,7 @@ impl Field {
         Self::Values(value.iter().map(ToString::to_string).collect())
     }
 
-    /// Many.
+    /// Any number of values.
     pub(super) fn many(values: impl IntoIterator<Item = impl ToString>) -> Self {
         Self::Values(values.into_iter().map(|value| value.to_string()).collect())
     }
@@ -91,7 +91,7 @@ impl<'a> Filters<'a> {
         Ok(Self(filters))
     }
 
-    /// Whether a thing with `tags` passes; `field` gives its values for a filter's name.
+    /// Whether a resource with `tags` passes; `field` gives its values for a filter's name.
     pub(super) fn pass(
         &self,
         tags: &BTreeMap<&str, &str>,

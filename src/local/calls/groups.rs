@@ -113,7 +113,7 @@ pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     Ok(vec![Xml::text("return", true), Xml::text("groupId", id)])
 }
 
-/// The rules that a call speaks of, without ids.
+/// The rules that a call describes, without ids.
 fn rules(request: Request<'_>) -> Result<Vec<Rule>, ApiError> {
     let mut permissions = request.params().structs("IpPermissions");
     let mut rules = Vec::new();
@@ -276,7 +276,7 @@ pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) ->
     Ok(vec![Xml::text("return", true)])
 }
 
-/// `RevokeSecurityGroupIngress`: by the rules' ids, or by what they say.
+/// `RevokeSecurityGroupIngress`: by the rules' ids, or by protocol, ports and range.
 pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;
     let rules = rules(request)?;

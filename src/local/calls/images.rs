@@ -1,4 +1,4 @@
-//! Images and instance types: what can be launched, on what.
+//! Images and instance types.
 
 use std::collections::BTreeMap;
 

@@ -42,7 +42,7 @@ const FILTERS: &[&str] = &[
     "vpc-id",
 ];
 
-/// Refuses unknown ids: where one is, nothing is described.
+/// Refuses unknown ids: with one of them nothing is described.
 pub(super) fn all_exist(
     ids: &[&str],
     world: &World,
@@ -138,14 +138,14 @@ fn field(
     }
 }
 
-/// The name of its root disk's device; one whose disk is gone has its images' name.
+/// The device name of its root disk; the images' name, if the disk is gone.
 fn root_device(world: &World, id: &str, at: Timestamp) -> String {
     let mut disks = world.attached_to(id, at).filter(|(_, disk)| disk.root);
     let root = disks.find_map(|(_, disk)| Some(disk.attachment(at)?.device.clone()));
     root.unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned())
 }
 
-/// Public addresses are an instance's while it runs.
+/// Whether it has a public address: only while it runs.
 fn has_public(instance: &Instance, state: InstanceState) -> bool {
     instance.public && matches!(state, InstanceState::Running)
 }
@@ -209,11 +209,11 @@ pub(super) fn item(
         .attached_to(id, at)
         .filter_map(|(volume, record)| Some((record.attachment(at)?, volume)))
         .collect();
-    // The root disk first, as EC2 has it.
+    // The root disk comes first, as on EC2.
     disks.sort_by_key(|(attachment, _)| attachment.attaching);
     let disks = disks.into_iter().map(|(attachment, volume)| {
         let status = match attachment.status(at, delays.detached) {
-            // Seen from the instance, a volume that is held on to is detaching.
+            // In an instance's answer, a volume that is `busy` is still detaching.
             "busy" => "detaching",
             status => status,
         };
@@ -280,7 +280,7 @@ pub(super) fn state_node(name: &'static str, state: InstanceState) -> Xml {
     )
 }
 
-/// `reason`: AWS writes when, but not why, for what the instance did itself.
+/// `reason`: AWS leaves it empty for what the instance did itself.
 fn reason(instance: &Instance, at: Timestamp) -> String {
     let Some(ending) = instance.ending(at) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! `RunInstances`: brings the machines up, writes down instances and root disks.
+//! `RunInstances`: brings the machines up, records instances and root disks.
 
 use std::net::Ipv4Addr;
 
@@ -170,7 +170,7 @@ fn launch_one(
             detached: None,
             delete_on_termination: vec![(now, order.root.delete_on_termination)],
         }],
-        sheet: None,
+        superblock: None,
         tags: tags("volume"),
     };
     change.world.volumes.insert(new_id("vol-")?, root);

@@ -1,9 +1,9 @@
 //! EC2's behaviour: one table of calls ([`table`]), one file for each family of them.
 //!
-//! Here a call is found, its parameters are checked against what it understands, planted faults
-//! meet it, and `DryRun` ends it. What is not in the table is `InvalidAction`; a parameter that a
-//! call does not understand is `UnknownParameter`, never ignored. Codes and messages are those of
-//! the EC2 API reference (*Error codes*) and of recorded answers.
+//! This file finds a call, checks its parameters, ends it for `DryRun`, and lets planted faults
+//! meet it. A call that is not in the table is `InvalidAction`; a parameter that a call does not
+//! understand is `UnknownParameter`, never ignored. Codes and messages are those of the EC2 API
+//! reference (*Error codes*) and of recorded answers.
 
 mod account;
 mod attachments;
@@ -37,7 +37,7 @@ use table::{CALLS, Run};
 /// The elements below an answer's root.
 type Answer = Result<Vec<Xml>, ApiError>;
 
-/// What a reading call works on.
+/// The input of a reading call.
 struct Reading<'a> {
     request: Request<'a>,
     world: &'a World,
@@ -101,7 +101,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
         Run::Write(write) => local.change(|change| {
             match faults::take(&mut change.world.faults, action, params) {
                 None => Ok(Ok(Xml::node(call.answer, write(request, change)?))),
-                // That a fault met its call is to be remembered: the change itself succeeds.
+                // The change succeeds, so that the fault's count is recorded.
                 Some((error, carried_out)) => {
                     if carried_out {
                         write(request, change)?;

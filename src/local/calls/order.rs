@@ -1,4 +1,4 @@
-//! What `RunInstances` was given, checked: nothing is launched before all of it is right.
+//! The parameters of `RunInstances`, checked: nothing is launched before all of them are right.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::local::change::Change;
 use crate::local::records::Token;
 use crate::local::wire::{ApiError, blob};
 
-/// What is to be launched, checked.
+/// An order of instances, checked.
 pub(super) struct Order {
     pub(super) token: Option<Token>,
     pub(super) image: String,
@@ -49,7 +49,7 @@ pub(super) struct Root {
     pub(super) delete_on_termination: bool,
 }
 
-/// Checks what `RunInstances` was given.
+/// Checks the parameters of `RunInstances`.
 pub(super) fn order(
     request: Request<'_>,
     change: &Change<'_>,
@@ -160,7 +160,7 @@ fn profile(request: Request<'_>, change: &Change<'_>) -> Result<Option<String>, 
     })
 }
 
-/// How many, between one and twenty.
+/// The number of instances, between one and twenty.
 fn count(request: Request<'_>) -> Result<u32, ApiError> {
     let count = request.number("MaxCount")?.unwrap_or(1);
     let least = request.number("MinCount")?.unwrap_or(1);
@@ -205,7 +205,7 @@ fn metadata(request: Request<'_>) -> Result<(bool, u32), ApiError> {
     Ok((tokens_required, hop_limit))
 }
 
-/// The one network interface that can be described in place of subnet and groups.
+/// The network interface that a request may have in place of subnet and groups.
 struct Interface<'a> {
     subnet: Option<&'a str>,
     groups: Vec<&'a str>,

@@ -1,14 +1,14 @@
 //! `MaxResults` and `NextToken`: a long answer in pages.
 //!
-//! Things come in the order of their ids, and a token names the last one given: what is made or
-//! deleted between two pages neither repeats nor hides another. Clients must take it as opaque.
+//! Items come in the order of their ids, and a token names the last one given: an item that is made
+//! or deleted between two pages neither repeats nor hides another. To clients it is opaque.
 
 use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
 use crate::local::wire::{ApiError, Xml};
 
-/// Which part of an answer is asked for.
+/// The part of an answer that is asked for.
 pub(super) struct Page {
     call: &'static str,
     limit: usize,
@@ -16,8 +16,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page that the request asks for: between `least` and 1000 things (more count as 1000),
-    /// all of them if it does not say. Pages and ids (`by_id`) exclude each other.
+    /// The page that the request asks for: between `least` and 1000 items (more count as 1000), all
+    /// without `MaxResults`. Pages and ids (`by_id`) exclude each other.
     pub(super) fn new(
         request: Request<'_>,
         call: &'static str,

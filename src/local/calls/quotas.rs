@@ -1,8 +1,8 @@
-//! What an account may launch: its plan, and its quotas of vCPUs (Service Quotas).
+//! The limits of an account's launches: its plan, and its quotas of vCPUs (Service Quotas).
 //!
 //! Names and codes are those of the Amazon EC2 endpoints and quotas page (AWS General Reference,
-//! *Amazon EC2 instance type quotas*), for the families that are sold here. What the settings do not
-//! name has no limit, and `GetServiceQuota` does not know it.
+//! *Amazon EC2 instance type quotas*), for the families that are sold here. What the settings do
+//! not name has no limit, and `GetServiceQuota` does not know it.
 
 use super::order::{Market, Order};
 use super::{Answer, Reading};

@@ -1,4 +1,4 @@
-//! A call's parameters: checked for what is understood, then read with their types.
+//! A call's parameters: checked against those it understands, then read with their types.
 
 use std::collections::BTreeMap;
 
@@ -115,8 +115,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether a call with `asked` repeats the one with `known`: an error if the token is the same
-/// and the parameters are not. In another zone it is another token.
+/// Whether a call with the token `asked` repeats the one with `known`: an error if the parameters
+/// are others. In another zone it is another token.
 pub(super) fn repeats(known: Option<&Token>, asked: Option<&Token>) -> Result<bool, ApiError> {
     match (known, asked) {
         (Some(known), Some(asked)) if known.word == asked.word && known.zone == asked.zone => {
@@ -204,7 +204,7 @@ pub(super) fn check_count(tags: usize) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A required parameter is not there.
+/// The error for a required parameter that is absent.
 pub(super) fn missing(name: &str) -> ApiError {
     ApiError::client(
         "MissingParameter",
@@ -212,7 +212,7 @@ pub(super) fn missing(name: &str) -> ApiError {
     )
 }
 
-/// A parameter has a value that it cannot have.
+/// The error for a value that a parameter cannot have.
 pub(super) fn bad_value(value: &str, name: &str) -> ApiError {
     ApiError::client(
         "InvalidParameterValue",
@@ -220,7 +220,7 @@ pub(super) fn bad_value(value: &str, name: &str) -> ApiError {
     )
 }
 
-/// The error for an id that nothing has: by its prefix, malformed or unknown.
+/// The error for an id of no resource: by its prefix, malformed or unknown.
 pub(in crate::local) fn no_such_id(id: &str) -> ApiError {
     let kinds = [
         ("i-", "InvalidInstanceID", "instance ID"),
@@ -257,7 +257,7 @@ pub(in crate::local) fn no_such_id(id: &str) -> ApiError {
     }
 }
 
-/// The error for an id, given where one with `prefix` belongs.
+/// [`no_such_id`] where an id with `prefix` belongs.
 pub(super) fn no_such(prefix: &str, id: &str) -> ApiError {
     if id.starts_with(prefix) {
         return no_such_id(id);

@@ -84,10 +84,10 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         ));
     }
     let (gib, encrypted) = (volume.gib, volume.encrypted);
-    let sheet = volume.sheet.clone();
+    let superblock = volume.superblock.clone();
     let id = new_id("snap-")?;
-    // On paper there is at most the block that the sheet stands for.
-    let mut blocks = usize::from(sheet.is_some());
+    // On paper there is at most the block of the superblock.
+    let mut blocks = usize::from(superblock.is_some());
     change
         .effect(Intent::Sweep, |plane| {
             plane.create_snapshot(&id, volume_id)?;
@@ -106,7 +106,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleting: None,
         deleted: None,
         full_size: Some((blocks * BLOCK) as u64),
-        sheet,
+        superblock,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
     };
     let answer = item(&id, &snapshot, now);

@@ -1,10 +1,10 @@
-//! `DescribeInstanceStatus`: how far the status checks of instances are.
+//! `DescribeInstanceStatus`: the status checks of instances.
 //!
 //! EC2 looks at each running instance once a minute: whether what carries it can be reached
 //! (*system*), and whether its own network answers (*instance*). Until both have an answer they are
 //! `initializing`, for some minutes after a launch, and for as long as a large type takes to boot
-//! (EC2 user guide,
-//! *Status checks for Amazon EC2 instances*). A reboot begins them anew there; here it does not.
+//! (EC2 user guide, *Status checks for Amazon EC2 instances*). On EC2 a reboot begins them anew;
+//! here it does not.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::local::delays::Delays;
 use crate::local::records::{Instance, InstanceState};
 use crate::local::wire::Xml;
 
-/// How one check is: `status`, and how `reachability` is, if that was looked at.
+/// The result of one check: its `status`, and its `reachability`, if that applies.
 #[derive(Debug, Clone, Copy)]
 struct Check {
     status: &'static str,
@@ -42,7 +42,7 @@ const PASSED: Check = Check {
     failed: None,
 };
 
-/// The system's and the instance's own.
+/// The check of the system, and that of the instance.
 fn checks(
     instance: &Instance,
     state: InstanceState,

@@ -1,4 +1,4 @@
-//! The table: what can be called, what each call understands, and who carries it out.
+//! The table of calls: the parameters of each, and the function that carries it out.
 
 use super::request::Request;
 use super::{
@@ -20,7 +20,7 @@ pub(super) struct Call {
     pub(super) name: &'static str,
     /// The answer's root element.
     pub(super) answer: &'static str,
-    /// What it understands: `#` stands for a list's index; a name that ends in `!` is required.
+    /// The parameters it understands: `#` is a list's index; a name that ends in `!` is required.
     pub(super) parameters: &'static [&'static [&'static str]],
     pub(super) run: Run,
 }
@@ -56,7 +56,7 @@ const PERMISSIONS: &[&str] = &[
 /// One rule in short.
 const PERMISSION: &[&str] = &["IpProtocol", "FromPort", "ToPort", "CidrIp"];
 
-/// Everything that can be called.
+/// All calls.
 pub(super) const CALLS: &[Call] = &[
     call!(
         "RunInstances",

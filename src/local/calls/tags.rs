@@ -1,4 +1,4 @@
-//! Tags of anything that has them.
+//! Tags of all resources that have them.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::local::records::Tags;
 use crate::local::wire::Xml;
 use crate::local::world::World;
 
-/// `tagSet` of one thing.
+/// `tagSet` of one resource.
 pub(super) fn set(tags: &Tags, at: Timestamp) -> Xml {
     let tags = tags.at(at);
     let items = tags
@@ -58,7 +58,7 @@ fn tags_mut<'a>(
         .next()
 }
 
-/// `CreateTags`: on all the things named, or, if one is not there, on none.
+/// `CreateTags`: on all resources named, or, if one does not exist, on none.
 pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let tags = request::tags(request.params())?;
     let now = change.now;

@@ -122,9 +122,9 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleting: None,
         deleted: None,
         attachments: Vec::new(),
-        sheet: snapshot
+        superblock: snapshot
             .and_then(|id| change.world.snapshots.get(id))
-            .and_then(|snapshot| snapshot.sheet.clone()),
+            .and_then(|snapshot| snapshot.superblock.clone()),
         tags: Tags::new(now, &specified.remove("volume").unwrap_or_default()),
     };
     let answer = item(&id, &volume, now, delays);

@@ -137,7 +137,8 @@ impl Cgroups {
     pub(super) fn remove(&self) -> Result<(), PlaneError> {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
-            // Deepest first. The kernel may answer "busy" for a moment after the last process ended.
+            // Deepest first. The kernel may answer "busy" for a moment after the last process
+            // ended.
             let mut stuck = None;
             for folder in self.folders().into_iter().rev() {
                 match fs::remove_dir(&folder) {

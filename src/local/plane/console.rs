@@ -94,7 +94,7 @@ impl Terminal {
                 PollFd::new(&self.host, PollFlags::IN),
                 PollFd::new(stopped, PollFlags::IN),
             ];
-            // Interrupted or not, reading tells.
+            // Interrupted or not: reading shows whether there is something.
             let _ = poll(&mut waiting, None);
             let last = !waiting[1].revents().is_empty();
             while let Ok(length @ 1..) = rustix::io::read(&self.host, &mut buffer) {

@@ -1,9 +1,9 @@
 //! Volumes and snapshots: one sparse file each, and copies that share blocks.
 //!
-//! A copy is a reflink (`FICLONE`, `ioctl_ficlone(2)`): taken at one moment, in some milliseconds,
-//! of a file in use. Where the state directory's file system cannot do that, the files live on an
-//! XFS of their own, kept in one sparse file: mounted at first use, unmounted by the last user. A
-//! copy made in any other way would not be of one moment; there is none.
+//! A copy is a reflink (`FICLONE`, `ioctl_ficlone(2)`): a point in time, taken in some milliseconds
+//! of a file in use. Where the state directory's file system has no reflinks, the files live on an
+//! XFS of their own, kept in one sparse file: mounted by the first user, unmounted by the last.
+//! There is no other way to copy: its result would not be of one moment.
 //!
 //! A new file gets its name when it is complete and on disk, never before.
 
@@ -35,7 +35,7 @@ const ROOM: u64 = 64 << 20;
 pub(super) struct Disks {
     /// The state directory, absolute and without links: as sysfs writes it.
     dir: PathBuf,
-    /// Held in common by all users; alone by whom mounts or unmounts.
+    /// Held shared by all users; exclusive while mounting or unmounting.
     lock: File,
 }
 
@@ -68,7 +68,7 @@ impl Disks {
         any.then(|| Self::open(dir)).transpose()
     }
 
-    /// Removes the XFS that a killed process was making: nobody else is, as the lock shows.
+    /// Removes the XFS that a killed process was making; under the lock no other makes one.
     pub(super) fn remove_half_store(dir: &Path) -> Result<(), PlaneError> {
         let half = dir.join(HALF_STORE);
         if !half.exists() {
@@ -155,7 +155,7 @@ impl Disks {
         file.sync_all().map_err(failure)
     }
 
-    /// What went wrong with `path`, the want of room told apart from the rest.
+    /// The error for `path`: [`PlaneError::Full`], or any other.
     fn failure(&self, error: &std::io::Error, path: &Path) -> PlaneError {
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => PlaneError::Full(self.dir.clone()),
@@ -244,7 +244,8 @@ impl Disks {
 }
 
 impl Drop for Disks {
-    /// The last user unmounts. Whoever has the lock, or a loop device on a file, is another user.
+    /// The last user unmounts. A holder of the lock, or of a loop device on a file, is another
+    /// user.
     fn drop(&mut self) {
         if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
@@ -261,8 +262,8 @@ impl Drop for Disks {
 }
 
 impl Disks {
-    /// The kernel lets the store's file go a moment after it is unmounted. Until then a mount of
-    /// it could find the old one still there.
+    /// Waits until the kernel has released the store's file, a moment after the unmount. Until then
+    /// a mount could find the old one.
     fn wait_for_loop(&self) {
         let deadline = Instant::now() + Duration::from_secs(2);
         while loops::of(&self.store()).is_ok_and(|serving| serving.is_some()) {

@@ -2,14 +2,13 @@
 //!
 //! A volume is plugged in by giving its file a loop device and making the device's node in the
 //! instance's own `/dev`, with the names that udev gives an EBS volume (EBS user guide, on device
-//! names). On a Nitro instance these are `/dev/nvmeXn1`, a link from the name that was asked for and
-//! one from that with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen
-//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else says which
-//! volume that is. It is never pulled out from under a mounted file system or an open file.
+//! names). On a Nitro instance these are `/dev/nvmeXn1`, a link from the name that was asked for
+//! and one from that with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen
+//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else identifies the
+//! volume. It is never pulled out from under a mounted file system or an open file.
 //!
-//! The device comes when it is due. The call that plugs it in has done all that can fail by then; the
-//! nodes of one that is due later, or whose instance is not there at the moment, are its
-//! supervisor's.
+//! The device comes when it is due. The call has done all that can fail by then; the supervisor
+//! makes the nodes of a device that is due later, or whose instance is rebooting.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -62,7 +61,7 @@ pub(super) fn attach(
         device: device.to_owned(),
         due: known.map_or(due, |known| known.due.min(due)),
     };
-    // Written first: whatever happens from here on, it says what to take back.
+    // Written first: it records what to undo, whatever happens from here on.
     folder.set_plug(volume, &plug)?;
     let device_of = match serving {
         Some(serving) => serving,
@@ -122,7 +121,7 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
                 Ok(nodes)
             };
             let nodes = unplug().with_context(|| format!("unplugging {volume} from {instance}"))?;
-            // Without a node nobody can open it any more; somebody may have just before.
+            // Without a node it cannot be opened any more, but may have been just before.
             let free = if is_used(&plugged, &cgroups)? {
                 Err(PlaneError::Busy)
             } else {
@@ -139,8 +138,8 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
     remove(&folder.attached().join(volume))
 }
 
-/// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; those that are
-/// there stay. One that cannot be made keeps no other from being made.
+/// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; those that
+/// are there stay. One that cannot be made keeps no other from being made.
 pub(super) fn plug_in(
     dir: &Path,
     folder: &Folder,
@@ -148,7 +147,7 @@ pub(super) fn plug_in(
     now: BootTime,
 ) -> Result<(), PlaneError> {
     if due(folder, now)?.is_empty() {
-        // Nobody waits for the lock of all for nothing.
+        // Not even the lock is needed.
         return Ok(());
     }
     let _lock = lock(dir)?;
@@ -334,7 +333,7 @@ impl Nodes {
         Err(anyhow!("the instance has no free device name"))
     }
 
-    /// The node's name: where there are links by id, as these say.
+    /// The node's name: where there are links by id, their target.
     fn node(&self) -> anyhow::Result<Option<String>> {
         let (by_id, id) = match &self.names {
             Names::Nvme { by_id, ids, .. } => (by_id, &ids[1]),
@@ -372,7 +371,7 @@ impl Nodes {
     }
 }
 
-/// What the instance runs on, as far as its disks show it.
+/// The instance's hypervisor, which decides its disks' names.
 fn hypervisor(folder: &Folder) -> Result<Hypervisor, PlaneError> {
     Ok(Hypervisor::of(&folder.machine()?.instance_type))
 }

@@ -1,4 +1,4 @@
-//! An instance's folder in the state directory: where each thing of it is kept.
+//! An instance's folder in the state directory.
 //!
 //! ```text
 //! DIR/instances/i-…/machine.json      what was launched (removed last: see `lock`)
@@ -12,7 +12,7 @@
 //!                   root.img          the disk that it is on (then `upper` waits to be put there)
 //!                   imds/             what the metadata service answers, one file a path
 //!                   pci/              the devices on the instance's bus, as sysfs shows them
-//!                   attached/vol-…    the device a volume is plugged in as, and from when on
+//!                   attached/vol-…    a volume's device name, and from when on it is plugged in
 //! ```
 
 use std::fs::{self, File, Permissions};
@@ -145,8 +145,8 @@ impl Folder {
         self.write("init.json", &process)
     }
 
-    /// Whether the instance ever had a process 1. Of one that was cleared that is not known any more,
-    /// and most have.
+    /// Whether the instance ever had a process 1. True for one that was cleared: that is unknown
+    /// then, and most had.
     pub(super) fn has_booted(&self) -> Result<bool, PlaneError> {
         let init: Option<Process> = self.read("init.json")?;
         let machine: Option<Machine> = self.read("machine.json")?;
@@ -186,8 +186,8 @@ impl Folder {
         self.write(&format!("attached/{volume}"), plug)
     }
 
-    /// The lock that says a supervisor is alive, if nobody else has it. It goes with the file
-    /// that is returned. [`PlaneError::Gone`] where there is no such folder.
+    /// The lock that a living supervisor holds, if it is free; held until the file is dropped.
+    /// [`PlaneError::Gone`] where there is no such folder.
     pub(super) fn lock(&self) -> Result<Option<File>, PlaneError> {
         let path = self.path.join("lock");
         let file = match File::options().create(true).append(true).open(&path) {
@@ -262,7 +262,7 @@ impl Folder {
         }
     }
 
-    /// Written in the folder itself and moved into place: a reader sees all of it or nothing.
+    /// Writes a file and moves it into place: a reader sees all of it or nothing.
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), PlaneError> {
         let write = || -> anyhow::Result<()> {
             let new = self.path.join(format!("{}.new", name.replace('/', "-")));

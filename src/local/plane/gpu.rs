@@ -71,8 +71,8 @@ impl Driver {
     }
 }
 
-/// The device's address on the bus, and what sysfs says of it: a T4, as a 3D controller (PCI Code and
-/// ID Assignment Specification, base class 03).
+/// The device's address on the bus, and what sysfs says of it: a T4, as a 3D controller (PCI Code
+/// and ID Assignment Specification, base class 03).
 const DEVICE: (&str, [(&str, &str); 3]) = (
     "0000:00:1e.0",
     [

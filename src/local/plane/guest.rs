@@ -102,7 +102,7 @@ impl Guest {
     }
 }
 
-/// Reads what the boot script says, until systemd is about to start.
+/// Reads the boot script's reports, until systemd is about to start.
 async fn until_up(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<Process> {
     let mut init = None;
     while let Some(line) = lines
@@ -119,13 +119,12 @@ async fn until_up(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<P
     Err(anyhow!("it ended before systemd started"))
 }
 
-/// Whether it ended to come up again: the kernel's word for reboot(2) with RESTART in a pid
-/// namespace is `SIGHUP`.
+/// Whether it ended by a reboot: reboot(2) with RESTART in a pid namespace ends it by `SIGHUP`.
 pub(super) fn asks_for_reboot(status: ExitStatus) -> bool {
     status.signal() == Some(1)
 }
 
-/// How an instance came to its end, in words.
+/// How an instance ended, for the log.
 pub(super) fn ending(status: ExitStatus) -> String {
     match status.signal() {
         // The kernel's word for reboot(2) with POWER_OFF or HALT in a pid namespace.

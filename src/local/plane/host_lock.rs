@@ -1,4 +1,4 @@
-//! What all state directories of a computer share, and so must take in turns.
+//! Locks of the whole computer, for what all its state directories share.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -24,12 +24,12 @@ pub(super) enum HostLock {
 }
 
 impl HostLock {
-    /// Takes it alone, until what is returned is dropped.
+    /// Takes it exclusively, until the file is dropped.
     pub(super) fn lock(self) -> Result<File, PlaneError> {
         self.take(FlockOperation::LockExclusive)
     }
 
-    /// Takes it together with others, until what is returned is dropped.
+    /// Takes it shared, until the file is dropped.
     pub(super) fn share(self) -> Result<File, PlaneError> {
         self.take(FlockOperation::LockShared)
     }

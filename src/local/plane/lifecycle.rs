@@ -1,12 +1,11 @@
 //! An instance from its first boot to its end: the one loop in which everything happens to it.
 //!
-//! Orders come at any moment, and most of what they ask for is due later: each such thing is a moment
-//! of its own, and the loop does whatever comes first. What was given as a moment (the first boot,
-//! devices) is due on the clock since the computer's start, which counts while it sleeps; what was
-//! given as a span (graces, a power cut) on the supervisor's own. Before the first boot there is
-//! nothing to shut down or to start again: only the end can come.
+//! Orders come at any moment, and most of their effects are due later: each is a timer, and the
+//! loop does what is due first. A moment (the first boot, devices) is due on the clock since the
+//! computer's start, which counts while it sleeps; a span (graces, a power cut) on the supervisor's
+//! own. Before the first boot there is nothing to shut down or to reboot: only the end can come.
 //!
-//! Nothing here makes or removes what the instance stands on: that is the supervisor's.
+//! The supervisor makes and removes what the instance stands on.
 
 use std::future::pending;
 use std::path::Path;
@@ -31,13 +30,13 @@ use crate::clock::{BootTime, Clock};
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// A first boot that is due so soon is waited for: whoever launches hears then whether it succeeds.
+/// A first boot that is due this soon is waited for, so that the launch reports its failure.
 const SOON: Duration = Duration::from_millis(100);
 
-/// For how long at most it is not looked whether the computer slept meanwhile.
+/// How often to check whether the computer slept meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What an instance lives on, through all its boots.
+/// What an instance needs, through all its boots.
 #[derive(Debug)]
 pub(super) struct Lifecycle<'a> {
     /// The state directory.
@@ -50,7 +49,7 @@ pub(super) struct Lifecycle<'a> {
     pub console: &'a Console,
 }
 
-/// When things are due, as far as there are such.
+/// The timers that are set.
 #[derive(Debug, Default)]
 struct Timers {
     /// The first boot.
@@ -63,7 +62,7 @@ struct Timers {
     end: Option<Instant>,
     /// The reboot by force.
     reset: Option<Instant>,
-    /// It was forced: what ends now is to come up again.
+    /// Whether the end was forced for a reboot.
     is_reset: bool,
     /// The power cut.
     cut: Option<Instant>,
@@ -159,7 +158,7 @@ impl Lifecycle<'_> {
         }
     }
 
-    /// Begins what an order asks for; said twice, the earlier end holds.
+    /// Begins to carry out an order; of two ends the earlier holds.
     fn obey(
         &self,
         order: Order,
@@ -180,7 +179,7 @@ impl Lifecycle<'_> {
             }
             Order::Cut { after } => due.cut = Some(earlier(due.cut, now + after)),
             Order::PlugIn => {
-                // Where nothing runs yet, the boot does it.
+                // Before the boot, the boot does it.
                 if let Some(guest) = guest {
                     due.device = self.plug_in(guest)?;
                 }

@@ -1,5 +1,4 @@
-//! Loop devices: how a file becomes a disk. Which device serves which file is read from sysfs, so
-//! that nothing needs to be written down to find it again.
+//! Loop devices: how a file becomes a disk. sysfs is the record of which device serves which file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use super::PlaneError;
 use super::host_lock::HostLock;
 use super::program::run;
 
-/// How long a disk that an ended instance had mounted may take to be unmounted by the kernel.
+/// How long the kernel may take to unmount a disk of an ended instance.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A loop device in use.
@@ -75,7 +74,8 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
 impl Loop {
     /// Whether a file system on it is mounted, in any namespace, or another device is built on it.
     pub(super) fn is_claimed(&self) -> Result<bool, PlaneError> {
-        // For a block device O_EXCL without O_CREAT fails while it is in use by the system (open(2)).
+        // For a block device O_EXCL without O_CREAT fails while it is in use by the system
+        // (open(2)).
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
         match rustix::fs::open(&self.device, flags, Mode::empty()) {
             // Without a file behind it, it cannot be opened.
@@ -92,8 +92,8 @@ impl Loop {
         Ok(all()?.contains(self))
     }
 
-    /// Takes its file away from it. [`PlaneError::Busy`] if that did not happen because
-    /// something has it open, though nobody had it mounted.
+    /// Detaches its file. [`PlaneError::Busy`] if a process has the device open, though it is not
+    /// mounted.
     pub(super) fn detach(&self) -> Result<(), PlaneError> {
         let lock = HostLock::Loops.lock()?;
         if !self.is_there()? {

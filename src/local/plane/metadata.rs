@@ -287,8 +287,8 @@ pub(super) fn describe(
     )
 }
 
-/// Announces that a spot instance is taken back (EC2 user guide, *Spot Instance interruption
-/// notices*): what is to happen and when, and the older item that only says when.
+/// Announces a spot interruption (EC2 user guide, *Spot Instance interruption notices*): its action
+/// and moment, and the older item that has the moment only.
 pub(super) fn announce_interruption(instance: &Folder, at: Timestamp) -> anyhow::Result<()> {
     let at = seconds(at);
     let action = format!(r#"{{"action": "terminate", "time": "{at}"}}"#);

@@ -8,11 +8,11 @@
 //! attach, detach ─ disk (loop devices) ─ copies (one file a volume or snapshot, reflinks)
 //! ```
 //!
-//! Everything of an instance is named after it and lives in its folder, so that whoever comes
-//! after a kill, at any moment, finds and removes what is left. Nothing here decides what *should*
-//! exist: records are the store's. Nor does it wait: what comes later (a boot, a device, a power cut)
-//! is left to the instance's supervisor. Nothing runs on: the supervisor ends with its instance, the
-//! instance with its supervisor.
+//! Everything of an instance is named after it and lives in its folder, so that after a kill at any
+//! moment the next process finds and removes what is left. The plane does not decide what *should*
+//! exist: the store's records do. It does not wait: what is due later (a boot, a device, a power
+//! cut) is the instance's supervisor's. The supervisor ends with its instance, the instance with
+//! its supervisor.
 
 mod blocks;
 mod cgroup;
@@ -77,23 +77,23 @@ pub struct Machine {
     pub gpu: Option<Gpu>,
     /// The address ranges of its VPC, for the metadata service.
     pub vpc_cidrs: Vec<String>,
-    /// When it boots; at once if that is over by the time that all else is ready.
+    /// When it boots; at once if all else is ready later than that.
     pub boots: BootTime,
 }
 
-/// Why the plane could not do it.
+/// Why the plane failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaneError {
-    /// The machine still has the volume open or mounted.
+    /// The machine has the volume open or mounted.
     #[error("the instance still uses the volume")]
     Busy,
-    /// There is no room for it.
+    /// The file system of the state directory is full.
     #[error("no space left in {0}")]
     Full(PathBuf),
     /// The machine is not there any more.
     #[error("the instance is not running")]
     Gone,
-    /// A prerequisite is missing on this computer; the text says which and what to do.
+    /// A prerequisite is missing on this computer: which one, and what to do.
     #[error("{0}")]
     Missing(String),
     /// Anything else.
@@ -125,54 +125,51 @@ pub struct Up {
 
 /// The data plane of one state directory.
 pub trait Plane: fmt::Debug + Send + Sync {
-    /// Whether machines and disks are real: a directory holds one kind for good.
+    /// Whether its machines and disks are real. A state directory never changes its kind.
     fn is_real(&self) -> bool;
 
-    /// Whether this computer has what instances and volumes in this directory are made with;
-    /// [`PlaneError::Missing`] names all that it has not. Changes nothing.
+    /// Checks that this computer has all programs that instances and volumes need;
+    /// [`PlaneError::Missing`] names those that it lacks. Changes nothing.
     fn check(&self) -> Result<(), PlaneError>;
 
-    /// Brings `machine` up: returns once its process 1 runs, before it has booted; or, where it is
-    /// to boot later than in a moment, once nothing but that is left to do. Its metadata service
-    /// answers already.
+    /// Brings `machine` up. Returns when its process 1 runs, before it has booted; or, if it is to
+    /// boot later, when all but the boot is done. Its metadata service answers then.
     ///
     /// A machine whose launch fails leaves nothing behind but its console. One that fails to boot
-    /// later is not up any more; its console says why.
+    /// later is not up any more; its console has the reason.
     fn launch(&self, machine: &Machine) -> Result<Up, PlaneError>;
 
-    /// Whether its supervisor is alive. A paper machine is up for as long as its record says so.
+    /// Whether its supervisor is alive. A paper machine is always up: its record decides.
     #[must_use]
     fn is_up(&self, up: &Up) -> bool;
 
-    /// Whether the instance, up or not, ever booted; one that was cleared passes for one that did,
-    /// and so does one of paper.
+    /// Whether the instance, up or not, ever booted. True for one that was cleared, and on paper.
     fn has_booted(&self, instance: &str) -> Result<bool, PlaneError>;
 
     /// Ends the instance: an orderly shutdown inside, then by force after `grace`; at once if it
-    /// has not booted yet. Returns at once; [`Plane::is_up`] tells when it is gone, and
-    /// [`Plane::clear`] removes what it left. [`PlaneError::Gone`] where there is nothing to end.
+    /// has not booted yet. Returns at once: wait for [`Plane::is_up`], then call [`Plane::clear`].
+    /// [`PlaneError::Gone`] where there is nothing to end.
     fn power_off(&self, instance: &str, grace: Duration) -> Result<(), PlaneError>;
 
-    /// Lets the instance shut down in order, by force after `grace`, and come up again: on the same
-    /// root disk, with the same address and volumes; its user data run again. Nothing happens to one
-    /// that has not booted yet. Returns at once.
-    /// [`PlaneError::Gone`] where there is nothing that runs.
+    /// Reboots the instance: an orderly shutdown, by force after `grace`, then a boot from the same
+    /// root disk, with the same address and volumes; its user data run again. Does nothing to one
+    /// that has not booted yet. Returns at once. [`PlaneError::Gone`] where nothing runs.
     fn reboot(&self, instance: &str, grace: Duration) -> Result<(), PlaneError>;
 
-    /// Whether this computer has what [`Plane::interrupt`] needs; [`PlaneError::Missing`] if not.
+    /// Checks that this computer has what [`Plane::interrupt`] needs; else [`PlaneError::Missing`].
     fn can_interrupt(&self) -> Result<(), PlaneError>;
 
-    /// Announces to the instance that it is taken back at `at`, which is `left` from now, and then
-    /// cuts it off as a power cut does, if it still runs. Said twice, the earlier end holds.
+    /// Announces to the instance its interruption at `at`, which is `left` from now, and cuts its
+    /// power then, if it still runs. Of two interruptions the earlier holds.
     /// [`PlaneError::Gone`] where there is nothing to end.
     fn interrupt(&self, instance: &str, at: Timestamp, left: Duration) -> Result<(), PlaneError>;
 
-    /// Tells the instance that it is at elevated risk of being interrupted, since `noticed`.
+    /// Announces to the instance that it is at elevated risk of interruption, since `noticed`.
     fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError>;
 
     /// Removes everything an ended instance could have left: processes, mounts, loop devices,
     /// namespaces, cgroups, its folder except the console. Ends one that still runs, by force.
-    /// Does nothing twice.
+    /// Harmless when repeated.
     fn clear(&self, instance: &str) -> Result<(), PlaneError>;
 
     /// An empty volume of `gib` GiB, or a copy of `snapshot` grown to that size.
@@ -184,9 +181,9 @@ pub trait Plane: fmt::Debug + Send + Sync {
     ) -> Result<(), PlaneError>;
 
     /// Plugs the volume into an instance that is up, under `device` and by id. The instance has the
-    /// device from `due` on, at the latest when it has booted: when this returns if that is over,
-    /// else by its supervisor's doing. Already plugged into this instance is success; said twice,
-    /// the earlier moment holds.
+    /// device from `due` on, or from its boot on if that is later: when this returns, or later
+    /// through its supervisor. Already plugged into this instance is success; of two moments the
+    /// earlier holds.
     fn attach(
         &self,
         volume: &str,
@@ -195,11 +192,11 @@ pub trait Plane: fmt::Debug + Send + Sync {
         due: BootTime,
     ) -> Result<(), PlaneError>;
 
-    /// Unplugs it; [`PlaneError::Busy`] while the instance has it mounted or open. Not plugged in
-    /// is success. A device that was not due yet never comes.
+    /// Unplugs the volume; [`PlaneError::Busy`] while the instance has it mounted or open. Not
+    /// plugged in is success. A device that is not due yet never comes.
     fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError>;
 
-    /// A point-in-time copy of the volume, live or not. Half a copy is never left under the
+    /// A point-in-time copy of the volume, in use or not. Half a copy is never left under the
     /// snapshot's name.
     fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError>;
 
@@ -215,19 +212,19 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// One whole block of a snapshot; all zeros where nothing was ever written.
     fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError>;
 
-    /// What the instance wrote to its console, the last 64 KiB; kept after its end.
+    /// The last 64 KiB that the instance wrote to its console; kept after its end.
     fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError>;
 
     /// `SendSSHPublicKey`: `key` logs `user` in for 60 seconds (EC2 user guide, *EC2 Instance
     /// Connect*).
     fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError>;
 
-    /// The images there are, the one new instances should use first.
+    /// The images there are, the current one first.
     fn images(&self) -> Result<Vec<Image>, PlaneError>;
 
-    /// Called at every opening with what the store says exists: removes files and machines that
-    /// no record speaks of (a call killed half way), and unmounts what nobody uses. Consoles stay
-    /// for an hour, as long as EC2 lists a terminated instance.
+    /// Removes the files and machines that are not among these (of a killed call), and unmounts
+    /// what has no user. Called at every opening, with all that has a record. Consoles stay for an
+    /// hour, as long as EC2 lists a terminated instance.
     fn sweep(
         &self,
         instances: &[&str],

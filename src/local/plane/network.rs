@@ -19,7 +19,7 @@ use super::program::{feed, run};
 const RANGE: &str = "10.99.0.0/16";
 /// The host, as instances see it.
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
-/// What link addresses of instances begin with: locally administered (IEEE 802c), then the address.
+/// The start of instances' link addresses: locally administered (IEEE 802c), then the address.
 const MAC: &str = "02:0a";
 /// An instance's place in the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,8 +108,8 @@ fn used(routes: &str) -> Vec<Ipv4Addr> {
         .collect()
 }
 
-/// A free address. Where the search begins depends on the name: the address of an instance that
-/// just ended is not the next one's, so that nothing that still speaks to it is misled.
+/// A free address. The search begins at a place that depends on the name, so that the next instance
+/// does not get the address of one that just ended, which others may still call.
 fn free_address(used: &[Ipv4Addr], name: &str) -> Option<Ipv4Addr> {
     let digits = name.strip_prefix("xd-").unwrap_or(name);
     let start = u32::from_str_radix(digits, 16).unwrap_or(0);

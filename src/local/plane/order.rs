@@ -1,9 +1,8 @@
-//! What the supervisor of an instance can be asked to do: one line each, in the `control` FIFO.
+//! Orders to the supervisor of an instance: one line each, in the `control` FIFO.
 //!
-//! A line is written in one go and is shorter than what the kernel passes on in one piece (pipe(7),
-//! `PIPE_BUF`), so that two callers' orders never mix. What is due later is given as a span: the
-//! supervisor counts it on its own clock, which nobody sets. What can be read in the instance's
-//! folder is not said again.
+//! A line is written in one piece and is shorter than the kernel's atomic write (pipe(7),
+//! `PIPE_BUF`), so that two callers' orders never mix. A delay is given as a span, which the
+//! supervisor counts on its monotonic clock. Orders do not repeat what is in the instance's folder.
 
 use std::fmt;
 use std::fs::File;
@@ -21,22 +20,22 @@ use super::folder::Folder;
 /// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Shut down in order; by force after so long.
+    /// Shut down in order; by force after `grace`.
     PowerOff {
-        /// How long it may take.
+        /// How long the shutdown may take.
         grace: Duration,
     },
-    /// Shut down in order and come up again; by force after so long.
+    /// Shut down in order, by force after `grace`, and boot again.
     Reboot {
         /// How long the shutdown may take.
         grace: Duration,
     },
-    /// Be cut off, as by a power cut.
+    /// Cut the power.
     Cut {
         /// How long from now.
         after: Duration,
     },
-    /// Look again at which volumes are to be plugged in, and when.
+    /// Read again which volumes are to be plugged in, and when.
     PlugIn,
 }
 
@@ -61,7 +60,7 @@ impl Order {
             )
     }
 
-    /// Reads one; nothing if it is none.
+    /// Parses a line; none if it is no order.
     pub(super) fn parse(line: &str) -> Option<Self> {
         if line == "plug-in" {
             return Some(Self::PlugIn);

@@ -1,4 +1,4 @@
-//! The paper plane: no process and no disk, only what records say.
+//! The paper plane: records alone, no process and no disk.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -33,7 +33,6 @@ impl Plane for PaperPlane {
         })
     }
 
-    /// A paper machine is up for as long as its record says so.
     fn is_up(&self, _up: &Up) -> bool {
         true
     }
@@ -140,7 +139,7 @@ impl Plane for PaperPlane {
     }
 }
 
-/// An ext4's superblock, in its three words that matter (Linux kernel documentation, *ext4 Data
+/// The three fields of an ext4 superblock that matter here (Linux kernel documentation, *ext4 Data
 /// Structures and Algorithms*, *Super Block*).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaperSuperblock {
@@ -148,7 +147,7 @@ pub struct PaperSuperblock {
     pub uuid: [u8; 16],
     /// `s_state`: 1 is cleanly unmounted, 2 has errors.
     pub state: u16,
-    /// Whether its journal is to be replayed: it is mounted, or was when this was copied.
+    /// Whether its journal must be replayed: it is mounted, or was when it was copied.
     pub recover: bool,
 }
 
@@ -163,7 +162,7 @@ impl PaperSuperblock {
         }
     }
 
-    /// As it is while it is mounted.
+    /// As a mount leaves it.
     #[must_use]
     pub fn mounted(uuid: [u8; 16]) -> Self {
         Self {

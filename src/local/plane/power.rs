@@ -1,13 +1,13 @@
 //! A power cut: the instance is gone between two instructions, and its disks have what had reached
 //! them by then.
 //!
-//! Killing all processes is none: the kernel, which is the computer's own, would then write out what
-//! they had not synced and unmount in order. So each file system on the instance's volumes is first
-//! stopped dead without writing its journal (the ioctl `EXT4_IOC_SHUTDOWN` with the flag
-//! `NOLOGFLUSH`, which XFS has too: `xfs_io(8)`, its `shutdown`), and the network goes, so that
-//! nobody outside hears connections being closed.
+//! Killing all processes is none: the kernel, which is the computer's own, would then write out
+//! what they had not synced and unmount in order. So each file system on the instance's volumes is
+//! first stopped dead without writing its journal (the ioctl `EXT4_IOC_SHUTDOWN` with the flag
+//! `NOLOGFLUSH`, which XFS has too: `xfs_io(8)`, its `shutdown`), and the network goes, so that no
+//! peer sees its connections being closed.
 //!
-//! Nothing here decides when: that is the supervisor's.
+//! The supervisor decides when.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Processes named so that a reused number is not mistaken for the same one.
+//! Processes, each by its number and start time, as numbers are reused.
 
 use std::fs;
 

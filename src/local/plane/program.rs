@@ -9,8 +9,8 @@ use anyhow::{Context as _, anyhow};
 
 use super::PlaneError;
 
-/// What runs on this computer, the boot script's programs included, and the Debian package it
-/// comes in. The shell and coreutils are not listed: without them nobody gets as far as here.
+/// The programs that run on this computer, the boot script's included, each with its Debian
+/// package. The shell and coreutils are not listed: every system has them.
 const PROGRAMS: [(&str, &str); 10] = [
     ("ip", "iproute2"),
     ("kill", "procps"),
@@ -28,7 +28,7 @@ pub(super) const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
 /// Cuts power; nothing else needs it.
 pub(super) const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
 
-/// Where system programs are, whatever root's own `PATH` says (`su` keeps a user's).
+/// Where system programs are; root's own `PATH` may be a user's (`su` keeps it).
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The command `name`, found in the system's own folders, speaking English.
@@ -38,8 +38,8 @@ pub(super) fn program(name: &str) -> Command {
     command
 }
 
-/// [`program`], killed if the thread that runs it ends: what a killed xdrive had begun does not
-/// go on behind the back of whoever cleans up after it. Only for programs that are waited for.
+/// [`program`], killed if the thread that runs it ends: what a killed xdrive had begun must not go
+/// on while another cleans up. Only for programs that are waited for.
 pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
     let path = find(name).ok_or_else(|| missing(&[name]))?;
     let mut command = program("setpriv");
@@ -69,7 +69,7 @@ pub(super) fn need(name: &str) -> Result<(), PlaneError> {
     find(name).map(|_| ()).ok_or_else(|| missing(&[name]))
 }
 
-/// Runs `name` with `arguments` to its end; what it printed on stdout.
+/// Runs `name` with `arguments` to its end. The answer is its stdout.
 pub(super) fn run<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
@@ -77,7 +77,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
     feed(name, arguments, "")
 }
 
-/// [`run`] with `input` on stdin. What it printed on stderr is the error if it fails.
+/// [`run`] with `input` on stdin. If it fails, its stderr is the error.
 pub(super) fn feed<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
@@ -91,7 +91,7 @@ pub(super) fn feed<A: AsRef<OsStr>>(
         .spawn()
         .map_err(|error| cannot_start("setpriv", error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends without reading says why on stderr.
+        // A program that ends without reading has its reason on stderr.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child

@@ -35,7 +35,7 @@ impl RealPlane {
         Folder::new(&self.dir, instance)
     }
 
-    /// Starts a supervisor that is nobody's child, and waits for what it reports.
+    /// Starts a supervisor that is no child of this process, and waits for its report.
     fn start_supervisor(&self, folder: &Folder, instance: &str) -> Result<Up, PlaneError> {
         let log = fs::File::options()
             .create(true)
@@ -136,7 +136,7 @@ impl Plane for RealPlane {
 
     fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError> {
         let folder = self.folder(instance);
-        // Nobody is there to read it when it is off.
+        // One that is off cannot read it.
         folder.supervised()?;
         Ok(metadata::recommend_rebalance(&folder, noticed)?)
     }

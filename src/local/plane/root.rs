@@ -4,7 +4,7 @@
 //! A disk is a copy of the image's, as a root volume is one of an AMI's snapshot, and a real file
 //! system of whatever kind the image has. It is mounted by the boot script, in the instance's own
 //! mount namespace and nowhere else, from a loop device that the kernel takes away with the last
-//! mount (`loop(4)`, `LO_FLAGS_AUTOCLEAR`): whoever is killed, it ends with the instance.
+//! mount (`loop(4)`, `LO_FLAGS_AUTOCLEAR`): it ends with the instance, whichever process is killed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -41,8 +41,8 @@ pub(super) fn prepare(folder: &Folder, tree: &Path) -> Result<(), PlaneError> {
     Ok(())
 }
 
-/// To be held while the instance boots: its disk takes a loop device then, and two that look for a
-/// free one at once would find the same. Nothing where it has no disk.
+/// The lock to hold while the instance boots, if it has a disk: two boots that look for a free loop
+/// device at once would find the same.
 pub(super) fn lock(folder: &Folder) -> Result<Option<File>, PlaneError> {
     if folder.disk().exists() {
         HostLock::Loops.lock().map(Some)

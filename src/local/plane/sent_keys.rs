@@ -4,7 +4,7 @@
 //! asks for keys finds them: `managed-ssh-keys/active-keys/USER`. (EC2 signs them; here nothing but
 //! the instance's own service answers at that address.) A file holds every key that was ever sent
 //! for its user, with the moment it ends on the clock since boot, which counts here and in every
-//! instance alike; what is over is passed over when it is read, so that nobody has to remove it.
+//! instance alike; a key that has ended is skipped when read, and never removed.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};

@@ -1,10 +1,10 @@
-//! The supervisor: one process an instance, which brings it up, answers for it, and clears up.
+//! The supervisor: one process an instance, which brings it up, serves its metadata, and clears up.
 //!
-//! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It says on
-//! stdout, in one line of JSON, that the instance is up or why not; afterwards it takes orders from
-//! the `control` FIFO in the instance's folder, and does what is due later: the first boot, devices,
-//! the ends of graces. It never outlives the instance, nor the instance it. If it is killed, what it
-//! would have cleared up is left to [`super::Plane::clear`].
+//! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It reports on
+//! stdout, in one line of JSON, that the instance is up or why not. Then it takes orders from the
+//! `control` FIFO in the instance's folder, and does what is due later: the first boot, devices,
+//! the ends of graces. It never outlives the instance, nor the instance it. If it is killed,
+//! [`super::Plane::clear`] clears up in its place.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -32,9 +32,9 @@ use super::{gpu, guest};
 pub(super) enum Report {
     /// The instance's process 1 runs, or is due later and lacks nothing.
     Up(Up),
-    /// It does not, for want of something on this computer.
+    /// It does not run, as this computer lacks something.
     Missing(String),
-    /// It does not.
+    /// It does not run.
     Failed(String),
 }
 
@@ -60,7 +60,7 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()>
     Ok(result?)
 }
 
-/// The launcher may be gone, and the instance is its record's, not its launcher's.
+/// Writes `report` to the launcher. That one may be gone: the instance lives on, as recorded.
 fn report(report: &Report) {
     let mut stdout = std::io::stdout();
     let line = serde_json::to_string(report).unwrap_or_default();

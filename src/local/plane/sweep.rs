@@ -35,7 +35,7 @@ pub(super) fn clear(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
             Err(PlaneError::Gone) => break None,
             Err(error) => return Err(error),
         }
-        // A supervisor holds it. One that just started says who it is in a moment.
+        // A supervisor holds it. One that has just started records itself in a moment.
         if let Some(supervisor) = folder.supervisor()? {
             supervisor.kill();
         }
@@ -62,7 +62,7 @@ pub(super) fn clear_up(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
     cgroups.remove()
 }
 
-/// Removes what no record speaks of: instances, and the files of volumes and snapshots (`disks`).
+/// Removes all that is not among `instances` or `disks` (volumes and snapshots).
 pub(super) fn sweep(
     dir: &Path,
     instances: &[&str],

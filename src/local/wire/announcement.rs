@@ -1,7 +1,7 @@
-//! How other programs learn where an EC2 in a folder is served: a file with the URL.
+//! The file with the URL of an EC2 in a folder that is served, for other programs.
 //!
 //! The server holds a lock (flock(2)) on it for as long as it lives, so a file that a killed
-//! server left behind is known as such without asking for process ids, which are reused.
+//! server left behind is recognized without process ids, which are reused.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -89,7 +89,7 @@ pub enum EnvironmentError {
 }
 
 impl EnvironmentError {
-    /// What to type, if that helps.
+    /// The command that helps, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -100,7 +100,7 @@ impl EnvironmentError {
 }
 
 /// The lines that point other tools at `local`, for a POSIX shell to `eval`: endpoint, key and
-/// region. A session token is taken away: it would be another account's, left from another login.
+/// region. A session token is unset: it would be another account's, left from another login.
 pub fn environment(local: &Local) -> Result<String, EnvironmentError> {
     let key = local.credentials();
     let url = served_at(local.dir())?;

@@ -1,4 +1,4 @@
-//! Fault Injection Service on the wire: questions in the path and in JSON, answers in JSON.
+//! Fault Injection Service on the wire: requests in the path and in JSON, answers in JSON.
 //!
 //! Sources: AWS FIS API reference; smithy.io, *AWS restJson1 protocol*.
 
@@ -15,7 +15,7 @@ const DELETE: &str = "DeleteExperimentTemplate";
 const START: &str = "StartExperiment";
 const GET: &str = "GetExperiment";
 
-/// Whether one of this service's actions is called so.
+/// Whether this service has an action of this name.
 pub(super) fn is_action(action: &str) -> bool {
     matches!(action, CREATE | DELETE | START | GET)
 }
@@ -25,7 +25,7 @@ pub(super) fn is_for_experiments(request: &http::Request<Bytes>) -> bool {
     request.uri().path().starts_with("/experiment")
 }
 
-/// Reads a question.
+/// Parses a request.
 pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let (action, name, value) = match (request.method(), &path[..]) {
@@ -63,7 +63,7 @@ pub(super) fn write(answer: Xml) -> Answer {
     }
 }
 
-/// Writes a refusal. What the table of calls says in EC2's words is said in this service's.
+/// Writes an error, with EC2's codes translated to this service's.
 pub(super) fn write_error(error: &ApiError) -> Answer {
     let (status, code) = match error.code.as_str() {
         "RequestLimitExceeded" => (429, "ThrottlingException"),

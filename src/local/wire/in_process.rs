@@ -1,4 +1,4 @@
-//! What the SDK is handed instead of a socket.
+//! The SDK's HTTP client in this process, instead of a socket.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,

@@ -1,4 +1,4 @@
-//! The services that share the address: how each writes what it is asked and answers.
+//! The services that share the address: the protocol of each.
 //!
 //! Sources: Amazon EC2 API reference, *Query requests* and *Error codes*; STS API reference,
 //! *Making query requests*; smithy.io, *AWS JSON 1.1 protocol*.
@@ -14,7 +14,7 @@ use super::{fis, rest};
 /// Where the JSON protocol names its operation.
 const TARGET: &str = "x-amz-target";
 
-/// The only STS call, and the parameter that tells an STS request from one for EC2.
+/// The only STS call, and the parameter that distinguishes an STS request from one for EC2.
 const CALLER: &str = "GetCallerIdentity";
 
 /// The only call of EC2 Instance Connect, and what its name follows.
@@ -38,24 +38,24 @@ pub(super) enum Service {
     Fis,
 }
 
-/// What is asked.
+/// A request's action and parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) action: String,
     pub(super) params: Params,
 }
 
-/// An answer before it has headers that all answers have.
+/// An answer, without the headers that all answers have.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) content_type: &'static str,
-    /// What the service says in headers of its own, such as `x-amzn-errortype`.
+    /// The headers of the service's own, such as `x-amzn-errortype`.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
 }
 
 impl Service {
-    /// Which service a request is for, by what only that service's clients send.
+    /// The service that a request is for, by what only its clients send.
     pub(super) fn of(request: &http::Request<Bytes>) -> Self {
         if let Some(target) = request.headers().get(TARGET) {
             let is_quotas = target.as_bytes().starts_with(QUOTAS.as_bytes());
@@ -109,7 +109,7 @@ impl Service {
         format!("{host}/doc/{}/", self.version())
     }
 
-    /// Reads the question.
+    /// Parses the request.
     pub(super) fn read(self, request: &http::Request<Bytes>) -> Result<Question, ApiError> {
         match self {
             Self::InstanceConnect => read_json(request, CONNECT, SEND_KEY),
@@ -202,7 +202,7 @@ impl Service {
         }
     }
 
-    /// Writes a refusal.
+    /// Writes an error.
     pub(super) fn write_error(self, error: &ApiError, request_id: &str) -> Answer {
         let code = Xml::text("Code", &error.code);
         let message = Xml::text("Message", &error.message);
@@ -256,8 +256,8 @@ impl Service {
         }
     }
 
-    /// How this service says why a signature is not accepted: EC2 tells nothing about the key or
-    /// the secret, STS everything, and JSON services have names of their own.
+    /// This service's error for a signature that is not accepted: EC2 reveals nothing about the key
+    /// or the secret, STS everything, and JSON services have codes of their own.
     pub(super) fn refuse(self, refusal: &Refusal) -> ApiError {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
@@ -355,7 +355,7 @@ fn pairs(request: &http::Request<Bytes>) -> impl Iterator<Item = (String, String
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-/// Reads a question to a service whose only operation is `known`; its name follows `prefix`.
+/// Parses a request to a service whose only operation is `known`; its name follows `prefix`.
 fn read_json(
     request: &http::Request<Bytes>,
     prefix: &str,

@@ -22,7 +22,7 @@ pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<
     responder.respond(request, |action, params| local.call(action, params))
 }
 
-/// What a request is judged by.
+/// What a request is checked against.
 struct Responder<'a> {
     key: &'a Credentials,
     region: &'a str,
@@ -50,7 +50,7 @@ impl Responder<'_> {
         self.finish(answer, &id)
     }
 
-    /// Authentic first, understood second: who is not known here learns nothing about calls.
+    /// Verifies the signature before it parses: an unknown caller learns nothing about calls.
     fn admit(
         &self,
         service: Service,

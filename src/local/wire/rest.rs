@@ -1,4 +1,4 @@
-//! The EBS direct APIs on the wire: questions in the path, answers in JSON, blocks as they are.
+//! The EBS direct APIs on the wire: requests in the path, answers in JSON, blocks as they are.
 //!
 //! Sources: EBS direct APIs reference, `ListSnapshotBlocks`, `GetSnapshotBlock`; smithy.io, *AWS
 //! restJson1 protocol*. An error's reason, which only this service has, stands behind a dot in its
@@ -17,17 +17,17 @@ pub(super) const JSON: &str = "application/json";
 const LIST: &str = "ListSnapshotBlocks";
 const GET: &str = "GetSnapshotBlock";
 
-/// Whether one of this service's actions is called so.
+/// Whether this service has an action of this name.
 pub(super) fn is_action(action: &str) -> bool {
     matches!(action, LIST | GET)
 }
 
-/// Whether a request is for this service: the other ones have no paths.
+/// Whether a request is for this service: the others use no paths of this kind.
 pub(super) fn is_for_blocks(request: &http::Request<Bytes>) -> bool {
     request.uri().path().starts_with("/snapshots")
 }
 
-/// Reads a question.
+/// Parses a request.
 pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError> {
     let unknown = || ApiError {
         status: 404,
@@ -100,7 +100,7 @@ pub(super) fn write(mut answer: Xml) -> Answer {
     }
 }
 
-/// Writes a refusal. What the table of calls says in EC2's words is said in this service's.
+/// Writes an error, with EC2's codes translated to this service's.
 pub(super) fn write_error(error: &ApiError) -> Answer {
     let (code, reason) = match error.code.split_once('.') {
         Some((code, reason)) => (code, Some(reason)),

@@ -1,8 +1,8 @@
 //! The same EC2 on a loopback port, for tools that are not in this process.
 //!
-//! A browser must not be able to speak to it: a request with an `Origin` is refused, and so is a
-//! `Host` that is not this address, which is what a name that an attacker points at 127.0.0.1
-//! ("DNS rebinding") would bring. Both before a signature is looked at.
+//! No browser can call it: a request with an `Origin` is refused, and so is a `Host` that is not
+//! this address, as an attacker's name for 127.0.0.1 ("DNS rebinding") would bring. Both before the
+//! signature is verified.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -48,8 +48,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on `port` of 127.0.0.1 (0: any free one), and says so in the state directory. An
-    /// error if the port is taken, or if another process serves this directory.
+    /// Listens on `port` of 127.0.0.1 (0: any free one), and writes its URL to the state directory.
+    /// An error if the port is in use, or if another process serves this directory.
     pub async fn bind(local: Local, port: u16) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
@@ -111,7 +111,7 @@ impl Server {
     }
 }
 
-/// What every connection needs.
+/// The context of every connection.
 #[derive(Debug, Clone)]
 struct Connection {
     local: Local,

@@ -1,4 +1,4 @@
-//! Who sent it: Signature Version 4, recomputed over the request and compared.
+//! Authentication: Signature Version 4, recomputed over the request and compared.
 //!
 //! Source: IAM user guide, *AWS Signature Version 4 for API requests* and *Troubleshoot Signature
 //! Version 4*. Only the `Authorization` header is taken, not the presigned form: no client of
@@ -25,16 +25,16 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const DATE: &str = "x-amz-date";
 const TOKEN: &str = "x-amz-security-token";
 
-/// Why a request is not from who it says.
+/// Why a signature is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is not signed.
+    /// The request is not signed.
     Missing,
     /// The signature lacks a part, or a part cannot be read.
     Incomplete(String),
-    /// Nobody here has that access key, or that session token.
+    /// The access key or the session token is unknown.
     UnknownKey,
-    /// It was signed for another date, region or service; the text says for what it should be.
+    /// It was signed for another date, region or service; with the scope that is expected.
     Scope(String),
     /// It was signed too long ago, or too far in the future.
     Expired {
@@ -47,7 +47,7 @@ pub(super) enum Refusal {
     Mismatch,
 }
 
-/// Who may sign, and for what.
+/// The key that may sign, and the scope it signs for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signer<'a> {
     pub(super) key: &'a Credentials,
