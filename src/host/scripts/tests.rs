@@ -45,6 +45,18 @@ fn dash_and_bash_can_read_every_script() {
 }
 
 #[test]
+fn every_script_that_another_one_runs_is_in_the_bundle() {
+    let names = SCRIPTS.map(|(name, _)| name);
+    for (name, text) in SCRIPTS {
+        for rest in text.split("${0%/*}/").skip(1) {
+            let is_name = |letter: &char| letter.is_ascii_alphanumeric() || "._".contains(*letter);
+            let script: String = rest.chars().take_while(is_name).collect();
+            assert!(names.contains(&script.as_str()), "{name} runs {script:?}");
+        }
+    }
+}
+
+#[test]
 fn python_can_read_every_program() {
     for (name, text) in SCRIPTS {
         if Path::new(name).extension().is_some_and(|it| it == "py") {

@@ -26,7 +26,7 @@ use harness::simulation::wire::{Fault, WAYS};
 use world::{Ended, World};
 
 /// How many cases are taken when nobody asks for all of them.
-const BOUND: usize = 60;
+const BOUND: usize = 24;
 
 /// How many cases one EC2 is good for, before its lists are full of what is over.
 const CASES: usize = 12;
