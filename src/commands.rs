@@ -51,7 +51,10 @@ fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {
-    UserKey::open_or_create(&paths.key).map_err(|error| Failure::new(Exit::Config, error))
+    UserKey::open_or_create(&paths.key).map_err(|error| match error.hint() {
+        Some(hint) => Failure::new(Exit::Config, error).hint(hint),
+        None => Failure::new(Exit::Config, error),
+    })
 }
 
 /// Runs `work` on one thread, which is enough: everything waits for the network or for child

@@ -228,7 +228,7 @@ fn key(path: &Path) -> Check {
     }
     match UserKey::open_or_create(path) {
         Ok(key) => Check::Ok(format!("{} {}", path.display(), key.fingerprint())),
-        Err(error) => Check::No(error.to_string(), None),
+        Err(error) => Check::No(error.to_string(), error.hint()),
     }
 }
 

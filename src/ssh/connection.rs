@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use russh::client::{self, Handle, Msg};
-use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
+use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKey};
 use russh::{Channel, ChannelMsg};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -165,19 +165,9 @@ impl Ssh {
         let mut handle = client::connect_stream(config, stream, peer)
             .await
             .map_err(|error| handshake_error(address, error))?;
-        // For RSA keys the server says which hash it accepts; for others this answers at once.
-        let hash = if key.algorithm().is_rsa() {
-            let best = handle.best_supported_rsa_hash().await;
-            best.ok().flatten().flatten().or(Some(HashAlg::Sha256))
-        } else {
-            None
-        };
-        let login = handle
-            .authenticate_publickey(
-                &target.user,
-                PrivateKeyWithHashAlg::new(Arc::clone(&key), hash),
-            )
-            .await;
+        // A hash is for RSA keys, which `UserKey` refuses.
+        let with = PrivateKeyWithHashAlg::new(Arc::clone(&key), None);
+        let login = handle.authenticate_publickey(&target.user, with).await;
         match login {
             Ok(client::AuthResult::Success) => {
                 tracing::debug!(target: "xdrive::host", "logged in");

@@ -13,6 +13,8 @@ use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
 use russh::keys::{HashAlg, PrivateKey};
 
+use crate::quote;
+
 /// Why the laptop's key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -25,7 +27,7 @@ pub enum KeyError {
         error: std::io::Error,
     },
     /// Others than its owner may read it.
-    #[error("the key {} can be read by others (mode {mode:04o}); `chmod 600` it", path.display())]
+    #[error("the key {} can be read by others (mode {mode:04o})", path.display())]
     TooOpen {
         /// The key's file.
         path: PathBuf,
@@ -33,14 +35,44 @@ pub enum KeyError {
         mode: u32,
     },
     /// It holds no unencrypted OpenSSH private key.
-    #[error("{} holds no unencrypted OpenSSH private key; move it away to have a new one made", path.display())]
+    #[error("{} holds no unencrypted OpenSSH private key", path.display())]
     Broken {
         /// The key's file.
         path: PathBuf,
     },
+    /// It holds an RSA or DSA key, with which xdrive cannot sign.
+    #[error("the key {} is {algorithm}: xdrive logs in with ed25519 and ECDSA keys only", path.display())]
+    Unsupported {
+        /// The key's file.
+        path: PathBuf,
+        /// The algorithm's name in SSH, such as `ssh-rsa`.
+        algorithm: String,
+    },
     /// Randomness, or the encoding of a key, failed: neither happens on a sound machine.
     #[error("cannot make a key: {0}")]
     Make(String),
+}
+
+impl KeyError {
+    /// The command that helps, for the shell.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooOpen { path, .. } => Some(format!("chmod 600 {}", shown(path))),
+            Self::Broken { path } | Self::Unsupported { path, .. } => {
+                let path = shown(path);
+                Some(format!(
+                    "mv {path} {path}.old, and xdrive makes a key of its own"
+                ))
+            }
+            Self::Io { .. } | Self::Make(_) => None,
+        }
+    }
+}
+
+/// `path` as a word of the shell.
+fn shown(path: &Path) -> String {
+    quote::quote(&path.to_string_lossy())
 }
 
 /// The laptop's own ed25519 key.
@@ -97,6 +129,11 @@ impl UserKey {
         let key = PrivateKey::from_openssh(&private).map_err(|_| broken())?;
         if key.is_encrypted() {
             return Err(broken());
+        }
+        if key.algorithm().is_rsa() || key.algorithm().is_dsa() {
+            let algorithm = key.algorithm().to_string();
+            let path = path.to_owned();
+            return Err(KeyError::Unsupported { path, algorithm });
         }
         let public = key.public_key().to_openssh().map_err(|_| broken())?;
         let fingerprint = key.public_key().fingerprint(HashAlg::Sha256).to_string();
@@ -246,11 +283,11 @@ mod tests {
         std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let error = UserKey::open_or_create(&path).unwrap_err();
         assert!(matches!(error, KeyError::TooOpen { mode: 0o640, .. }));
-        assert!(error.to_string().contains("chmod 600"), "{error}");
+        assert!(error.hint().unwrap().starts_with("chmod 600 "), "{error}");
     }
 
     #[test]
-    fn a_broken_or_encrypted_key_is_refused_and_left_alone() {
+    fn a_broken_key_is_refused_and_left_alone() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("key");
         for text in [&b"no key"[..], b"", b"\xff\xfe"] {
@@ -259,6 +296,37 @@ mod tests {
             let error = UserKey::open_or_create(&path).unwrap_err();
             assert!(matches!(error, KeyError::Broken { .. }), "{error}");
             assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    #[ignore = "needs ssh-keygen"]
+    fn an_encrypted_key_and_an_rsa_key_are_refused_with_what_helps() {
+        let home = tempfile::tempdir().unwrap();
+        for (kind, passphrase, reason) in [
+            (
+                "ed25519",
+                "secret",
+                "holds no unencrypted OpenSSH private key",
+            ),
+            (
+                "rsa",
+                "",
+                "is ssh-rsa: xdrive logs in with ed25519 and ECDSA keys",
+            ),
+        ] {
+            let path = home.path().join(kind);
+            let made = std::process::Command::new("ssh-keygen")
+                .args(["-q", "-t", kind, "-N", passphrase, "-f"])
+                .arg(&path)
+                .status()
+                .unwrap();
+            assert!(made.success());
+            let key = std::fs::read(&path).unwrap();
+            let error = UserKey::open_or_create(&path).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+            assert!(error.hint().unwrap().starts_with("mv "), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), key);
         }
     }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use russh::client::{self, DisconnectReason};
-use russh::keys::{Algorithm, HashAlg, PublicKey, PublicKeyOrCertificate};
+use russh::keys::{Algorithm, PublicKey, PublicKeyOrCertificate};
 use russh::{AlgorithmKind, Preferred, cipher};
 use tokio::sync::watch;
 
@@ -98,14 +98,6 @@ impl client::Handler for Peer {
 /// The settings for a connection to a host with a key of this algorithm; `gated` if it has a
 /// [`super::gate::Gate`].
 pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
-    // Only the recorded key's algorithm is offered: a host has keys of several algorithms, and any
-    // but the recorded one would look like a wrong key.
-    let host_key = if matches!(host_key, Algorithm::Rsa { .. }) {
-        let with = |hash| Algorithm::Rsa { hash: Some(hash) };
-        vec![with(HashAlg::Sha512), with(HashAlg::Sha256)]
-    } else {
-        vec![host_key]
-    };
     client::Config {
         // Server-side re-keying only. At 64 GiB (OpenSSH with AES-GCM) the server is always first.
         // A literal, because `Timing::new` asserts on more than 1 GiB.
@@ -116,7 +108,9 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
         },
         window_size: if gated { GATED_WINDOW } else { WINDOW },
         preferred: Preferred {
-            key: Cow::Owned(host_key),
+            // Only the recorded key's algorithm is offered: a host has keys of several algorithms,
+            // and any but the recorded one would look like a wrong key.
+            key: Cow::Owned(vec![host_key]),
             // russh would begin with chacha20, which is a third slower where the CPU has AES.
             cipher: Cow::Borrowed(&[
                 cipher::AES_128_GCM,
