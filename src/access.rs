@@ -19,13 +19,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::drive::{
-    Client, Closed, Contact, Generation, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer,
-    Prepared, RECORD_LIFE, SessionId, Subnets, Uuid,
+    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer, Prepared,
+    RECORD_LIFE, Subnets,
 };
-use crate::ec2::{Instance, InstanceId, VolumeId};
+use crate::ec2::Instance;
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::room::Room;
 use crate::host::scripts::{self, Host, Role};
+use crate::ids::{Generation, InstanceId, SessionId, Uuid, VolumeId};
 use crate::ssh::{HostKey, Ssh, UserKey};
 
 pub(crate) use arrival::Ready;

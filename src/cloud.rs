@@ -17,10 +17,11 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::config::Paths;
+use crate::drive::Timing;
 use crate::drive::tags::Identity;
-use crate::drive::{SessionId, Timing};
 use crate::ec2::{Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
+use crate::ids::SessionId;
 use crate::quote::quote;
 
 /// The default size of a new drive on AWS, in GiB: an image with CUDA takes 6, and a commit of it 6

@@ -21,8 +21,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Cidr, Market, Price, Speed, SubnetId};
+use crate::ec2::{Cidr, Market, Price, Speed};
 use crate::failure::{Exit, Failure};
+use crate::ids::SubnetId;
 use crate::ssh::ProxyCommand;
 
 use reach::Several;

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use crate::drive::DriveName;
 use crate::ec2::{self, Kind};
+use crate::ids::DriveName;
 
 /// The kind of a failure; its number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

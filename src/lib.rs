@@ -55,12 +55,13 @@
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
 //! | `launch` | what to launch: terms, offers, the image, and the failures of launches |
-//! | [`drive`] | names, tags, generations, what was observed, the pure plan, what to launch, proofs, the loop |
+//! | [`drive`] | tags, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's resources in our types, errors in our kinds: the only user of the SDK |
 //! | [`host`] | the contract with `shell/host/`: the inputs and outputs of its scripts |
 //! | [`ssh`] | connections, shells, forwards, keys: the only user of russh |
 //! | [`terminal`], [`signals`] | raw mode, left on every way out; signals as values |
 //! | [`report`], [`failure`] | progress and data, printed; errors with hint and exit code |
+//! | [`ids`] | ids, names and generations, parsed once |
 //! | [`clock`], [`quote`] | time as an argument; quoting for a shell |
 //! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
 
@@ -74,6 +75,7 @@ pub mod drive;
 pub mod ec2;
 pub mod failure;
 pub mod host;
+pub mod ids;
 pub(crate) mod launch;
 #[cfg(all(feature = "local", target_os = "linux"))]
 pub mod local;

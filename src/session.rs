@@ -49,9 +49,10 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
-use crate::drive::{DriveName, Generation, Goal, Outcome};
-use crate::ec2::{Instance, VolumeId};
+use crate::drive::{Goal, Outcome};
+use crate::ec2::Instance;
 use crate::failure::Failure;
+use crate::ids::{DriveName, Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::escape::Question;
 use crate::ssh::{DedicatedConnection, UserKey};

@@ -14,11 +14,10 @@ use super::client_line::session_of;
 use super::lease::Lease;
 use super::login;
 use super::login::ANSWER;
-use crate::drive::SessionId;
-use crate::ec2::InstanceId;
 use crate::host::EarlyConnection;
 use crate::host::container::{self, Container};
 use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
+use crate::ids::{InstanceId, SessionId};
 
 /// How this session arrives at a host that runs.
 pub(super) struct Coming {

@@ -15,10 +15,11 @@ use super::arrival::Arrival;
 use super::client_line::{line, session_of, translated};
 use super::lease::{Lease, LeaseContext, News, extend};
 use super::login::{ANSWER, LATE};
-use crate::drive::{HostError, SessionId, lease_left, tags};
-use crate::ec2::{Instance, InstanceId};
+use crate::drive::{HostError, lease_left, tags};
+use crate::ec2::Instance;
 use crate::host::facts;
 use crate::host::scripts::{Host, LockOrder, Remaining, Role};
+use crate::ids::{InstanceId, SessionId};
 use crate::ssh::{Ssh, SshError};
 
 /// How long a host may take to attach a client: three round trips, and the 20 s for which it waits

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use super::login::Refusal;
-use crate::drive::{Client, HostError, NoAnswer, Route, SessionId};
+use crate::drive::{Client, HostError, NoAnswer, Route};
 use crate::host::facts::{self, Oddity};
+use crate::ids::SessionId;
 
 /// The line of a client that attaches at `since`.
 pub(super) fn line(session: &SessionId, since: Timestamp, owner: &str) -> String {

@@ -24,7 +24,8 @@ use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::tags;
 use crate::drive::{HostError, Subnets};
-use crate::ec2::{Cidr, Ec2, Group, GroupId, Instance, InstanceId, Subnet, VpcId};
+use crate::ec2::{Cidr, Ec2, Group, Instance, Subnet};
+use crate::ids::{GroupId, InstanceId, VpcId};
 use crate::report::Report;
 use crate::ssh::UserKey;
 

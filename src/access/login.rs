@@ -13,10 +13,11 @@ use std::time::Duration;
 use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::{self, NoAnswer, Route, tags};
-use crate::ec2::{Ec2, Instance, InstanceId, Kind};
+use crate::ec2::{Ec2, Instance, Kind};
 use crate::host::EarlyConnection;
 use crate::host::facts::HostError;
 use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
+use crate::ids::InstanceId;
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 

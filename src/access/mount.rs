@@ -54,7 +54,7 @@ mod tests {
             volume: "vol-0abc".parse().unwrap(),
             size: Some(8),
             throughput,
-            generation: crate::drive::Generation(1),
+            generation: crate::ids::Generation(1),
             format: false,
             uuid: None,
         };

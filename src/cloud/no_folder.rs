@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::Cloud;
 use crate::config::Paths;
-use crate::ec2::InstanceId;
 use crate::failure::{Exit, Failure};
+use crate::ids::InstanceId;
 
 fn none() -> Failure {
     let (why, hint) = if cfg!(target_os = "linux") {

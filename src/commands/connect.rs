@@ -5,10 +5,9 @@ use std::time::Duration;
 use super::flags::{Launch, Reach, Speed};
 use super::{Context, key};
 use crate::config::{self, Config, Options, Paths, SIZES};
-use crate::drive::DriveName;
 use crate::drive::stuck::Head;
-use crate::ec2::SubnetId;
 use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, SubnetId};
 use crate::session::{self, Request};
 use crate::ssh::escape;
 

@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use super::Context;
 use crate::cloud::Cloud;
-use crate::drive::DriveName;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
 use crate::ec2::{
-    Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
+    Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
 use crate::failure::Failure;
+use crate::ids::{DriveName, InstanceId};
 use crate::report;
 
 /// Everything of one drive that exists.

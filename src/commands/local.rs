@@ -7,8 +7,8 @@ use clap::Subcommand;
 
 use super::{Context, print};
 use crate::cloud::folder;
-use crate::ec2::InstanceId;
 use crate::failure::Failure;
+use crate::ids::InstanceId;
 use crate::report;
 use crate::signals::{Signal, Signals};
 

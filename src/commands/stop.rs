@@ -2,8 +2,8 @@
 
 use super::flags::Reach;
 use super::{Context, key};
-use crate::drive::DriveName;
 use crate::failure::Failure;
+use crate::ids::DriveName;
 use crate::session;
 
 /// `xdrive stop`.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::ec2::{GibiBytes, InstanceId, SnapshotId, StatusChecks};
+use crate::ec2::{GibiBytes, StatusChecks};
+use crate::ids::{InstanceId, SnapshotId};
 
 use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};

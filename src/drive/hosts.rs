@@ -9,11 +9,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{self, GibiBytes, GroupId, Instance, InstanceId, VolumeId};
+use crate::ec2::{self, GibiBytes, Instance};
+use crate::ids::{Generation, GroupId, InstanceId, SessionId, Uuid, VolumeId};
 
-use super::name::{Generation, SessionId};
 use super::subnets::Subnets;
-use uuid::Uuid;
 
 /// The host's part of a launch order.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The drive: names, tags, generations, what was observed, and what to do about it.
+//! The drive: tags, what was observed, and what to do about it.
 //!
 //! ```text
 //! reconcile ── sweep ──▶ Observed ── plan (pure) ──▶ Next ── act ──▶ EC2, the host ──▶ again
@@ -15,7 +15,6 @@
 pub mod event;
 pub mod hosts;
 pub mod kept;
-pub mod name;
 pub mod observed;
 pub mod overlay;
 pub mod plan;
@@ -34,10 +33,8 @@ pub use hosts::{
     Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer, Prepared,
     RECORD_LIFE, Route, lease_left,
 };
-pub use name::{DriveName, Generation, InvalidName, SessionId};
 pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
 pub use timing::Timing;
-pub use uuid::Uuid;

@@ -14,15 +14,13 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{
-    AttachmentState, GibiBytes, InstanceId, InstanceState, SnapshotId, SnapshotState, StatusChecks,
-    VolumeId, VolumeState, Zone,
+    AttachmentState, GibiBytes, InstanceState, SnapshotState, StatusChecks, VolumeState, Zone,
 };
+use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
 use super::hosts::{Client, Closed, Contact, HostView, Mounted};
-use super::name::{Generation, SessionId};
 use super::tags::SnapshotKind;
 use super::timing::Timing;
-use uuid::Uuid;
 
 /// The device name under which the drive's volume is attached.
 pub const DEVICE: &str = "/dev/sdf";

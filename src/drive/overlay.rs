@@ -14,12 +14,12 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{
-    Attachment, AttachmentState, Instance, InstanceId, InstanceState, LaunchOrder, Snapshot,
-    SnapshotId, StatusChecks, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+    Attachment, AttachmentState, Instance, InstanceState, LaunchOrder, Snapshot, StatusChecks,
+    Volume, VolumeOrder, VolumeState, Zone,
 };
+use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
 use super::hosts::Contact;
-use super::name::{DriveName, Generation, SessionId};
 use super::observed::{
     Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
@@ -27,7 +27,6 @@ use super::plan::Source;
 use super::tags;
 use super::tags::{Identity, VolumeTags};
 use super::timing::Timing;
-use uuid::Uuid;
 
 /// The watched state of an instance that does not answer, or cannot be asked.
 const SILENT: &str = "silent";

@@ -25,12 +25,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock::BootTime;
-use crate::ec2::{
-    Instance, InstanceId, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId, VolumeState,
-};
+use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
+use crate::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 
 use super::hosts::{Client, Contact, Mounted};
-use super::name::Generation;
 use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
 

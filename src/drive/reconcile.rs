@@ -23,14 +23,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::ec2::{
-    self, Ec2, GibiBytes, Instance, InstanceId, SnapshotId, SubnetId, VolumeId, Zone,
-};
+use crate::ec2::{self, Ec2, GibiBytes, Instance, Zone};
+use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, SubnetId, VolumeId};
 
 use super::event::Event;
 use super::hosts::{HostError, Hosts};
 use super::kept::Kept;
-use super::name::{DriveName, Generation, SessionId};
 use super::overlay::Overlay;
 use super::plan::Goal;
 use super::pools::{Chosen, Offer, Refused};

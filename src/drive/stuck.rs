@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ec2::{GibiBytes, InstanceId, SnapshotId, Speed, VolumeId};
+use crate::ec2::{GibiBytes, Speed};
+use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
-use super::name::{DriveName, Generation};
 use super::observed::Observed;
 use super::overlay::Overlay;
 

@@ -4,7 +4,8 @@
 //! [`super::Hosts::subnets`] finds them out. A subnet that is not among them is left to EC2.
 //! Nothing here makes a call.
 
-use crate::ec2::{Subnet, SubnetId, Zone};
+use crate::ec2::{Subnet, Zone};
+use crate::ids::SubnetId;
 
 use super::hosts::HostError;
 

@@ -4,7 +4,7 @@
 //! stands at byte 1024 of the disk. Only its UUID and its state are read; `e2fsck` finds other
 //! damage at the next mount.
 
-use uuid::Uuid;
+use crate::ids::Uuid;
 
 use super::tags::SnapshotKind;
 

@@ -12,9 +12,7 @@ mod settings;
 use jiff::Timestamp;
 
 use crate::ec2::{Arch, Tags};
-
-use super::name::{DriveName, Generation, SessionId};
-use uuid::Uuid;
+use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
 pub use settings::Settings;
 

@@ -5,7 +5,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Ec2, Error, SnapshotId};
+use super::{Ec2, Error};
+use crate::ids::SnapshotId;
 
 /// The size of a block, in bytes.
 pub const BLOCK: usize = 512 << 10;

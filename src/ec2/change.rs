@@ -21,10 +21,10 @@ use aws_sdk_ec2::types::{
 use super::client::unless_throttled;
 use super::error::NO_GROUP;
 use super::{
-    Ec2, Error, GibiBytes, GroupId, Instance, InstanceId, Kind, Market, MayDelete, MayPrune,
-    MayTerminate, Permit as _, Price, Snapshot, SnapshotId, Speed, SubnetId, Tags, Volume,
-    VolumeId, Zone, convert,
+    Ec2, Error, GibiBytes, Instance, Kind, Market, MayDelete, MayPrune, MayTerminate, Permit as _,
+    Price, Snapshot, Speed, Tags, Volume, Zone, convert,
 };
+use crate::ids::{GroupId, InstanceId, SnapshotId, SubnetId, VolumeId};
 
 /// The name of the call that launches.
 const LAUNCH: &str = "RunInstances";

@@ -10,7 +10,8 @@ use std::fmt;
 use aws_sdk_ec2::types::{InstanceStatusSummary, SummaryStatus};
 
 use super::describe::known;
-use super::{Ec2, Error, InstanceId};
+use super::{Ec2, Error};
+use crate::ids::InstanceId;
 
 const CALL: &str = "DescribeInstanceStatus";
 

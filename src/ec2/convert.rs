@@ -13,9 +13,10 @@ use aws_sdk_ec2::types as sdk;
 use jiff::Timestamp;
 
 use super::{
-    Attachment, AttachmentState, GibiBytes, Instance, InstanceId, InstanceState, Mapping, Market,
-    Snapshot, SnapshotState, SpotStatus, Subnet, Tags, Volume, VolumeState, Zone,
+    Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
+    SnapshotState, SpotStatus, Subnet, Tags, Volume, VolumeState, Zone,
 };
+use crate::ids::InstanceId;
 
 /// The problem of an answer that cannot be converted.
 type Doubt = String;

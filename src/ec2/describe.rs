@@ -6,9 +6,8 @@
 use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
 
-use super::{
-    DRIVE, Ec2, Error, Instance, InstanceId, Kind, Snapshot, SnapshotId, Volume, VolumeId, convert,
-};
+use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Volume, convert};
+use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 /// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
 /// number EC2 may throttle or time out on large accounts.

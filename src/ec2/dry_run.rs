@@ -17,10 +17,8 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::change::tagged;
 use super::group::permission;
-use super::{
-    Cidr, Ec2, Error, GroupId, Instance, Kind, LaunchOrder, Market, SnapshotId, Tags, VolumeId,
-    Zone,
-};
+use super::{Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Tags, Zone};
+use crate::ids::{GroupId, SnapshotId, VolumeId};
 
 /// The result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]

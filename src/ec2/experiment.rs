@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use super::https::Answer;
 use super::signed::Scope;
-use super::{DRIVE, Ec2, InstanceId, OWNER, Partition};
+use super::{DRIVE, Ec2, OWNER, Partition};
+use crate::ids::InstanceId;
 
 /// Pauses before a call that got no answer, or was turned away for now, is repeated: all of them
 /// may be, as what creates has a token.

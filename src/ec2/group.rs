@@ -13,7 +13,8 @@ use jiff::Timestamp;
 use super::change::tagged;
 use super::describe::{PAGE, literally};
 use super::error::NO_GROUP;
-use super::{Cidr, Ec2, Error, GroupId, OWNER, Tags, VpcId, convert};
+use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
+use crate::ids::{GroupId, VpcId};
 
 /// The port of every rule here.
 const PORT: i32 = 22;

@@ -3,7 +3,8 @@
 //! This call is another service than EC2, with a permission of its own
 //! (`ec2-instance-connect:SendSSHPublicKey`), and not every region or endpoint has it.
 
-use super::{Ec2, Error, InstanceId, Kind, Zone};
+use super::{Ec2, Error, Kind, Zone};
+use crate::ids::InstanceId;
 
 impl Ec2 {
     /// Lets `key`, a line of `authorized_keys`, log `user` in to an instance that runs, for 60

@@ -57,9 +57,8 @@ pub use error::{Error, Kind};
 pub use experiment::{Injection, NoExperiment, State};
 pub use group::{Group, Rule};
 pub use model::{
-    Attachment, AttachmentState, GibiBytes, GroupId, Instance, InstanceId, InstanceState, Mapping,
-    Market, Snapshot, SnapshotId, SnapshotState, SubnetId, Tags, Volume, VolumeId, VolumeState,
-    VpcId, Zone,
+    Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
+    SnapshotState, Tags, Volume, VolumeState, Zone,
 };
 pub use network::{Routes, Subnet};
 pub use owner::{Ownership, role};

@@ -1,105 +1,19 @@
-//! EC2's things as xdrive sees them: ids parsed, states closed, tags sorted.
+//! EC2's things as xdrive sees them: states closed, tags sorted.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::str::FromStr;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::types::Arch;
+use crate::ids::{GroupId, InstanceId, SnapshotId, VolumeId};
 
 /// Tags of one thing, by key.
 pub type Tags = BTreeMap<String, String>;
 
 /// Sizes of volumes and snapshots, in GiB (2^30 bytes), as EC2 counts them.
 pub type GibiBytes = u32;
-
-/// The id that cannot be parsed, and what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not {expected} id")]
-pub struct InvalidId {
-    given: String,
-    expected: &'static str,
-}
-
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal, $expected:literal) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
-
-        impl $name {
-            /// The id as AWS writes it.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidId;
-
-            fn from_str(given: &str) -> Result<Self, InvalidId> {
-                match given.strip_prefix($prefix) {
-                    Some(hex) if !hex.is_empty()
-                        && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) =>
-                    {
-                        Ok(Self(given.to_owned()))
-                    }
-                    _ => Err(InvalidId { given: given.to_owned(), expected: $expected }),
-                }
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidId;
-
-            fn try_from(given: String) -> Result<Self, InvalidId> {
-                given.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(id: $name) -> Self {
-                id.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0)
-            }
-        }
-    };
-}
-
-id!(
-    /// `i-…`, an instance.
-    InstanceId, "i-", "an instance"
-);
-id!(
-    /// `vol-…`, a volume.
-    VolumeId, "vol-", "a volume"
-);
-id!(
-    /// `snap-…`, a snapshot.
-    SnapshotId, "snap-", "a snapshot"
-);
-id!(
-    /// `subnet-…`, a subnet: one zone's part of a VPC.
-    SubnetId, "subnet-", "a subnet"
-);
-id!(
-    /// `vpc-…`, a network of the account's own.
-    VpcId, "vpc-", "a VPC"
-);
-id!(
-    /// `sg-…`, a security group.
-    GroupId, "sg-", "a security group"
-);
 
 /// An availability zone's name, such as `us-east-1a`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

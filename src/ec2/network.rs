@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, RouteState, RouteTable};
 
-use super::{Cidr, Ec2, Error, SubnetId, VpcId, Zone, convert};
+use super::{Cidr, Ec2, Error, Zone, convert};
+use crate::ids::{SubnetId, VpcId};
 
 /// A subnet: one zone's part of a VPC.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! Here a proof names one thing and is consumed by one call. `drive::proof` names its types by
 //! implementing [`Prove`] for [`Rules`]; the compiler accepts one implementation only.
 
-use super::{InstanceId, SnapshotId, VolumeId};
+use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 /// The type that [`Prove`] is implemented for.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use std::time::Duration;
 use aws_sdk_ec2::types::{Filter, SpotInstanceRequest};
 use jiff::Timestamp;
 
-use super::{Ec2, Error, InstanceId, convert};
+use super::{Ec2, Error, convert};
+use crate::ids::InstanceId;
 
 const CALL: &str = "DescribeSpotInstanceRequests";
 

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::ids::random_id;
 use crate::quote::{join, quote};
 
 /// The drive's container, running.
@@ -66,11 +67,9 @@ impl Signal {
 pub struct CommandId(String);
 
 impl CommandId {
-    /// A new one.
+    /// A new one. Fails only where the system has no randomness.
     pub fn new() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(hex::encode(bytes)))
+        random_id().map(Self)
     }
 
     pub(super) fn as_str(&self) -> &str {

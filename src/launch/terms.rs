@@ -7,11 +7,11 @@ use super::image;
 use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
-use crate::drive::DriveName;
 use crate::drive::pools::{ArchBy, Requirements, Resources, Terms};
 use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
 
 /// The architecture of drives without a tag for it: older versions launched no other.
 const UNRECORDED: Arch = Arch::X86_64;

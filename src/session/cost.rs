@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 
 use crate::clock::Clock;
-use crate::drive::DriveName;
 use crate::drive::stuck::volume_cents;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{Ec2, GibiBytes, Instance, InstanceId, Market, Speed, Volume};
+use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume};
+use crate::ids::{DriveName, InstanceId};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 
 /// The running cost of one instance and its drive.

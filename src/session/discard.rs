@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
+use crate::drive::Outcome;
 use crate::drive::plan::Goal;
-use crate::drive::{DriveName, Outcome};
 use crate::ec2::VolumeState;
 use crate::failure::Failure;
+use crate::ids::DriveName;
 use crate::ssh::UserKey;
 
 use super::outcome::run_failure;

@@ -3,9 +3,10 @@
 
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
+use crate::drive::Outcome;
 use crate::drive::plan::{Goal, Next};
-use crate::drive::{DriveName, Outcome};
 use crate::failure::Failure;
+use crate::ids::DriveName;
 use crate::signals::End;
 use crate::ssh::UserKey;
 

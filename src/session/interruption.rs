@@ -9,8 +9,9 @@ use anyhow::anyhow;
 
 use crate::drive::reconcile::{Failure as RunFailure, RunError};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Instance, Market, SnapshotId, Zone};
+use crate::ec2::{Instance, Market, Zone};
 use crate::failure::{Exit, Failure};
+use crate::ids::SnapshotId;
 use crate::signals::End;
 
 use super::Session;

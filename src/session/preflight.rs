@@ -14,13 +14,12 @@ use super::Session;
 use super::prompt::unless_ended;
 use crate::cloud::Cloud;
 use crate::config::Options;
+use crate::drive::Timing;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Identity, Settings, VolumeTags};
-use crate::drive::{DriveName, Timing};
-use crate::ec2::{
-    self, Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, SubnetId, Volume,
-};
+use crate::ec2::{self, Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, Volume};
 use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, SubnetId};
 use crate::launch::image;
 use crate::report::Report;
 

@@ -11,7 +11,8 @@ use crate::drive::event::Event;
 use crate::drive::plan::{Source, Step, Waiting};
 use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{GibiBytes, InstanceId, Speed, StatusChecks};
+use crate::ec2::{GibiBytes, Speed, StatusChecks};
+use crate::ids::InstanceId;
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 

@@ -209,7 +209,7 @@ pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
 }
 
 /// The notice on the screen while it reconnects.
-fn notice(host: &crate::ec2::InstanceId, why: &str, left: Duration) -> [String; 4] {
+fn notice(host: &crate::ids::InstanceId, why: &str, left: Duration) -> [String; 4] {
     let left = left.as_secs();
     [
         format!(

@@ -4,9 +4,9 @@ use anyhow::anyhow;
 
 use super::Examination;
 use crate::config::Options;
-use crate::drive::DriveName;
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
 use crate::launch::image;
 
 /// What a session is asked to do.

@@ -17,12 +17,13 @@ use xdrive::cloud::LOCAL_SIZE as SIZE;
 use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
-    Arch, AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotId,
-    SnapshotState, Tags, Volume, VolumeId, VolumeOrder, VolumeState, Zone,
+    Arch, AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotState, Tags,
+    Volume, VolumeOrder, VolumeState, Zone,
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
 use xdrive::host::scripts::{ContainerOrder, Host, Image, LockOrder, MountOrder, Mounted, Role};
+use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};

@@ -11,11 +11,11 @@ use xdrive::drive::proof::{
     DeletionGrounds, FailedSnapshot, MayDelete, MayPrune, MayTerminate, Reread, TerminationGrounds,
 };
 use xdrive::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Contact, DriveName, Generation, SessionId, Timing};
+use xdrive::drive::{Contact, Timing};
 use xdrive::ec2::{
-    Instance, InstanceId, InstanceState, Market, Snapshot, SnapshotId, SnapshotState, Volume,
-    VolumeId, VolumeState, Zone,
+    Instance, InstanceState, Market, Snapshot, SnapshotState, Volume, VolumeState, Zone,
 };
+use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
 /// An instance that has no volume of a drive.
 pub fn may_terminate(id: &InstanceId) -> MayTerminate {

@@ -30,40 +30,44 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "commands",
         &[
-            "access", "cloud", "config", "drive", "ec2", "failure", "launch", "report", "session",
-            "signals", "ssh",
+            "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "report",
+            "session", "signals", "ssh",
         ],
     ),
     (
         "session",
         &[
-            "access", "clock", "cloud", "config", "drive", "ec2", "failure", "host", "launch",
-            "report", "signals", "ssh", "terminal",
+            "access", "clock", "cloud", "config", "drive", "ec2", "failure", "host", "ids",
+            "launch", "report", "signals", "ssh", "terminal",
         ],
     ),
     (
         "access",
         &[
-            "clock", "config", "drive", "ec2", "host", "report", "ssh", "terminal",
+            "clock", "config", "drive", "ec2", "host", "ids", "report", "ssh", "terminal",
         ],
     ),
-    ("launch", &["cloud", "config", "drive", "ec2", "failure"]),
+    (
+        "launch",
+        &["cloud", "config", "drive", "ec2", "failure", "ids"],
+    ),
     (
         "cloud",
         &[
-            "clock", "config", "drive", "ec2", "failure", "local", "quote",
+            "clock", "config", "drive", "ec2", "failure", "ids", "local", "quote",
         ],
     ),
-    ("config", &["drive", "ec2", "failure", "ssh"]),
-    ("failure", &["drive", "ec2"]),
-    ("drive", &["clock", "ec2", "quote"]),
-    ("ec2", &["clock"]),
-    ("host", &["quote", "ssh"]),
+    ("config", &["drive", "ec2", "failure", "ids", "ssh"]),
+    ("failure", &["drive", "ec2", "ids"]),
+    ("drive", &["clock", "ec2", "ids", "quote"]),
+    ("ec2", &["clock", "ids"]),
+    ("host", &["ids", "quote", "ssh"]),
     ("ssh", &["quote", "terminal"]),
     ("report", &["terminal"]),
     ("local", &["clock"]),
     ("terminal", &[]),
     ("signals", &[]),
+    ("ids", &[]),
     ("clock", &[]),
     ("quote", &[]),
 ];

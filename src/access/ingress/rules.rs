@@ -17,7 +17,8 @@ use sha2::{Digest as _, Sha256};
 use super::Plan;
 use crate::access::retry::retry;
 use crate::drive::{HostError, tags};
-use crate::ec2::{self, Cidr, Group, GroupId, Kind, Rule, VpcId};
+use crate::ec2::{self, Cidr, Group, Kind, Rule};
+use crate::ids::{GroupId, VpcId};
 
 /// The first word of a description.
 const MARK: &str = "xdrive";

@@ -11,7 +11,8 @@ use super::source;
 use crate::config::Reach;
 use crate::drive::HostError;
 use crate::drive::subnets::{Address, Subnets};
-use crate::ec2::{Ec2, Error, Kind, Routes, Subnet, VpcId};
+use crate::ec2::{Ec2, Error, Kind, Routes, Subnet};
+use crate::ids::VpcId;
 
 /// Addresses that only a default route leads to: one for documentation (RFC 5737), one of AWS's.
 const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));

@@ -144,7 +144,8 @@ mod tests {
     use crate::clock::Clock;
     use crate::cloud::folder;
     use crate::drive::tags;
-    use crate::ec2::{GroupId, LaunchOrder, Market, Tags};
+    use crate::ec2::{LaunchOrder, Market, Tags};
+    use crate::ids::GroupId;
     use crate::local::plane::PaperPlane;
     use crate::local::{Fault, Local, OpenOptions, Settings};
 

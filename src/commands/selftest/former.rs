@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::Run;
 use super::account::add;
 use super::finding::Finding;
-use crate::drive::{DriveName, tags};
+use crate::drive::tags;
 use crate::ec2::Ownership;
+use crate::ids::DriveName;
 use crate::session;
 
 /// Discards them, without those whose instance has a lease that lasts: they are another run's.

@@ -11,10 +11,10 @@ use super::interruption::Injected;
 use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback};
-use crate::drive::DriveName;
 use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
+use crate::ids::DriveName;
 use crate::session;
 use crate::session::{Examination, Request};
 

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use super::Run;
 use super::finding::Finding;
 use crate::cloud::folder;
-use crate::drive::DriveName;
-use crate::ec2::{Injection, Instance, InstanceId, InstanceState, NoExperiment, State};
+use crate::ec2::{Injection, Instance, InstanceState, NoExperiment, State};
 use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, InstanceId};
 use crate::session::Examination;
 
 pub(super) const NAME: &str = "interruption";

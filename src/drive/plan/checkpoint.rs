@@ -3,7 +3,8 @@
 //! A checkpoint is crash-consistent, taken without a freeze, and stands for nothing: no deletion
 //! rests on it, a surviving volume wins over it, and so does any final snapshot of its generation.
 
-use crate::ec2::{SnapshotId, SnapshotState};
+use crate::ec2::SnapshotState;
+use crate::ids::SnapshotId;
 
 use super::super::hosts::{Client, Mounted};
 use super::super::observed::{Observed, SeenVolume};

@@ -1,11 +1,11 @@
 //! `--from`: it chooses one of several lineages, and the others are kept as forks.
 
-use crate::ec2::{SnapshotState, VolumeId, VolumeState};
+use crate::ec2::{SnapshotState, VolumeState};
+use crate::ids::{Generation, VolumeId};
 
 use super::lineage;
 use super::step::{Next, Step, View, Waiting};
 use crate::drive::hosts::Client;
-use crate::drive::name::Generation;
 use crate::drive::observed::{SeenSnapshot, SeenVolume};
 use crate::drive::stuck::{Head, Why};
 

@@ -3,9 +3,9 @@
 //! Newest is the highest generation, never the latest time: a copied snapshot has a new one. A
 //! volume and the snapshots of it are one lineage; anything else of the same generation is another.
 
-use crate::ec2::{SnapshotId, SnapshotState, VolumeId, VolumeState};
+use crate::ec2::{SnapshotState, VolumeState};
+use crate::ids::{Generation, SnapshotId, VolumeId};
 
-use crate::drive::name::Generation;
 use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume};
 use crate::drive::proof::saves;
 use crate::drive::stuck::Head;

@@ -2,9 +2,9 @@
 //! surviving volume, pending snapshot, newest completed snapshot, an empty volume.
 
 use crate::ec2::Zone;
+use crate::ids::Generation;
 
 use super::super::hosts::{Client, MountOrder, Mounted};
-use super::super::name::Generation;
 use super::super::observed::{Refusal, SeenInstance, SeenVolume};
 use super::super::proof::{DeletionGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Why};

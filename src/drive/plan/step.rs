@@ -6,15 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::super::hosts::MountOrder;
-use super::super::name::Generation;
 use super::super::observed::Observed;
 use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
 use crate::drive::timing::Timing;
-use crate::ec2::{InstanceId, SnapshotId, VolumeId, Zone};
-use uuid::Uuid;
+use crate::ec2::Zone;
+use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId};
 
 /// The state that a run works towards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -3,19 +3,20 @@
 //! Their fields are private to this module and their constructors to [`super`], so `confirm` makes
 //! them and code elsewhere cannot. They are not `Clone`, and a call consumes its permit.
 
-use crate::ec2::{InstanceId, Permit, Prove, Rules, SnapshotId, VolumeId};
+use crate::ec2::{Permit, Prove, Rules};
+use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 /// Permits one `TerminateInstances`.
 ///
 /// ```compile_fail
-/// # use xdrive::ec2::{Ec2, InstanceId};
+/// # use xdrive::{ec2::Ec2, ids::InstanceId};
 /// async fn end(ec2: &Ec2, id: &InstanceId) {
 ///     ec2.terminate(id).await; // an id is no proof
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// # use xdrive::{drive::proof::MayTerminate, ec2::InstanceId};
+/// # use xdrive::{drive::proof::MayTerminate, ids::InstanceId};
 /// fn forge(id: InstanceId) -> MayTerminate {
 ///     MayTerminate(id) // its field is private
 /// }
@@ -33,7 +34,7 @@ pub struct MayTerminate(InstanceId);
 /// Permits one `DeleteVolume`.
 ///
 /// ```compile_fail
-/// # use xdrive::ec2::{Ec2, VolumeId};
+/// # use xdrive::{ec2::Ec2, ids::VolumeId};
 /// async fn end(ec2: &Ec2, id: &VolumeId) {
 ///     ec2.delete_volume(id).await;
 /// }
@@ -59,7 +60,7 @@ pub struct MayDelete(VolumeId);
 /// Permits one `DeleteSnapshot`.
 ///
 /// ```compile_fail
-/// # use xdrive::ec2::{Ec2, SnapshotId};
+/// # use xdrive::{ec2::Ec2, ids::SnapshotId};
 /// async fn end(ec2: &Ec2, id: &SnapshotId) {
 ///     ec2.delete_snapshot(id).await;
 /// }

@@ -6,10 +6,10 @@
 
 use std::cmp::Reverse;
 
-use crate::ec2::{Snapshot, SnapshotId, SnapshotState, VolumeId};
+use crate::ec2::{Snapshot, SnapshotState};
+use crate::ids::{Generation, SnapshotId, VolumeId};
 
 use super::{MayPrune, Reread};
-use crate::drive::name::Generation;
 use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
 use crate::drive::tags;
 use crate::drive::tags::SnapshotKind;

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use crate::ec2::{
-    AttachmentState, Error, Instance, InstanceId, Kind, SnapshotId, Volume, VolumeId,
-};
+use crate::ec2::{AttachmentState, Error, Instance, Kind, Volume};
+use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
 
 use super::super::event::Event;
 use super::super::hosts::{Closed, HostError, Hosts, MountOrder, RECORD_LIFE};
-use super::super::name::{Generation, random_id};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::stuck::Head;
 use super::super::superblock;
 use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
-use uuid::Uuid;
 
 impl<H: Hosts> Reconciler<H> {
     /// Carries out `step`, planned on what was `seen`; returns the id of what it made.

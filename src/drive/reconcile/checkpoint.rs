@@ -1,6 +1,6 @@
 //! Checkpoints of the drive in use, previews, and the pruning of superseded snapshots.
 
-use crate::ec2::SnapshotId;
+use crate::ids::SnapshotId;
 
 use super::super::event::Event;
 use super::super::hosts::{HostError, Hosts};

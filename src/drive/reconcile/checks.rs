@@ -3,7 +3,8 @@
 //! A large or a metal type boots for many minutes, and silence is all that a network shows of it.
 //! EC2 knows better. What follows from its word is the plan's to say.
 
-use crate::ec2::{self, InstanceId};
+use crate::ec2;
+use crate::ids::InstanceId;
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;

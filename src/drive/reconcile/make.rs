@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, VolumeOrder, Zone};
+use crate::ids::{Generation, random_id};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
-use super::super::name::{Generation, random_id};
 use super::super::plan::Source;
 use super::super::pools::{self, Offer, Pool};
 use super::super::quotas::Reached;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::BootTime;
-use crate::ec2::{InstanceId, Kind, SnapshotState};
+use crate::ec2::{Kind, SnapshotState};
+use crate::ids::InstanceId;
 
 use super::super::event::Event;
 use super::super::hosts::{Client, HostError, Hosts};

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::clock::BootTime;
-use crate::ec2::{self, AttachmentState, Instance, InstanceId, InstanceState, Volume};
+use crate::ec2::{self, AttachmentState, Instance, InstanceState, Volume};
+use crate::ids::InstanceId;
 
 use super::super::hosts::{Client, Contact, HostView, Hosts, Mounted};
 use super::super::kept::Kept;

@@ -3,7 +3,8 @@
 //! What is known of them is reported at once, and kept for the error at the end of the run. Nothing
 //! here terminates anything: the plan decides what follows.
 
-use crate::ec2::{InstanceId, InstanceState, StatusChecks};
+use crate::ec2::{InstanceState, StatusChecks};
+use crate::ids::InstanceId;
 
 use super::super::event::Event;
 use super::super::hosts::{Contact, HostError, Hosts, Route};

@@ -7,12 +7,10 @@ use xdrive::drive::pools::{Offer, Pool, image_of};
 use xdrive::drive::reconcile::Placement;
 use xdrive::drive::tags::Settings;
 use xdrive::drive::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, SessionId,
-    Uuid, Wanted,
+    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, Wanted,
 };
-use xdrive::ec2::{
-    Arch, AttachmentState, Ec2, Instance, InstanceState, InstanceType, Market, SnapshotId, VolumeId,
-};
+use xdrive::ec2::{Arch, AttachmentState, Ec2, Instance, InstanceState, InstanceType, Market};
+use xdrive::ids::{SessionId, SnapshotId, Uuid, VolumeId};
 use xdrive::local::Local;
 use xdrive::local::plane::PaperSuperblock;
 

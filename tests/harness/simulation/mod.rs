@@ -21,8 +21,9 @@ use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::reconcile::Checkpoint;
 use xdrive::drive::tags::{Identity, Settings, VolumeTags, read_volume};
-use xdrive::drive::{DriveName, Event, Goal, Outcome, Reconciler, SessionId, Timing, Wanted};
+use xdrive::drive::{Event, Goal, Outcome, Reconciler, Timing, Wanted};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::ids::{DriveName, SessionId};
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Settings as LocalSettings};
 

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
-use xdrive::drive::{Goal, Outcome, Reconciler, SessionId, Timing};
+use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
 use xdrive::ec2::Market;
+use xdrive::ids::SessionId;
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 

@@ -5,7 +5,8 @@ use xdrive::drive::Closed;
 use xdrive::drive::observed::{Refusal, Verdict};
 use xdrive::drive::plan::Step;
 use xdrive::drive::tags::SnapshotKind;
-use xdrive::ec2::{AttachmentState, InstanceId, SnapshotId, VolumeId};
+use xdrive::ec2::AttachmentState;
+use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 
 use super::client::{At, Client};
 use super::effects::{No, Order};

@@ -7,7 +7,7 @@
 use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::{Source, Step};
 use xdrive::drive::{Closed, Contact};
-use xdrive::ec2::VolumeId;
+use xdrive::ids::VolumeId;
 
 use super::broken::Broken;
 use super::calls::Call;

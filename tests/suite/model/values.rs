@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
 use xdrive::drive::tags::{self, Identity, Settings, SnapshotTags};
-use xdrive::drive::{DriveName, Generation, SessionId};
 use xdrive::ec2;
+use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
 use super::world::{Due, Instance, Snapshot, Tick, Volume};
 
@@ -58,15 +58,15 @@ pub(super) fn session(number: u8) -> SessionId {
     SessionId(format!("s{number}"))
 }
 
-pub(super) fn instance_id(id: u8) -> ec2::InstanceId {
+pub(super) fn instance_id(id: u8) -> InstanceId {
     format!("i-{id:02x}").parse().unwrap()
 }
 
-pub(super) fn volume_id(id: u8) -> ec2::VolumeId {
+pub(super) fn volume_id(id: u8) -> VolumeId {
     format!("vol-{id:02x}").parse().unwrap()
 }
 
-pub(super) fn snapshot_id(id: u8) -> ec2::SnapshotId {
+pub(super) fn snapshot_id(id: u8) -> SnapshotId {
     format!("snap-{id:02x}").parse().unwrap()
 }
 

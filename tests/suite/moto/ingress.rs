@@ -3,7 +3,8 @@
 use std::time::Duration;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, SubnetId, Tags};
+use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, Tags};
+use xdrive::ids::SubnetId;
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 

@@ -7,8 +7,9 @@ use tokio::sync::watch;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
-use xdrive::drive::{Generation, Goal, Outcome, Reconciler, SessionId, Timing};
-use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotId, SnapshotState, VolumeState};
+use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
+use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
+use xdrive::ids::{Generation, SessionId, SnapshotId};
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 

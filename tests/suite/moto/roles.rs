@@ -2,7 +2,8 @@
 //! is none.
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, InstanceId, LaunchOrder};
+use xdrive::ec2::{Ec2, LaunchOrder};
+use xdrive::ids::InstanceId;
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::Params;
 use xdrive::local::{Local, OpenOptions, Settings};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use xdrive::ec2::{BLOCK, Kind, SnapshotId, SnapshotState, VolumeId};
+use xdrive::ec2::{BLOCK, Kind, SnapshotState};
+use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
 use xdrive::local::{Fault, Preset};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use xdrive::cloud::folder;
-use xdrive::ec2::{InstanceId, Kind, Market, SnapshotId, VolumeId};
+use xdrive::ec2::{Kind, Market};
+use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 

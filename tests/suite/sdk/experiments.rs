@@ -3,7 +3,8 @@
 use std::fs;
 
 use serde_json::Value;
-use xdrive::ec2::{Injection, InstanceId, LaunchOrder, Market, State};
+use xdrive::ec2::{Injection, LaunchOrder, Market, State};
+use xdrive::ids::InstanceId;
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, launch_order, until};

@@ -1,6 +1,7 @@
 //! The network: the default VPC, subnets, security groups and their rules.
 
-use xdrive::ec2::{GroupId, Kind, LaunchOrder, Rule, SubnetId, VpcId, Zone};
+use xdrive::ec2::{Kind, LaunchOrder, Rule, Zone};
+use xdrive::ids::{GroupId, SubnetId, VpcId};
 use xdrive::local::{Fault, Preset};
 
 use super::{Scene, launch_order, tags};

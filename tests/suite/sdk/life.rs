@@ -1,9 +1,7 @@
 //! One life of a drive, call by call, with both tables of delays.
 
-use xdrive::ec2::{
-    AttachmentState, Ec2, InstanceId, InstanceState, Market, SnapshotId, SnapshotState, VolumeId,
-    VolumeState, Zone,
-};
+use xdrive::ec2::{AttachmentState, Ec2, InstanceState, Market, SnapshotState, VolumeState, Zone};
+use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 use xdrive::local::Preset;
 
 use super::{DEVICE, DRIVE, Scene, ZONE, launch_order, tags, until, volume_order};

@@ -4,9 +4,8 @@
 use std::fs;
 use std::time::Duration;
 use xdrive::cloud::folder;
-use xdrive::ec2::{
-    Ec2, SnapshotId, SnapshotState, Speed, VolumeId, VolumeOrder, VolumeState, Zone,
-};
+use xdrive::ec2::{Ec2, SnapshotState, Speed, VolumeOrder, VolumeState, Zone};
+use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::Fault;
 
 use super::site::{Ended, Site};

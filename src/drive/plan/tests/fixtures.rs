@@ -11,7 +11,6 @@ use proptest::prelude::*;
 use super::super::{Goal, Next, plan};
 use crate::clock::{BootTime, Clock};
 use crate::drive::hosts::{Client, Contact, HostView, Mounted};
-use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
     DEVICE, Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
     Verdict,
@@ -20,9 +19,9 @@ use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
 use crate::drive::timing::Timing;
 use crate::ec2::{
-    AttachmentState, Check, InstanceId, InstanceState, SnapshotId, SnapshotState, StatusChecks,
-    VolumeId, VolumeState, Zone,
+    AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, VolumeState, Zone,
 };
+use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
 /// So many seconds after this process's first look.
 pub(super) fn at(seconds: u64) -> BootTime {

@@ -2,11 +2,11 @@
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Contact, HostView, Mounted};
-use crate::drive::name::Generation;
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
+use crate::ids::Generation;
 
 fn parked(seen: &Observed) -> Next {
     next(&Goal::Parked, seen)

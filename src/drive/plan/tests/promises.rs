@@ -6,7 +6,6 @@ use proptest::strategy::ValueTree;
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Contact, Mounted};
-use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{
     Observed, Refusal, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume, Verdict,
 };
@@ -14,6 +13,7 @@ use crate::drive::plan::{Goal, Next, Source, Step};
 use crate::drive::stuck::Head;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState, Zone};
+use crate::ids::{Generation, SessionId};
 
 fn sessions() -> impl Strategy<Value = SessionId> {
     prop_oneof![4 => "mine", 1 => "other", 1 => "third"].prop_map(SessionId)

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Contact, Mounted};
-use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{Observed, SeenInstance, SeenVolume};
 use crate::drive::plan::{Done, Next, Step};
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, Zone};
+use crate::ids::{Generation, SessionId};
 
 fn world(
     instances: Vec<SeenInstance>,

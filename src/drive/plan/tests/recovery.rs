@@ -382,7 +382,7 @@ fn a_volume_that_failed_is_refused_before_anything_is_kept_as_a_fork() {
         ..nothing()
     };
     for volume in &mut seen.volumes {
-        volume.session = crate::drive::name::SessionId("other".into());
+        volume.session = crate::ids::SessionId("other".into());
     }
     seen.volumes[0].state = VolumeState::Error;
     let chosen = from(Head::Volume(vol(1)), &seen);

@@ -2,11 +2,11 @@
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Mounted};
-use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::{Done, Goal, Next, Step};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
+use crate::ids::{Generation, SessionId};
 
 /// My host with the drive mounted.
 fn mounted() -> Observed {

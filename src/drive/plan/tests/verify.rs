@@ -2,13 +2,12 @@
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Mounted};
-use crate::drive::name::{Generation, SessionId};
 use crate::drive::observed::{Observed, SeenVolume, Verdict};
 use crate::drive::plan::{Next, Step};
 use crate::drive::stuck::Why;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::VolumeState;
-use uuid::Uuid;
+use crate::ids::{Generation, SessionId, Uuid};
 
 const UUID: Uuid = Uuid::from_bytes([7; 16]);
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 use xdrive::cloud::folder;
-use xdrive::ec2::{VolumeId, VolumeState};
+use xdrive::ec2::VolumeState;
+use xdrive::ids::VolumeId;
 use xdrive::local::Local;
 
 use super::{Account, is_xdrive};

@@ -1,7 +1,99 @@
-//! Names and numbers of a drive, parsed once at the edge.
+//! Ids, names and generations, parsed once at the edge.
+//!
+//! EC2, the drive and its hosts speak of the same volumes, instances and generations: each is one
+//! type, which no room owns. Nothing here knows what an id is used for.
 
 use std::fmt;
 use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+pub use uuid::Uuid;
+
+/// The id that cannot be parsed, and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not {expected} id")]
+pub struct InvalidId {
+    given: String,
+    expected: &'static str,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as AWS writes it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(given: &str) -> Result<Self, InvalidId> {
+                match given.strip_prefix($prefix) {
+                    Some(hex) if !hex.is_empty()
+                        && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) =>
+                    {
+                        Ok(Self(given.to_owned()))
+                    }
+                    _ => Err(InvalidId { given: given.to_owned(), expected: $expected }),
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(given: String) -> Result<Self, InvalidId> {
+                given.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// `i-…`, an instance.
+    InstanceId, "i-", "an instance"
+);
+id!(
+    /// `vol-…`, a volume.
+    VolumeId, "vol-", "a volume"
+);
+id!(
+    /// `snap-…`, a snapshot.
+    SnapshotId, "snap-", "a snapshot"
+);
+id!(
+    /// `subnet-…`, a subnet: one zone's part of a VPC.
+    SubnetId, "subnet-", "a subnet"
+);
+id!(
+    /// `vpc-…`, a network of the account's own.
+    VpcId, "vpc-", "a VPC"
+);
+id!(
+    /// `sg-…`, a security group.
+    GroupId, "sg-", "a security group"
+);
 
 /// The longest name, in bytes. A tag could hold 256, but the name is also a host name, a file name
 /// and a column of `xdrive list`.
@@ -126,8 +218,9 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A random id of 16 hexadecimal digits, for a session, an attempt or a client token.
-pub(super) fn random_id() -> Result<String, getrandom::Error> {
+/// A random id of 16 hexadecimal digits, for a session, an attempt, a command or a client token.
+/// Fails only where the system has no randomness.
+pub fn random_id() -> Result<String, getrandom::Error> {
     getrandom::u64().map(|bits| format!("{bits:016x}"))
 }
 
