@@ -3,9 +3,9 @@
 //! That is the SDK's own chain: `AWS_PROFILE`, `AWS_REGION`, `AWS_ENDPOINT_URL` and the other
 //! variables of the environment, then `~/.aws/config` and `~/.aws/credentials`, web identity,
 //! containers, and an instance's role (AWS SDKs and tools reference guide, *Standardized credential
-//! providers*). What is missing is found out before the first call, so that it can be said in
-//! xdrive's words; and what was fetched for that is what the first calls are signed with. A program
-//! that asks for a password or a second factor (`credential_process`) runs once.
+//! providers*). What is missing is found before the first call, so that the error can be xdrive's
+//! own. The credentials fetched for that sign the first calls. A program that asks for a password
+//! or a second factor (`credential_process`) runs once.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -29,11 +29,11 @@ use crate::clock::Clock;
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long one attempt of a call may take, answer and all. AWS answers within seconds; whoever
-/// has waited this long has lost the network.
+/// How long one attempt of a call may take, its answer included. AWS answers within seconds: after
+/// this long the network is lost.
 const ATTEMPT: Duration = Duration::from_mins(1);
 
-/// How an account is named: what is none here is the environment's, then the profile's.
+/// The flags that name an account. For `None` the environment decides, then the profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// A profile of `~/.aws/config`.
@@ -45,22 +45,22 @@ pub struct Account {
 /// Why no call can be made for an account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountError {
-    /// Nobody says which region.
+    /// No region is set.
     #[error("no AWS region is set")]
     NoRegion,
-    /// What is said is no region's name, and no endpoint says that it need not be one.
+    /// The region set is not a region's name, and no endpoint is set for which any name would do.
     #[error("{0:?} is not written like an AWS region")]
     NotARegion(String),
-    /// Nowhere are any.
+    /// No place has credentials.
     #[error("no AWS credentials were found")]
     NoCredentials,
-    /// There are some, but they cannot be used; the reason.
+    /// There are credentials, but they cannot be used; the reason.
     #[error("the AWS credentials cannot be used: {0}")]
     Unusable(String),
-    /// The same of a profile that is logged in to by `aws login`.
+    /// The same, for a profile that uses `aws login`.
     #[error("the AWS credentials of `aws login` cannot be used: {0}")]
     LoggedOut(String),
-    /// The same of a profile whose role asks for the code of a second factor.
+    /// The same, for a profile whose role asks for a second factor's code.
     #[error("the role of profile {profile} was not given: {why}")]
     SecondFactor {
         /// The profile.
@@ -71,7 +71,7 @@ pub enum AccountError {
 }
 
 impl Account {
-    /// The partition, as far as region, environment and profile tell it. Nobody is asked.
+    /// The partition of the region that flags, environment or profile name. No call is made.
     pub async fn partition(&self) -> Option<Partition> {
         let mut region = self.region.clone().map(Region::new);
         if region.is_none() {
@@ -87,8 +87,8 @@ impl Account {
         region.map(|region| Partition::of_region(region.as_ref()))
     }
 
-    /// Reads configuration and credentials, and tells where these came from. Credentials that have
-    /// to be fetched (an assumed role, SSO) are fetched now.
+    /// Reads configuration, credentials and their source. Credentials that have to be fetched (an
+    /// assumed role, SSO) are fetched now.
     pub(super) async fn load(&self, clock: &Clock) -> Result<(SdkConfig, Source), AccountError> {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .time_source(SigningTime(clock.clone()))
@@ -107,7 +107,7 @@ impl Account {
         let config = loader.load().await;
         match config.region() {
             None => return Err(AccountError::NoRegion),
-            // It would be looked for in vain under a name of its own, which takes a while.
+            // The SDK would resolve a host of that name in vain, which takes a while.
             Some(region) if config.endpoint_url().is_none() && !is_region(region.as_ref()) => {
                 return Err(AccountError::NotARegion(region.to_string()));
             }
@@ -132,8 +132,8 @@ impl Account {
         }
     }
 
-    /// What answers with credentials. A profile that was named goes before the keys of the
-    /// environment, as it does for the AWS CLI; the SDK's own chain has it the other way round.
+    /// The provider of credentials. A profile given by flag precedes the environment's keys, as in
+    /// the AWS CLI; in the SDK's own chain they precede it.
     fn provider(&self, config: &SdkConfig, clock: &Clock) -> Option<SharedCredentialsProvider> {
         let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
         let Some(profile) = self.profile.as_ref().filter(|_| has_keys) else {
@@ -149,23 +149,22 @@ impl Account {
     }
 }
 
-/// Why there are credentials that cannot be used, by what their profile says.
+/// The error for credentials that cannot be used, by their profile's settings.
 fn unusable(why: String, profiles: &Profiles) -> AccountError {
     if let Some(profile) = profiles.with_second_factor() {
         AccountError::SecondFactor { profile, why }
     } else if profiles.is_login() {
         AccountError::LoggedOut(why)
     } else if why.contains("IMDS") {
-        // An instance's role is what is asked for last: where there is no instance, nothing else
-        // was found either.
+        // The instance's role is last in the chain: on no instance, no place had credentials.
         AccountError::NoCredentials
     } else {
         AccountError::Unusable(why)
     }
 }
 
-/// Hands out what was fetched already, once; from then on what its chain answers. (The SDK keeps
-/// what it gets until that expires.)
+/// A provider of the credentials fetched already, once; after that its chain's. (The SDK caches
+/// credentials until they expire.)
 #[derive(Debug)]
 struct Fetched {
     first: Mutex<Option<Credentials>>,
@@ -189,7 +188,7 @@ impl ProvideCredentials for Fetched {
     }
 }
 
-/// Whether this is written as regions are: an area, a direction, a number, as in `us-east-1`,
+/// Whether `name` has a region's form: an area, a direction, a number, as in `us-east-1`,
 /// `us-gov-west-1` or `eusc-de-east-1` (AWS general reference, *AWS service endpoints*).
 fn is_region(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();

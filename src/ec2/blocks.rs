@@ -1,7 +1,7 @@
-//! What is in a snapshot, block by block (EBS direct APIs reference). Only reads.
+//! A snapshot's content, block by block (EBS direct APIs reference). Only reads.
 //!
 //! These calls are another service than EC2, with permissions of its own (`ebs:ListSnapshotBlocks`,
-//! `ebs:GetSnapshotBlock`): a caller that may do all else may be [`super::Kind::Denied`] here.
+//! `ebs:GetSnapshotBlock`): they may be [`super::Kind::Denied`] for a caller that may do all else.
 
 use sha2::{Digest as _, Sha256};
 
@@ -16,8 +16,7 @@ const PAGE: i32 = 100;
 
 impl Ec2 {
     /// Block `index` of a completed snapshot, [`BLOCK`] bytes, compared with its checksum; `None`
-    /// if nothing was ever written there. Two calls: a block is read by a token that its list
-    /// gives.
+    /// if it was never written. Two calls: the list of blocks has the token that reads one.
     pub async fn snapshot_block(
         &self,
         id: &SnapshotId,

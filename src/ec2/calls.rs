@@ -1,8 +1,8 @@
 //! The one list of calls that xdrive makes, and the right that each of them needs.
 //!
-//! The policy and the doctor are made from it. What is sent and is not listed fails at once where
-//! debug assertions are on ([`super::trace`]), so in every test; what is listed and is not sent,
-//! in a test of its own. Resources and condition keys: Service authorization reference, *Actions,
+//! The policy and the doctor are made from it. A call that is sent and not listed panics where
+//! debug assertions are on ([`super::trace`]), so in every test. A test here finds calls that are
+//! listed and never sent. Resources and condition keys: Service authorization reference, *Actions,
 //! resources, and condition keys for Amazon EC2*, *… Amazon EBS*, *… EC2 Instance Connect*.
 
 use super::{DRIVE, OWNER};
@@ -23,22 +23,22 @@ pub struct Call {
 pub enum Right {
     /// None: any credentials will do.
     Free,
-    /// To read, which cannot be narrowed to single things.
+    /// To read; IAM cannot narrow it to single resources.
     Read,
-    /// To use, change or destroy things of these kinds that carry this tag.
+    /// To use, change or destroy resources of these kinds that carry this tag.
     Own {
         /// Kinds of resources, as ARNs have them.
         kinds: &'static [&'static str],
         /// The tag.
         tag: &'static str,
     },
-    /// To make things of these kinds with this tag, in the presence of others.
+    /// To make resources of these kinds with this tag, by the use of others.
     Make {
         /// What is made.
         kinds: &'static [&'static str],
         /// The tag that each of them gets in the same call.
         tag: &'static str,
-        /// What else takes part: any of these kinds.
+        /// The kinds of resources that the call uses.
         with: &'static [&'static str],
     },
 }
@@ -165,7 +165,7 @@ mod tests {
 
     use super::CALLS;
 
-    /// Every name that this folder says a call has.
+    /// The name of every call that this folder's source names.
     fn made() -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ec2");
         let mut names = BTreeSet::new();

@@ -2,8 +2,8 @@
 //!
 //! A call that destroys, or creates without a token that EC2 honours, is attempted exactly once:
 //! after a lost answer the caller looks before it acts again. A call that destroys takes a proof
-//! ([`super::proof`]), not an id. Tags travel in the create call, so that nothing is ever without
-//! an owner, not even between two calls.
+//! ([`super::proof`]), not an id. Tags are part of the create call, so that nothing is ever without
+//! an owner.
 
 use std::time::Duration;
 
@@ -57,8 +57,8 @@ pub struct LaunchOrder {
     /// Its security groups; empty takes the VPC's default group.
     pub groups: Vec<GroupId>,
     /// The device of its image's root disk, which is encrypted then; none leaves the disk as the
-    /// image and the account have it. A name that is not the image's own is refused
-    /// ([`Error::lacks_root_device`]), since it would be another disk of no size.
+    /// image and the account have it. EC2 refuses a name other than the image's
+    /// ([`Error::lacks_root_device`]): it would be another disk, without a size.
     pub root_device: Option<String>,
     /// The IAM role it gets, by its instance profile's name or ARN; none by default.
     pub instance_profile: Option<String>,
@@ -85,7 +85,7 @@ pub struct VolumeOrder {
     pub size: GibiBytes,
     /// Its snapshot; none makes it empty.
     pub snapshot: Option<SnapshotId>,
-    /// Its speed. The rate at which it is filled counts only for one from a snapshot.
+    /// Its speed. The initialization rate applies only to a volume from a snapshot.
     pub speed: Speed,
     /// Its tags.
     pub tags: Tags,
@@ -142,7 +142,7 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
         if let Some(device) = &order.root_device {
-            // What is not said here stays as the image has it.
+            // All else stays as the image has it.
             let encrypted = EbsBlockDevice::builder().encrypted(true).build();
             request = request.block_device_mappings(
                 BlockDeviceMapping::builder()
@@ -153,7 +153,7 @@ impl Ec2 {
         }
         let subnet = order.subnet.as_ref().map(ToString::to_string);
         if order.public_address {
-            // Subnet and groups are the interface's then: EC2 refuses them beside one.
+            // With an interface, subnet and groups are set on it: EC2 refuses them beside one.
             let groups = order.groups.iter().map(ToString::to_string).collect();
             request = request.network_interfaces(
                 InstanceNetworkInterfaceSpecification::builder()
@@ -338,8 +338,8 @@ impl Ec2 {
     }
 }
 
-/// `RunInstances`, retried while EC2 does not see a security group that was just made: like a
-/// throttled call it is not carried out.
+/// `RunInstances`, retried while EC2 does not see a new security group: such a call is not carried
+/// out.
 async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstancesOutput, Error> {
     let mut pauses = UNSEEN.into_iter();
     loop {
@@ -353,7 +353,7 @@ async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstances
     }
 }
 
-/// Success if `code` reports that the thing itself is gone; another missing thing is an error. Not
+/// Success if `code` reports that the resource itself is gone; another missing one is an error. Not
 /// retried, not even after throttling: the proof is good for seconds only, so the caller must look
 /// again.
 fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {

@@ -38,11 +38,11 @@ use super::trace::Trace;
 use crate::clock::Clock;
 
 /// How long one attempt of a call to the EC2 in a folder may take. It may wait for a slow disk to
-/// take what an instance wrote; the limit only keeps a call from hanging for ever.
+/// write an instance's data; the limit only keeps a call from hanging for ever.
 const ATTEMPT: Duration = Duration::from_mins(5);
 
-/// Pauses before repeating a call that EC2 turned away unread (`RequestLimitExceeded`): its token
-/// buckets refill every second.
+/// Pauses before repeating a call that EC2 throttled (`RequestLimitExceeded`): its token buckets
+/// refill every second.
 const THROTTLED: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -77,9 +77,9 @@ pub struct Ec2 {
     pub(super) https: Https,
     /// The credentials for calls that no SDK client makes.
     pub(super) credentials: Option<SharedCredentialsProvider>,
-    /// Where IAM is, if that was set (`AWS_ENDPOINT_URL_IAM`).
+    /// IAM's endpoint, if one is set (`AWS_ENDPOINT_URL_IAM`).
     pub(super) iam_at: Option<String>,
-    /// Where Fault Injection Service is, if that was set (`AWS_ENDPOINT_URL_FIS`, or one for all).
+    /// Fault Injection Service's endpoint, if one is set (`AWS_ENDPOINT_URL_FIS`, or one for all).
     pub(super) fis_at: Option<String>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
@@ -89,7 +89,7 @@ pub struct Ec2 {
 
 impl Ec2 {
     /// The EC2 of the user's account: AWS's, or the endpoint that its configuration names. Makes no
-    /// call to it; credentials may have to be fetched from elsewhere.
+    /// call to EC2, but may fetch credentials from elsewhere.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
         let (config, source) = account.load(&clock).await?;
         let own = Self::configured(&config, clock);
@@ -102,7 +102,7 @@ impl Ec2 {
         })
     }
 
-    /// The profile of `~/.aws/config` that was named, if one was.
+    /// The profile of `~/.aws/config` that was given, if any.
     #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
@@ -130,7 +130,7 @@ impl Ec2 {
             .sleep_impl(TokioSleep::new())
             .time_source(SigningTime(clock.clone()))
             .http_client(http)
-            // On a busy computer a launch may take longer than a lost connection is given.
+            // On a busy computer a launch may take longer than stalled streams are allowed.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(
                 TimeoutConfig::builder()
@@ -212,7 +212,7 @@ impl Ec2 {
         self.is_aws || self.iam_at.is_some()
     }
 
-    /// Whether AWS itself answers, and not the endpoint of an `AWS_ENDPOINT_URL` or of `--local`.
+    /// Whether AWS itself is called, not the endpoint of an `AWS_ENDPOINT_URL` or of `--local`.
     #[must_use]
     pub fn is_aws(&self) -> bool {
         self.is_aws
@@ -223,9 +223,8 @@ impl Ec2 {
         self.caller().await.owner
     }
 
-    /// Who calls, and by how much this computer's clock is off: one `GetCallerIdentity`, whose
-    /// answer has the time also where it is a refusal. STS refuses signatures that are five minutes
-    /// off.
+    /// The caller, and how far this computer's clock is off: one `GetCallerIdentity`, whose answer
+    /// has the time even if it is an error. STS refuses signatures that are five minutes off.
     pub async fn caller(&self) -> Caller {
         const CALL: &str = "GetCallerIdentity";
         let answered = Answered::default();
@@ -249,7 +248,7 @@ impl Ec2 {
 /// The caller, and the offset of this computer's clock.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The owner of what is made by the caller: the ARN, without the session name of a role
+    /// The owner of what the caller makes: the caller's ARN, without the session name of a role
     /// unless that is a person.
     pub owner: Result<String, Error>,
     /// How far this computer's clock is ahead of AWS's (behind it, if negative), to the second;

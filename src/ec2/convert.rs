@@ -1,7 +1,7 @@
-//! From the SDK's types, where everything is optional, to those of [`super::model`].
+//! Conversions from the SDK's types, where everything is optional, to those of [`super::model`].
 //!
-//! An answer without an id, or in a state that this program does not know, is an error: a drive is
-//! never planned on half a picture. Nothing here makes a call.
+//! A resource without an id, or in a state unknown here, is an error: no plan is made from an
+//! incomplete list. Nothing here makes a call.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -75,8 +75,8 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
     })
 }
 
-/// The first of `given` that there is. A terminated instance has none; one in a private subnet has
-/// no public one.
+/// The first address in `given`. A terminated instance has none, one in a private subnet no public
+/// one.
 fn address<T: FromStr, const N: usize>(
     what: &str,
     given: [Option<&str>; N],

@@ -1,7 +1,7 @@
 //! The calls that only read: all pages of each, with the SDK's own retries.
 //!
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
-//! Amazon EC2 API*). Nothing here waits for that: it reports what EC2 said.
+//! Amazon EC2 API*). Nothing here waits for that: it returns EC2's answer.
 
 use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
@@ -9,8 +9,8 @@ use aws_sdk_ec2::types::{Filter, Reservation};
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
-/// Things a page: the most that all three calls allow (`DescribeVolumes` stops at 500). Without a
-/// number EC2 may throttle or time out on large accounts.
+/// Resources a page: the most that all three calls allow (`DescribeVolumes`: 500). Without a number
+/// EC2 may throttle or time out on large accounts.
 pub(super) const PAGE: i32 = 500;
 
 impl Ec2 {
@@ -29,8 +29,8 @@ impl Ec2 {
         self.snapshots_where(of_drive(drive)).await
     }
 
-    /// Everything that carries any `xdrive:drive` tag, for `xdrive list`. One after the other:
-    /// data moves from instances to volumes to snapshots, and is missed in no order but this.
+    /// Everything that carries any `xdrive:drive` tag, for `xdrive list`. Instances first, then
+    /// volumes, then snapshots: data moves in this order, so only this order misses none.
     pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
         Ok((
             self.instances_where(of_any_drive()).await?,
@@ -77,7 +77,7 @@ impl Ec2 {
         Ok(found)
     }
 
-    /// By tag *and* owner: without the owner EC2 searches every public snapshot there is.
+    /// Snapshots by tag *and* owner: without the owner EC2 searches every public snapshot.
     async fn snapshots_where(&self, filter: Filter) -> Result<Vec<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
         let mut pages = self
@@ -176,8 +176,8 @@ impl Ec2 {
             .collect()
     }
 
-    /// What an image (`ami-…`) calls its root device (`DescribeImages`); `None` if EC2 does not
-    /// say.
+    /// The name of an image's (`ami-…`) root device (`DescribeImages`); `None` if the answer has
+    /// none.
     pub async fn root_device(&self, image: &str) -> Result<Option<String>, Error> {
         let answer = self
             .patient
@@ -192,7 +192,7 @@ impl Ec2 {
             .map(str::to_owned))
     }
 
-    /// `GetConsoleOutput`, decoded, the newest there is.
+    /// The newest console output (`GetConsoleOutput`), decoded.
     pub async fn console(&self, instance: &InstanceId) -> Result<String, Error> {
         const CALL: &str = "GetConsoleOutput";
         let look = |latest| {
@@ -213,9 +213,10 @@ impl Ec2 {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Why an instance that is on its way out, or gone, ended: EC2's `StateReason`, such as
+    /// Why an instance shut down or was terminated: EC2's `StateReason`, such as
     /// `Client.InternalError: Client error on launch` (EC2 user guide, *Troubleshoot Amazon EC2
-    /// instance termination issues*). None if EC2 does not say, or does not know it any more.
+    /// instance termination issues*). `None` if the answer has none, or EC2 does not list the
+    /// instance any more.
     pub async fn why_ended(&self, instance: &InstanceId) -> Result<Option<String>, Error> {
         let answer = self
             .patient
@@ -254,8 +255,8 @@ fn of_any_drive() -> Filter {
     Filter::builder().name("tag-key").values(DRIVE).build()
 }
 
-/// Filter values are patterns: `*`, `?` and their escape `\` stand for themselves only when
-/// escaped (EC2 user guide, *Filtering*).
+/// `value` escaped for a filter. Filter values are patterns, in which `*`, `?` and `\` are escaped
+/// by `\` (EC2 user guide, *Filtering*).
 pub(super) fn literally(value: &str) -> String {
     let mut pattern = String::with_capacity(value.len());
     for character in value.chars() {

@@ -2,12 +2,12 @@
 //!
 //! EC2 looks at the caller's rights and answers `DryRunOperation` instead of carrying the call out
 //! (EC2 API reference, *Dry run*). It proves rights and nothing else: no capacity, no quota, no
-//! valid parameters. Only AWS itself is trusted not to carry out what would destroy something. What
-//! acts on things is tried on things that there are; a policy that asks for their tags says no to
-//! any other.
+//! valid parameters. Only AWS itself is trusted not to carry out what would destroy something. A
+//! call that acts on resources is tried on existing ones, since a policy that requires tags denies
+//! it on any other.
 //!
 //! The EBS direct APIs have no `DryRun`; they only read, so they are tried by reading. EC2 Instance
-//! Connect has none either, and its one call lets a key in: it is never tried.
+//! Connect has none either, and its one call authorizes a key: it is never tried.
 
 use std::net::IpAddr;
 
@@ -31,18 +31,18 @@ pub enum DryRun {
     Unknown(String),
 }
 
-/// The things that calls are tried on.
+/// The resources that calls are tried on.
 #[derive(Debug, Clone, Default)]
 pub struct DryRunTargets {
     /// An image and a type to launch.
     pub image: String,
     /// The type.
     pub instance_type: String,
-    /// Where a volume would be made.
+    /// The zone where a volume would be made.
     pub zone: Option<Zone>,
-    /// The tags that what is made would get.
+    /// The tags that a new resource would get.
     pub tags: Tags,
-    /// Things of xdrive's that there are.
+    /// An instance of xdrive's.
     pub instance: Option<Instance>,
     /// A volume.
     pub volume: Option<VolumeId>,
@@ -191,7 +191,7 @@ impl Ec2 {
     }
 }
 
-/// What a session would launch, as far as rights can depend on it.
+/// A session's launch order, with the fields that rights can depend on.
 fn launch(targets: &DryRunTargets) -> LaunchOrder {
     LaunchOrder {
         client_token: "xdrive-doctor".to_owned(),
@@ -211,7 +211,7 @@ fn launch(targets: &DryRunTargets) -> LaunchOrder {
     }
 }
 
-/// An address that is nobody's (RFC 5737).
+/// An address for documentation, which no host has (RFC 5737).
 fn nobody() -> Cidr {
     Cidr::one(IpAddr::from([192, 0, 2, 1]))
 }

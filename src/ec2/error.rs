@@ -16,25 +16,24 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 /// The kind of an error: what a caller may do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// This pool (type, zone, market) has no capacity now: try the next.
+    /// The pool (type, zone, market) has no capacity now: try the next.
     Capacity,
-    /// The account may not have so much spot of this type: another type may count against another
-    /// quota, or for less of it; on-demand may be had.
+    /// The spot quota for this type is reached: another type may count against another quota, or
+    /// for less of it; on demand may work.
     SpotQuota,
-    /// The account may not run so many vCPUs of this family on demand: another family has a quota
-    /// of its own.
+    /// The on-demand vCPU quota of this type's family is reached: another family has another quota.
     VcpuQuota,
-    /// The account cannot have spot now: on-demand it may.
+    /// The account cannot use spot now; on demand it may.
     SpotUnavailable,
-    /// The account's plan does not have this type: one of the free tier may be launched.
+    /// The account's plan excludes this type; one of the free tier may be launched.
     NotEligible,
     /// The account's quota is reached.
     Quota,
-    /// Slow down and try again: the call was not carried out.
+    /// Too many requests: try again later. The call was not carried out.
     Throttled,
-    /// The thing is not there (or not there yet: new ids lag).
+    /// The resource does not exist (or not yet: new ids lag).
     NotFound,
-    /// It is in a state that forbids this (in use, not yet available, already attached…).
+    /// The resource's state forbids the call (in use, not yet available, already attached…).
     State,
     /// A dry run succeeded: the call would be allowed.
     DryRun,
@@ -44,7 +43,7 @@ pub enum Kind {
     Credentials,
     /// The request itself is wrong: trying again cannot help.
     Invalid,
-    /// No answer came, or one that cannot be read: the call may or may not have been carried out.
+    /// No answer came, or one that cannot be parsed: the call may or may not have been carried out.
     Ambiguous,
     /// AWS failed on its side; the call may have been carried out.
     Server,
@@ -59,7 +58,7 @@ pub struct Error {
     pub kind: Kind,
     /// AWS's error code, such as `InsufficientInstanceCapacity`; empty where no answer came.
     pub code: String,
-    /// AWS's message, or what went wrong on the way.
+    /// AWS's message, or the cause of a failed request.
     pub message: String,
 }
 
@@ -101,7 +100,7 @@ impl Error {
         Self {
             call,
             kind: match error {
-                // Never sent: the request could not be written down.
+                // Never sent: the request could not be built.
                 SdkError::ConstructionFailure(_) => Kind::Invalid,
                 _ if lacks_credentials(error) => Kind::Credentials,
                 _ => Kind::Ambiguous,
@@ -134,8 +133,8 @@ impl Error {
         self.code == "MissingParameter" && self.message.contains("snapshotId")
     }
 
-    /// Whether EC2 turned the request away unread because there are too many. Limits that pass more
-    /// slowly (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
+    /// Whether EC2 throttled the request, without carrying it out. Limits that pass more slowly
+    /// (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {
         REQUEST_THROTTLING.contains(&self.code.as_str())
     }
@@ -144,8 +143,8 @@ impl Error {
 /// The code for a security group that does not exist (any more, or yet).
 pub(super) const NO_GROUP: &str = "InvalidGroup.NotFound";
 
-/// AWS's message without the encoded copy of a refusal: up to a kilobyte that people cannot read
-/// (STS API reference, `DecodeAuthorizationMessage`).
+/// AWS's message without its encoded part: up to a kilobyte that people cannot read (STS API
+/// reference, `DecodeAuthorizationMessage`).
 fn words(message: &str) -> &str {
     const ENCODED: &str = "Encoded authorization failure message:";
     message
@@ -167,8 +166,8 @@ const REQUEST_THROTTLING: &[&str] = &[
     "TooManyRequestsException",
 ];
 
-/// The kind of a refusal. One code needs AWS's message: an account on the Free plan is refused
-/// types outside the free tier with the code for parameters that do not go together.
+/// The kind of an error by code and message. One code needs the message: to an account on the Free
+/// plan EC2 refuses other types with the code for incompatible parameters.
 fn kind_of(code: &str, message: Option<&str>, status: u16) -> Kind {
     const OF_TYPE: &str = "instance type is not eligible for Free Tier";
     match code {
@@ -257,7 +256,7 @@ fn kind(code: &str, status: u16) -> Kind {
     }
 }
 
-/// All causes, outermost first: the SDK's own `Display` says only "dispatch failure".
+/// All causes, outermost first: the SDK's own `Display` is only "dispatch failure".
 pub(super) fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in chain(error) {

@@ -1,14 +1,13 @@
-//! Fault Injection Service: taking one spot instance back, as EC2 does, by an experiment.
+//! Fault Injection Service: an experiment that interrupts one spot instance, as EC2 does.
 //!
 //! Sources: AWS FIS API reference, *`CreateExperimentTemplate`*, *`StartExperiment`*,
 //! *`GetExperiment`*, *`DeleteExperimentTemplate`*; AWS FIS user guide, *Actions reference*;
 //! smithy.io,
 //! *AWS restJson1 protocol*. The calls are signed by [`super::signed`].
 //!
-//! An experiment's target is the ARN of that one instance. There is no tag and no filter in it, so
-//! no other instance can be its target, whatever it carries. The template lives for as long as it
-//! takes to start one experiment, which goes on without it (user guide, *Delete an experiment
-//! template*).
+//! An experiment's target is the ARN of that one instance. It has no tag and no filter, so no other
+//! instance can be its target. The template is deleted once its one experiment is started, which
+//! goes on without it (user guide, *Delete an experiment template*).
 
 use std::time::Duration;
 
@@ -20,17 +19,17 @@ use super::signed::Scope;
 use super::{DRIVE, Ec2, OWNER, Partition};
 use crate::ids::InstanceId;
 
-/// Pauses before a call that got no answer, or was turned away for now, is repeated: all of them
-/// may be, as what creates has a token.
+/// Pauses before a call without an answer, or a throttled one, is repeated. All calls may be
+/// repeated: those that create have a token.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 
-/// What the templates' one action does.
+/// The action of every template.
 const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
 
-/// The shortest there is: the notice comes at once, and the end two minutes later.
+/// The shortest delay: EC2 gives notice at once, and terminates two minutes later.
 const BEFORE: &str = "PT2M";
 
-/// Where there is no such action (EC2 user guide, *Initiate a Spot Instance interruption*).
+/// The regions without this action (EC2 user guide, *Initiate a Spot Instance interruption*).
 const WITHOUT: [&str; 5] = [
     "ap-northeast-3",
     "ap-southeast-3",
@@ -39,7 +38,7 @@ const WITHOUT: [&str; 5] = [
     "me-central-1",
 ];
 
-/// An instance that is none: what a template names that is never started.
+/// The instance that a template names if it is never started; it does not exist.
 const NONE: &str = "i-0123456789abcdef0";
 
 /// Why there is no experiment.
@@ -55,19 +54,19 @@ pub enum NoExperiment {
         /// Its words.
         message: String,
     },
-    /// It was not asked, or what it answered is no answer.
+    /// The request failed, or its answer cannot be parsed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl NoExperiment {
-    /// Whether the caller may not do it.
+    /// Whether the caller lacks the right.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code.starts_with("AccessDenied"))
     }
 
-    /// Whether nobody answered.
+    /// Whether no answer came.
     #[must_use]
     pub fn is_silence(&self) -> bool {
         matches!(self, Self::Failed(_))
@@ -85,35 +84,34 @@ impl NoExperiment {
     }
 }
 
-/// What came of an experiment that was asked for.
+/// The result of starting an experiment.
 #[derive(Debug)]
 pub struct Injection {
-    /// The experiment's id; none where the template was not to be started.
+    /// The experiment's id; `None` if it was not to be started.
     pub experiment: Result<Option<String>, NoExperiment>,
-    /// What is left of its template, which costs nothing, and why.
+    /// The template that could not be deleted, which costs nothing, and why.
     pub left: Option<(String, NoExperiment)>,
 }
 
-/// How far an experiment is (API reference, *`ExperimentState`*).
+/// The state of an experiment (API reference, *`ExperimentState`*).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It goes on.
+    /// It runs, or is about to.
     Running,
-    /// It has done what it was to do.
+    /// It interrupted the instance.
     Completed,
-    /// It has not; why.
+    /// It failed or was stopped; why.
     Failed(String),
 }
 
 impl Ec2 {
-    /// Whether spot instances are interrupted by experiments in this region, as far as AWS's
-    /// documentation says.
+    /// Whether AWS documents this action for this region.
     #[must_use]
     pub fn has_interruptions(&self) -> bool {
         !WITHOUT.contains(&self.region())
     }
 
-    /// Where Fault Injection Service is.
+    /// The endpoint of Fault Injection Service.
     #[must_use]
     pub fn fis_endpoint(&self) -> String {
         if let Some(url) = &self.fis_at {
@@ -122,9 +120,9 @@ impl Ec2 {
         endpoint(self.region())
     }
 
-    /// Has `instance` taken back by an experiment of this `role`, whose things carry the tags of
-    /// `drive` and of `owner`, the caller. Without an instance everything is done but the start.
-    /// The template is deleted in any case, so this must be awaited to its end.
+    /// Interrupts `instance` by an experiment with this `role`, tagged with `drive` and `owner`,
+    /// the caller. Without an instance it makes and deletes the template only. The template is
+    /// deleted in any case, so this must be awaited to its end.
     pub async fn inject_interruption(
         &self,
         owner: &str,
@@ -182,7 +180,7 @@ impl Ec2 {
         Injection { experiment, left }
     }
 
-    /// How far that experiment is.
+    /// The state of that experiment.
     pub async fn experiment(&self, id: &str) -> Result<State, NoExperiment> {
         let path = format!("/experiments/{id}");
         let answer = self.fis(Method::GET, &path, None).await?;
@@ -249,7 +247,7 @@ impl Ec2 {
     }
 }
 
-/// What an answer says (smithy.io, *AWS restJson1 protocol*, *Operation error serialization*).
+/// An answer, parsed (smithy.io, *AWS restJson1 protocol*, *Operation error serialization*).
 fn read(answer: &Answer) -> Result<Value, NoExperiment> {
     let body: Option<Value> = serde_json::from_str(&answer.text).ok();
     if (200..300).contains(&answer.status) {
@@ -282,7 +280,7 @@ fn token() -> Result<String, NoExperiment> {
     Ok(hex::encode(random))
 }
 
-/// Where AWS has Fault Injection Service in `region`.
+/// The host of Fault Injection Service in `region`.
 fn endpoint(region: &str) -> String {
     let suffix = match Partition::of_region(region) {
         Partition::Aws | Partition::UsGov => "amazonaws.com",
@@ -292,7 +290,7 @@ fn endpoint(region: &str) -> String {
     format!("https://fis.{region}.{suffix}")
 }
 
-/// The template whose one action takes the instance `arn` back.
+/// The template whose one action interrupts the instance `arn`.
 fn template(token: &str, arn: &str, role: &str, tags: &Value) -> Value {
     json!({
         "clientToken": token,

@@ -1,9 +1,9 @@
 //! Security groups: who may reach an instance's port 22.
 //!
-//! Every effect may be repeated, so the patient client makes these calls: that a group or a rule is
-//! there already, or is gone already, is success. A group is told from others of its name by its
-//! tags, which travel in the create call. Rules are read from their group (`DescribeSecurityGroups`
-//! has them with their descriptions), and revoked by what they say.
+//! Every effect may be repeated, so the patient client makes these calls: a group or rule that
+//! exists already, or is gone already, is success. A group's tags, part of the create call, tell it
+//! from others of its name. Rules are read from their group (`DescribeSecurityGroups` has them with
+//! their descriptions), and revoked by port and range.
 
 use aws_sdk_ec2::types::{
     Filter, IpPermission, IpRange, Ipv6Range, Reservation, ResourceType, SecurityGroup,
@@ -24,13 +24,13 @@ const PORT: i32 = 22;
 pub struct Group {
     /// Its id.
     pub id: GroupId,
-    /// Its name: one of a kind in its VPC.
+    /// Its name, unique in its VPC.
     pub name: String,
     /// Its VPC.
     pub vpc: VpcId,
     /// The ranges that may reach port 22 by TCP.
     pub rules: Vec<Rule>,
-    /// Whether it lets anything else in: a rule that this program did not make.
+    /// Whether it has any other ingress rule: one that xdrive did not make.
     pub has_other_rules: bool,
     /// Its tags.
     pub tags: Tags,
@@ -62,7 +62,7 @@ impl Ec2 {
         self.groups_where(&[(&name, literally(owner))]).await
     }
 
-    /// Those of the groups `ids` that some xdrive made.
+    /// Those of the groups `ids` that carry xdrive's tags.
     pub async fn tagged_groups(&self, ids: &[GroupId]) -> Result<Vec<Group>, Error> {
         // By filter: an id that is gone is then no error.
         let mut found = Vec::new();
@@ -99,8 +99,8 @@ impl Ec2 {
         Ok(found)
     }
 
-    /// Since when instances use a group, whosever they are: the earliest launch of those that are
-    /// not terminated; `None` if none does.
+    /// Since when instances of any owner use a group: the earliest launch of those not terminated;
+    /// `None` if none does.
     pub async fn group_used_since(&self, group: &GroupId) -> Result<Option<Timestamp>, Error> {
         const CALL: &str = "DescribeInstances";
         let states = ["pending", "running", "shutting-down", "stopping", "stopped"];
@@ -128,8 +128,8 @@ impl Ec2 {
         Ok(since)
     }
 
-    /// Makes the group `name` in `vpc`, with its tags, letting nobody in; its id. `None` if there
-    /// is one of that name already.
+    /// Makes the group `name` in `vpc`, with its tags and no ingress rule; its id. `None` if that
+    /// name is taken.
     pub async fn create_group(
         &self,
         name: &str,
@@ -220,7 +220,7 @@ fn unless<T>(answer: Result<T, Error>, codes: &[&str]) -> Result<Option<T>, Erro
     }
 }
 
-/// Port 22 from one range. Rules are told apart without their descriptions.
+/// Port 22 from one range. EC2 identifies a rule without its description.
 pub(super) fn permission(from: Cidr, description: Option<&str>) -> IpPermission {
     let permission = IpPermission::builder()
         .ip_protocol("tcp")

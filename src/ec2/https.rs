@@ -1,8 +1,8 @@
 //! Plain HTTPS, through the HTTP client of the calls to AWS: the same proxy, the same certificates.
 //!
-//! The SDK makes that client for itself and hands it to whoever looks on at a call. So it is known
-//! once a call was made, and with it whether that call went to AWS at all. What is got by
-//! [`Ec2::get`] carries no credentials and nothing of the account.
+//! The SDK makes that client and passes it to interceptors. So it is known after the first call,
+//! which also shows whether calls go to AWS at all. A request of [`Ec2::get`] carries no
+//! credentials and nothing of the account.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long an answer may be, in bytes.
 const LONGEST: usize = 4096;
 
-/// What the host names of AWS's own endpoints end with, by partition (AWS general reference, *AWS
+/// The ends of the host names of AWS's own endpoints, by partition (AWS general reference, *AWS
 /// service endpoints*).
 const AWS: [&str; 6] = [
     ".amazonaws.com",
@@ -51,14 +51,14 @@ pub(super) struct Answer {
     pub(super) text: String,
 }
 
-/// What the first call showed.
+/// The HTTP client, and the endpoint, of the first call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Https(Arc<OnceLock<Seen>>);
 
 #[derive(Debug)]
 struct Seen {
     components: RuntimeComponents,
-    /// Whether it went to an endpoint that everybody has.
+    /// Whether it went to a public endpoint.
     is_public: bool,
 }
 
@@ -82,8 +82,8 @@ impl Intercept for Https {
     }
 }
 
-/// Whether this is an endpoint that a region's EC2 has for everybody: another address, and be it
-/// one of AWS's within a VPC, was set by somebody who wants calls to go there and nowhere else.
+/// Whether this is a region's public EC2 endpoint. The user has set any other, an AWS endpoint
+/// within a VPC included, so that calls go nowhere else.
 fn is_public(uri: &str) -> bool {
     let uri: Option<http::Uri> = uri.parse().ok();
     let host = uri.as_ref().and_then(http::Uri::host).unwrap_or_default();
@@ -92,14 +92,13 @@ fn is_public(uri: &str) -> bool {
 }
 
 impl Ec2 {
-    /// Whether the first call went where everybody's go, and not to an endpoint that was set for
-    /// this service alone. Not before it was made.
+    /// Whether the first call went to a public endpoint. `false` before that call.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.https.0.get().is_some_and(|seen| seen.is_public)
     }
 
-    /// What `url` answers to a plain GET: text of at most 4 KiB, within 5 s. A call must have been
+    /// The answer of `url` to a plain GET: text of at most 4 KiB, within 5 s. A call must have been
     /// made before.
     pub async fn get(&self, url: &str) -> Result<String, String> {
         let request = http::Request::get(url).body(String::new());
@@ -112,8 +111,8 @@ impl Ec2 {
         }
     }
 
-    /// What a request that is sent as it is is answered with: text of so many bytes at most, and
-    /// within so long. A call must have been made before.
+    /// Sends `request` unchanged; its answer: text of at most so many bytes, within so long. A call
+    /// must have been made before.
     pub(super) async fn send(
         &self,
         request: http::Request<String>,
@@ -172,7 +171,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    /// A server that gives each of `answers` once; what it was asked.
+    /// A server that gives each of `answers` once; the requests it received.
     pub(crate) fn answering(
         answers: &'static [&'static [u8]],
     ) -> (String, JoinHandle<Vec<String>>) {
@@ -192,19 +191,19 @@ pub(crate) mod tests {
         (url, std::thread::spawn(serve))
     }
 
-    /// A client whose EC2 is nowhere, after a first call.
+    /// A client without a reachable EC2, after a first call.
     pub(crate) async fn after_a_call() -> Ec2 {
         let ec2 = lost();
         assert!(ec2.once.describe_vpcs().send().await.is_err());
         ec2
     }
 
-    /// A client whose EC2 is nowhere.
+    /// A client without a reachable EC2.
     fn lost() -> Ec2 {
         at("http://127.0.0.1:9")
     }
 
-    /// A client whose EC2 takes calls for as long as the listener lives, and never answers.
+    /// A client whose EC2 accepts connections while the listener lives, and never answers.
     pub(crate) fn silent() -> (Ec2, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ec2 = at(&format!("http://{}", listener.local_addr().unwrap()));
@@ -243,7 +242,7 @@ pub(crate) mod tests {
             assert!(!asked.contains("authorization"), "{asked}");
             assert!(!asked.contains("amz"), "{asked}");
         }
-        // Nobody is there any more.
+        // The server has ended.
         let error = ec2.get(&url).await.unwrap_err();
         assert!(error.contains("refused"), "{error}");
         assert!(ec2.get("no URL").await.is_err());
@@ -260,7 +259,7 @@ pub(crate) mod tests {
             let _ = stream.read(&mut [0; 4096]).unwrap();
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n";
             stream.write_all(head).unwrap();
-            // Whoever has read enough has gone.
+            // The client closes once it has read enough.
             let _ = stream.write_all(&LONG);
         });
         let error = ec2.get(&url).await.unwrap_err();

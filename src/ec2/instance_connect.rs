@@ -7,9 +7,9 @@ use super::{Ec2, Error, Kind, Zone};
 use crate::ids::InstanceId;
 
 impl Ec2 {
-    /// Lets `key`, a line of `authorized_keys`, log `user` in to an instance that runs, for 60
-    /// seconds. It may be repeated. [`Kind::Denied`] if this caller may not,
-    /// [`Kind::Invalid`] where there is no such call.
+    /// Authorizes `key`, a line of `authorized_keys`, to log in as `user` to a running instance,
+    /// for 60 seconds. It may be repeated. [`Kind::Denied`] if the caller lacks the right,
+    /// [`Kind::Invalid`] if the endpoint lacks the call.
     pub async fn send_ssh_key(
         &self,
         instance: &InstanceId,

@@ -1,7 +1,7 @@
 //! The only user of the AWS SDK: xdrive's calls to AWS, in xdrive's own types.
 //!
 //! Ids, states and times are parsed here, once. Errors become [`Error`] with a [`Kind`] that the
-//! caller can act on and with AWS's own code and message: the SDK's `Display` says only "service
+//! caller can act on and with AWS's own code and message: the SDK's `Display` is only "service
 //! error". Calls that destroy, or create without a token, are not retried; "not found" on a
 //! deletion is success. Terminating and deleting take a proof ([`MayTerminate`], [`MayDelete`],
 //! [`MayPrune`]), which `drive::proof` makes.
@@ -38,10 +38,10 @@ mod spot;
 mod trace;
 mod types;
 
-/// The tag with the name of a thing's drive.
+/// The tag with the name of a resource's drive.
 pub const DRIVE: &str = "xdrive:drive";
 
-/// The tag with the ARN of the caller that made or last claimed a thing.
+/// The tag with the ARN of the caller that made or last claimed a resource.
 pub const OWNER: &str = "xdrive:owner";
 
 pub use account::{Account, AccountError};

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::types::Arch;
 use crate::ids::{GroupId, InstanceId, SnapshotId, VolumeId};
 
-/// Tags of one thing, by key.
+/// Tags of one resource, by key.
 pub type Tags = BTreeMap<String, String>;
 
 /// Sizes of volumes and snapshots, in GiB (2^30 bytes), as EC2 counts them.
@@ -48,7 +48,7 @@ impl fmt::Display for Market {
 pub enum InstanceState {
     /// Being launched.
     Pending,
-    /// Up, as far as EC2 knows.
+    /// Running, by EC2's account; it may still boot.
     Running,
     /// On the way to `Stopped`.
     Stopping,
@@ -67,8 +67,7 @@ impl InstanceState {
         matches!(self, Self::Pending | Self::Running)
     }
 
-    /// Whether it is on its way out, or gone: it is not billed from the moment that it begins to
-    /// shut down.
+    /// Whether it is shutting down or terminated: neither is billed.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::ShuttingDown | Self::Terminated)
@@ -80,7 +79,7 @@ impl InstanceState {
 pub struct Instance {
     /// Its id.
     pub id: InstanceId,
-    /// What EC2 says it is doing.
+    /// Its state.
     pub state: InstanceState,
     /// Its zone: volumes attach only within it.
     pub zone: Zone,
@@ -90,7 +89,7 @@ pub struct Instance {
     pub arch: Option<Arch>,
     /// How it is paid for.
     pub market: Market,
-    /// Where SSH reaches it: the public address, else the private one.
+    /// The address for SSH: the public one, else the private one.
     pub address: Option<IpAddr>,
     /// Its address within its VPC.
     pub private: Option<IpAddr>,
@@ -141,7 +140,7 @@ pub enum VolumeState {
 pub struct Volume {
     /// Its id.
     pub id: VolumeId,
-    /// What EC2 says it is doing.
+    /// Its state.
     pub state: VolumeState,
     /// Its zone.
     pub zone: Zone,
@@ -149,7 +148,7 @@ pub struct Volume {
     pub size: GibiBytes,
     /// When it was made.
     pub created: Timestamp,
-    /// The snapshot it was made from; none if it was made empty.
+    /// The snapshot it was made from; `None` if it was made empty.
     pub snapshot: Option<SnapshotId>,
     /// What it is attached to.
     pub attachment: Option<Attachment>,
@@ -209,8 +208,8 @@ pub struct Snapshot {
     pub volume: Option<VolumeId>,
     /// The size of that volume.
     pub size: GibiBytes,
-    /// What all blocks in it take in bytes, those that other snapshots have too included; none
-    /// where EC2 does not say it (before it is completed).
+    /// The size in bytes of all its blocks, those shared with other snapshots included; `None`
+    /// until it is completed.
     pub full_size: Option<u64>,
     /// When it was taken (a copy has its own, later one).
     pub started: Timestamp,

@@ -1,7 +1,6 @@
-//! Where in the account's network instances are launched: the default VPC, or a subnet's; and what
-//! leads there from outside.
+//! The account's network: VPCs, subnets, and the routes that lead there from outside.
 //!
-//! Only looks. What lets a laptop in is [`super::group`]'s.
+//! Only reads. Ingress rules are in [`super::group`].
 
 use std::collections::BTreeMap;
 
@@ -32,13 +31,13 @@ pub struct Subnet {
 /// The targets of a subnet's active routes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// Some of its IPv4 traffic to an internet gateway, without which a public address is of no use
-    /// (VPC user guide, *Enable internet access for a VPC using an internet gateway*).
+    /// Whether IPv4 traffic goes to an internet gateway, without which a public address is of no
+    /// use (VPC user guide, *Enable internet access for a VPC using an internet gateway*).
     pub internet: bool,
-    /// Some of its IPv6 traffic.
+    /// Whether IPv6 traffic does.
     pub internet_ipv6: bool,
-    /// To which networks by other ways than an internet gateway: its own VPC, and those behind a
-    /// VPN, a peering connection or a transit gateway. No default route is among them.
+    /// The networks reached without an internet gateway: its own VPC, and those behind a VPN, a
+    /// peering connection or a transit gateway. No default route is among them.
     pub networks: Vec<Cidr>,
 }
 
@@ -99,8 +98,8 @@ impl Ec2 {
             .map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
-    /// Where the routes of these subnets of one VPC lead (`DescribeRouteTables`): those of a
-    /// subnet's own table, else of the VPC's main one.
+    /// The routes of these subnets of one VPC (`DescribeRouteTables`): those of a subnet's own
+    /// table, else of the VPC's main one.
     pub async fn routes(
         &self,
         vpc: &VpcId,
@@ -137,7 +136,7 @@ impl Ec2 {
     }
 }
 
-/// Where the routes of a table lead.
+/// The targets of a table's routes.
 fn leads(table: &RouteTable) -> Routes {
     let mut routes = Routes::default();
     let all = table.routes().iter();

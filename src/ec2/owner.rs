@@ -1,27 +1,26 @@
 //! Owners: the caller's ARN, without what changes from login to login.
 //!
-//! The session name of an assumed role is left out, because it is another one after every login.
-//! The roles that IAM Identity Center makes are the exception: everybody with one permission set
-//! has the same role, and the session name is the person (IAM Identity Center user guide,
-//! *Permission sets*).
+//! The session name of an assumed role is left out, because every login changes it. The roles that
+//! IAM Identity Center makes are the exception: everybody with one permission set has the same
+//! role, and the session name is the person (IAM Identity Center user guide, *Permission sets*).
 
-/// What the names of the roles of permission sets begin with.
+/// The prefix of the names of permission sets' roles.
 const PERMISSION_SET: &str = ":assumed-role/AWSReservedSSO_";
 
-/// Whose a thing is, by its tag, as a caller sees it.
+/// Whether a resource is the caller's, by its owner tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
     /// The caller's own.
     Own,
-    /// Of somebody with the caller's permission set: xdrive once wrote the role alone, and then
-    /// the tag does not tell who.
+    /// Of some person with the caller's permission set: old versions of xdrive wrote the role
+    /// alone.
     OfRole,
     /// Another caller's.
     Other,
 }
 
 impl Ownership {
-    /// What `caller`, an owner too, is to a thing with this `owner`.
+    /// The ownership of a resource with this `owner`, for `caller`, an owner too.
     #[must_use]
     pub fn of(owner: &str, caller: &str) -> Self {
         if owner == caller {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// One that xdrive knows.
+/// A partition that xdrive knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Partition {
     /// The commercial regions.
@@ -22,7 +22,7 @@ impl Partition {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Aws, Self::UsGov, Self::Cn, Self::Eusc];
 
-    /// That of a region, by its name.
+    /// The partition of a region, by its name.
     #[must_use]
     pub fn of_region(region: &str) -> Self {
         let begins = |area: &str| region.starts_with(area);
@@ -37,15 +37,15 @@ impl Partition {
         }
     }
 
-    /// That of an ARN; none for what is no ARN of one of these.
+    /// The partition of an ARN; `None` for any other text or partition.
     #[must_use]
     pub fn of_arn(arn: &str) -> Option<Self> {
         let (name, _) = arn.strip_prefix("arn:")?.split_once(':')?;
         name.parse().ok()
     }
 
-    /// What EC2 is called there as a service that roles are passed to. Where a partition has a
-    /// suffix of its own, some services bear it and some do not: it is one of the two.
+    /// EC2's possible service principals, for `iam:PassRole`. In a partition with its own domain
+    /// suffix some services use it and some do not.
     #[must_use]
     pub fn ec2(self) -> &'static [&'static str] {
         match self {
@@ -98,7 +98,7 @@ impl KeyArn {
     }
 }
 
-/// What is not the ARN of a key.
+/// The text that is not a key's ARN.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a key's ARN, such as arn:aws:kms:us-east-1:111122223333:key/…; `aws kms \

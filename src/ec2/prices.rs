@@ -1,6 +1,6 @@
 //! Current spot prices, by type and zone.
 //!
-//! `DescribeSpotPriceHistory` with a start of *now* answers the price in force of each type in each
+//! `DescribeSpotPriceHistory` with a start of *now* returns the current price of each type in each
 //! zone where it is sold, and nothing else (EC2 user guide, *View Spot Instance pricing history*).
 //! EC2's API knows no on-demand price: none is made up here.
 
@@ -13,7 +13,7 @@ use aws_sdk_ec2::types::{InstanceType, SpotPrice as Answer};
 
 use super::{Ec2, Error, Zone};
 
-/// The market that xdrive's images run in.
+/// The product that xdrive's images are billed as.
 const PRODUCT: &str = "Linux/UNIX";
 
 /// Prices a page: the most that the call allows.
@@ -56,7 +56,7 @@ pub struct NoPrice;
 impl FromStr for Price {
     type Err = NoPrice;
 
-    /// Digits, and at most one point; what is below a millionth is cut off.
+    /// Digits, and at most one point; digits after the sixth decimal are cut off.
     fn from_str(given: &str) -> Result<Self, NoPrice> {
         let (whole, part) = given.split_once('.').unwrap_or((given, ""));
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -89,13 +89,13 @@ pub struct SpotPrice {
 }
 
 impl Ec2 {
-    /// The spot prices in force of these types (100 at most) in every zone, in no order. A type
-    /// that is not sold as spot anywhere, or that there is not, has none.
+    /// The current spot prices of these types (100 at most) in every zone, in no order. A type that
+    /// does not exist, or is not sold as spot, has none.
     pub async fn spot_prices(&self, types: &[String]) -> Result<Vec<SpotPrice>, Error> {
         self.prices(types, None).await
     }
 
-    /// What spot costs there now, in US dollars an hour; `None` where the type is not sold.
+    /// The current spot price there, in US dollars an hour; `None` where the type is not sold.
     pub async fn spot_price(&self, instance_type: &str, zone: &Zone) -> Result<Option<f64>, Error> {
         let prices = self.prices(&[instance_type.to_owned()], Some(zone)).await?;
         Ok(prices.first().map(|found| found.price.dollars()))
@@ -114,7 +114,7 @@ impl Ec2 {
             .into_paginator()
             .page_size(PAGE)
             .send();
-        // A price that changes at this moment is answered with the one before: the later holds.
+        // If a price changes at this moment, EC2 returns both: the later holds.
         let mut newest = BTreeMap::new();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| Error::of(CALL, &error))?;

@@ -1,8 +1,8 @@
-//! The proofs that the calls take which terminate and delete.
+//! The types of the proofs that terminating and deleting calls take.
 //!
-//! The rules for when a thing may be destroyed are `drive::proof`'s, which this room does not know.
-//! Here a proof names one thing and is consumed by one call. `drive::proof` names its types by
-//! implementing [`Prove`] for [`Rules`]; the compiler accepts one implementation only.
+//! The rules for when a resource may be destroyed are in `drive::proof`, which this room does not
+//! know. Here a proof names one resource and is consumed by one call. `drive::proof` names its
+//! types by implementing [`Prove`] for [`Rules`]; the compiler accepts one implementation only.
 
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
@@ -20,9 +20,9 @@ pub trait Prove {
     type MayPrune: Permit<SnapshotId>;
 }
 
-/// A proof about one thing, good for one call.
+/// A proof about one resource, good for one call.
 pub trait Permit<Id> {
-    /// The thing's id; consumes the proof.
+    /// The resource's id; consumes the proof.
     fn used_for(self) -> Id;
 }
 

@@ -24,7 +24,7 @@ const fn quota(code: &'static str, name: &'static str) -> Quota {
 /// Families by their letters, then their quotas as spot and on demand.
 type Row = (&'static [&'static str], Option<Quota>, Option<Quota>);
 
-/// Those that have one.
+/// The families that have a quota.
 const FAMILIES: &[Row] = &[
     (
         &["a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"],
@@ -55,7 +55,7 @@ const FAMILIES: &[Row] = &[
         Some(quota("L-C4BD4855", "All P5 Spot Instance Requests")),
         Some(quota("L-417A185B", "Running On-Demand P instances")),
     ),
-    // Of later ones the page names no quota of spot.
+    // For later families the page names no spot quota.
     (
         &["p"],
         None,
@@ -102,13 +102,13 @@ const FAMILIES: &[Row] = &[
 ];
 
 impl Quota {
-    /// The one that a type counts against in a market, if it is known.
+    /// The quota that a type counts against in a market, if it is known.
     #[must_use]
     pub fn of(instance_type: &str, market: Market) -> Option<Self> {
         let family = instance_type.split('.').next().unwrap_or_default();
         let end = family.find(|letter: char| !letter.is_ascii_lowercase());
         let letters = &family[..end.unwrap_or(family.len())];
-        // With its generation: of some letters each has a quota of its own.
+        // With its generation: some letters have one quota each generation.
         let generation = &family[..family.len().min(letters.len() + 1)];
         let of = |name: &str| {
             let row = FAMILIES.iter().find(|(names, ..)| names.contains(&name));

@@ -1,5 +1,5 @@
-//! Calls that are written and signed by hand: to services of which xdrive makes a few calls, and
-//! whose crates would take longer to compile than they are worth.
+//! Signed requests without an SDK crate, for services of which xdrive makes a few calls: their
+//! crates take too long to compile.
 //!
 //! They are signed as the SDK signs (Signature Version 4), with the same credentials and by the
 //! same clock, and go through the HTTP client of the SDK's calls.
@@ -16,10 +16,10 @@ use super::https::Answer;
 /// How long an answer may take: IAM simulates for some seconds where there are many policies.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// How long an answer may be, in bytes: of IAM's some hundred for each action.
+/// How long an answer may be, in bytes: IAM's has some hundred for each action.
 const LONGEST: usize = 256 << 10;
 
-/// What a request is signed for.
+/// The scope of a signature.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The service's signing name, such as `iam`.
@@ -29,7 +29,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl Ec2 {
-    /// What the service answers to `request`, once it is signed. A call must have been made before.
+    /// Signs and sends `request`; the service's answer. A call must have been made before.
     pub(super) async fn signed(
         &self,
         scope: Scope<'_>,

@@ -1,10 +1,9 @@
-//! IAM's own answer to what the caller may do: `SimulatePrincipalPolicy`.
+//! The simulation of the caller's rights by IAM: `SimulatePrincipalPolicy`.
 //!
-//! It is written here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query requests*) and
-//! signed by [`super::signed`]. It asks of each kind of thing, one at a time, all calls
-//! that concern it, of a thing that carries xdrive's tags and is asked to: what the policy's
-//! conditions depend on. It knows nothing of service control policies that name conditions of their
-//! own.
+//! The request is built here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query
+//! requests*) and signed by [`super::signed`]. One request asks, for one kind of resource, about
+//! all calls that concern it, with xdrive's tags on the resource and in the request, on which the
+//! policy's conditions depend. It does not see service control policies with conditions.
 
 use form_urlencoded::Serializer;
 
@@ -16,7 +15,7 @@ use super::{DRIVE, Ec2, OWNER, Partition};
 /// The API's version.
 const VERSION: &str = "2010-05-08";
 
-/// What things are asked about that are no things: reads.
+/// The resource of calls that only read.
 const ANYTHING: &str = "*";
 
 /// An action that the caller may not take, as IAM simulates it.
@@ -24,7 +23,7 @@ const ANYTHING: &str = "*";
 pub struct Forbidden {
     /// Such as `ec2:RunInstances`.
     pub action: String,
-    /// On which kind of thing, such as `instance`; `*` for what only reads.
+    /// The kind of resource, such as `instance`; `*` for a call that only reads.
     pub on: &'static str,
     /// `implicitDeny` (nothing allows it) or `explicitDeny`.
     pub decision: String,
@@ -33,18 +32,18 @@ pub struct Forbidden {
 /// Why there is no simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSimulation {
-    /// There is nothing to ask it about.
+    /// The caller has no policies to simulate.
     #[error("{0}")]
     NoPrincipal(&'static str),
-    /// IAM refused: its code and its words.
+    /// IAM refused: its code and message.
     #[error("{code}: {message}")]
     Refused {
         /// Its code.
         code: String,
-        /// Its words.
+        /// Its message.
         message: String,
     },
-    /// It was not asked, or what it answered is no answer.
+    /// The request failed, or its answer cannot be parsed.
     #[error("{0}")]
     Failed(String),
 }
@@ -54,7 +53,7 @@ impl NoSimulation {
         matches!(self, Self::Refused { code, .. } if code == expected)
     }
 
-    /// Whether the caller may not ask.
+    /// Whether the caller may not simulate.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         self.is("AccessDenied")
@@ -62,8 +61,8 @@ impl NoSimulation {
 }
 
 impl Ec2 {
-    /// How many answers there were, and which of xdrive's calls IAM says that `owner`, the caller,
-    /// may not make. A call must have been made before.
+    /// The number of results, and which of xdrive's calls IAM denies to `owner`, the caller. A call
+    /// must have been made before.
     pub async fn simulate(&self, owner: &str) -> Result<(usize, Vec<Forbidden>), NoSimulation> {
         let partition = Partition::of_arn(owner).unwrap_or_default();
         let mut principal = principal(owner)?;
@@ -117,7 +116,7 @@ impl Ec2 {
         Ok((count, forbidden))
     }
 
-    /// One call of IAM's: its answer, which is XML.
+    /// Makes one call to IAM; its answer, which is XML.
     async fn iam(
         &self,
         partition: Partition,
@@ -156,8 +155,8 @@ impl Ec2 {
     }
 }
 
-/// Where IAM is, and what its calls are signed for (AWS general reference, *AWS Identity and Access
-/// Management endpoints*).
+/// IAM's endpoint, and the region that its calls are signed for (AWS general reference, *AWS
+/// Identity and Access Management endpoints*).
 fn endpoint(partition: Partition) -> (&'static str, &'static str) {
     match partition {
         Partition::Aws => ("iam.amazonaws.com", "us-east-1"),
@@ -167,7 +166,7 @@ fn endpoint(partition: Partition) -> (&'static str, &'static str) {
     }
 }
 
-/// Whose policies they are, by a caller's ARN.
+/// The principal whose policies apply, by a caller's ARN.
 fn principal(owner: &str) -> Result<String, NoSimulation> {
     let parts: Vec<&str> = owner.splitn(6, ':').collect();
     let &[_, partition, _, _, account, name] = &parts[..] else {
@@ -189,7 +188,7 @@ fn principal(owner: &str) -> Result<String, NoSimulation> {
         ))
 }
 
-/// Kinds of things, and the actions that concern each: what the list of calls has.
+/// The kinds of resources, and the actions that concern each, from the list of calls.
 fn questions() -> Vec<(&'static str, Vec<String>)> {
     let mut questions: Vec<(&'static str, Vec<String>)> = Vec::new();
     for call in CALLS {
@@ -210,7 +209,7 @@ fn questions() -> Vec<(&'static str, Vec<String>)> {
     questions
 }
 
-/// The ARN of one that need not be there.
+/// The ARN of a resource, which need not exist.
 fn thing(partition: Partition, region: &str, account: &str, kind: &str) -> String {
     match kind {
         ANYTHING => ANYTHING.to_owned(),
@@ -253,7 +252,7 @@ fn own((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// What all elements of that name hold, in order: text without markup, in what is asked here.
+/// The content of all elements of that name, in order: text without markup, in these answers.
 fn all<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     xml.split(&open)
@@ -273,7 +272,7 @@ mod tests {
 
     const ROLE: &str = "arn:aws:iam::111122223333:role/teams/blue/lab";
 
-    /// What was sent: head and parameters.
+    /// The request: head and parameters.
     fn read(stream: &mut TcpStream) -> (String, Vec<(String, String)>) {
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         loop {

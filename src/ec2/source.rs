@@ -1,7 +1,7 @@
-//! The source of credentials: which of the places that the SDK searches had them.
+//! The source of credentials: the place in the SDK's chain that had them.
 //!
-//! The SDK tells it by the features that its providers put into what they answer; no provider but
-//! the first that has credentials puts anything there.
+//! The SDK's providers record it as features of the credentials, and only the provider that has
+//! credentials records any.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,20 +19,20 @@ pub enum Source {
     Environment,
     /// A profile of `~/.aws`, and how it makes them.
     Profile(String, By),
-    /// A token that a file has, for a role that the environment names.
+    /// A token in a file, for a role that the environment names.
     WebIdentity,
     /// The container that xdrive runs in.
     Container,
     /// The role of the instance that xdrive runs on.
     InstanceRole,
-    /// None of these told.
+    /// No provider recorded it.
     Unknown,
 }
 
 /// How a profile makes credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The keys stand in a file.
+    /// By keys in a file.
     Keys,
     /// IAM Identity Center.
     Sso,
@@ -42,14 +42,14 @@ pub enum By {
     Process,
     /// A role, by another profile's credentials.
     Role,
-    /// A role, by a token that a file has.
+    /// A role, by a token in a file.
     WebIdentity,
     /// A role, by the container or instance that xdrive runs on.
     Surroundings,
 }
 
 impl Source {
-    /// Of these credentials, which were asked for with these profiles at hand.
+    /// The source of `credentials`, which were loaded with these profiles.
     pub(super) fn of(credentials: &Credentials, profiles: &Profiles) -> Self {
         let features = credentials.get_property::<Vec<Feature>>();
         let has = |feature| features.is_some_and(|all| all.contains(&feature));
@@ -115,12 +115,13 @@ impl fmt::Display for By {
     }
 }
 
-/// The profiles of `~/.aws`, as they were read.
+/// The profiles of `~/.aws`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Profiles(Option<ProfileSet>);
 
 impl Profiles {
-    /// Reads them; none if they cannot be read, which whoever needs one is told by the SDK.
+    /// Reads the profiles; none if they cannot be read, which the SDK reports to callers that need
+    /// one.
     pub(super) async fn read(profile: Option<&str>) -> Self {
         let chosen = profile.map(|name| Cow::Owned(name.to_owned()));
         let files = EnvConfigFiles::default();
@@ -129,24 +130,24 @@ impl Profiles {
         Self(read.await.ok())
     }
 
-    /// The name of the one that is used.
+    /// The name of the profile used.
     fn name(&self) -> &str {
         let set = self.0.as_ref();
         set.map_or("default", |set| set.selected_profile())
     }
 
-    /// What that one says of something.
+    /// A property of the profile used.
     fn chosen(&self, property: &str) -> Option<&str> {
         self.0.as_ref()?.get_profile(self.name())?.get(property)
     }
 
-    /// The name of the one that is used, if AWS asks for a second factor where its role is taken.
+    /// The name of the profile used, if its role requires a second factor.
     pub(super) fn with_second_factor(&self) -> Option<String> {
         let asked = self.chosen("mfa_serial").and(self.chosen("role_arn"));
         asked.map(|_| self.name().to_owned())
     }
 
-    /// Whether `aws login` is what makes its credentials.
+    /// Whether its credentials come from `aws login`.
     pub(super) fn is_login(&self) -> bool {
         self.chosen("login_session").is_some()
     }

@@ -1,4 +1,4 @@
-//! A volume's speed beyond gp3's baseline, and what that costs.
+//! A volume's speed beyond gp3's baseline, and its price.
 //!
 //! The limits are those of gp3 (EBS user guide, *General Purpose SSD volumes*; EC2 API reference,
 //! `CreateVolume`), raised in 2025 from 16,000 IOPS and 1,000 MiB/s.
@@ -19,7 +19,7 @@ const IOPS_A_GIB: u32 = 500;
 /// Operations a second that each MiB a second takes.
 const IOPS_A_MIB: u32 = 4;
 
-/// A volume's speed; what is none is EC2's default.
+/// A volume's speed; `None` is EC2's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Speed {
     /// Operations a second.
@@ -31,7 +31,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// These, and those of `other` that are missing here.
+    /// This speed, with the missing values from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -91,8 +91,8 @@ impl Speed {
 
     /// What it costs a month in US cents, beside the volume's size: $0.005 for each operation a
     /// second beyond 3,000, $0.04 for each MiB a second beyond 125
-    /// (<https://aws.amazon.com/ebs/pricing/>, us-east-1). How fast it is filled is paid for once,
-    /// by the data in the snapshot.
+    /// (<https://aws.amazon.com/ebs/pricing/>, us-east-1). The initialization rate is paid for
+    /// once, by the data in the snapshot.
     #[must_use]
     pub fn cents(self) -> u64 {
         let beyond =

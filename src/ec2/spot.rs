@@ -2,8 +2,8 @@
 //!
 //! When EC2 takes an instance back that is set to be terminated, its request says so at once, while
 //! the instance runs on for two minutes (EC2 user guide, *State changes for a Spot request*). So a
-//! caller hears of it also where the instance itself cannot be reached. Lists may be stale by
-//! seconds: this never says that an instance is safe.
+//! caller sees it even if the instance itself cannot be reached. Lists may be stale by seconds: no
+//! answer proves that an instance is safe.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const CALL: &str = "DescribeSpotInstanceRequests";
 /// notices*).
 const NOTICE: Duration = Duration::from_mins(2);
 
-/// The status codes of a request whose instance EC2 ends or stops of its own accord (EC2 user
-/// guide, *Get the status of a Spot Instance request*).
+/// The status codes of a request whose instance EC2 itself ends or stops (EC2 user guide, *Get the
+/// status of a Spot Instance request*).
 const TAKEN_BACK: [&str; 11] = [
     "marked-for-stop",
     "marked-for-termination",
@@ -45,8 +45,8 @@ pub struct SpotStatus {
 }
 
 impl SpotStatus {
-    /// When the instance ends because EC2 takes it back, if that is so: at about that time, or
-    /// before it where the notice was a shorter one.
+    /// When EC2 interrupts the instance, if it does: at about that time, or earlier after a shorter
+    /// notice.
     #[must_use]
     pub fn interruption(&self) -> Option<Timestamp> {
         TAKEN_BACK
@@ -55,8 +55,8 @@ impl SpotStatus {
     }
 }
 
-/// What must be there before an account's first spot request (EC2 user guide, *Service-linked role
-/// for Spot Instance requests*). Whoever may make it has AWS make it with that request.
+/// The role that an account needs before its first spot request (EC2 user guide, *Service-linked
+/// role for Spot Instance requests*). AWS makes it with that request, if the caller may make it.
 pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
 
 impl Ec2 {
@@ -65,7 +65,7 @@ impl Ec2 {
         let answer = self
             .patient
             .describe_spot_instance_requests()
-            // The least that may be asked for.
+            // The smallest page allowed.
             .max_results(5)
             .send()
             .await

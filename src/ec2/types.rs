@@ -1,12 +1,12 @@
-//! Instance types: what a choice between them needs to know.
+//! Instance types, with what a choice between them depends on.
 //!
 //! Named types are looked up by name; for required resources, all that could have them are listed
 //! (current generation, no bare metal: those boot for a quarter of an hour and have another shape),
 //! and the choice is the caller's. A GPU counts only if NVIDIA made it: drivers and container
-//! toolkit of the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is none that can be
-//! counted, but its type needs the driver all the same.
+//! toolkit of the public images are NVIDIA's. A part of one (`g6f`, `gr6f`) is not counted, but its
+//! type needs the driver too.
 //!
-//! Nothing here knows a price, or where a type is sold: that is [`super::prices`].
+//! Prices, and where a type is sold, are in [`super::prices`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ const NVIDIA: &str = "NVIDIA";
 /// Types a page: the most that `DescribeInstanceTypes` allows.
 const PAGE: i32 = 100;
 
-/// The architecture that programs are compiled for. Those of one do not run on the other.
+/// The architecture that programs are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Arch {
     /// Intel's and AMD's.
@@ -107,11 +107,11 @@ impl InstanceType {
         self.gpus > 0 || self.part_of_gpu
     }
 
-    /// What a vCPU-hour above its baseline costs on top of its price, in US cents; none if it is
-    /// not burstable. They run in unlimited mode unless the account says otherwise, and whoever
-    /// uses one for hours and terminates it pays for every credit it has not earned (Amazon EC2
-    /// On-Demand pricing, *T2/T3/T4g Unlimited Mode Pricing*: for Linux, in all sizes, markets and
-    /// regions).
+    /// The price of a vCPU-hour above its baseline, on top of its own price, in US cents; `None` if
+    /// it is not burstable. Burstable types run in unlimited mode unless the account's default
+    /// differs; after hours of load, terminating one bills every credit it has not earned (Amazon
+    /// EC2 On-Demand pricing, *T2/T3/T4g Unlimited Mode Pricing*: for Linux, in all sizes, markets
+    /// and regions).
     #[must_use]
     pub fn surplus_cents(&self) -> Option<u32> {
         match self.name.split('.').next() {
@@ -132,9 +132,9 @@ impl InstanceType {
 }
 
 impl Ec2 {
-    /// The types called `names` (100 at most), in no order. If EC2 does not know all of them, it
-    /// says which (`InvalidInstanceType`), and nothing of the others. What runs neither `x86_64`
-    /// nor `arm64` programs (a Mac) is not among the answers.
+    /// The types called `names` (100 at most), in no order. If EC2 does not know all of them, its
+    /// error names the unknown (`InvalidInstanceType`), and none is returned. Types that run
+    /// neither `x86_64` nor `arm64` programs (Macs) are left out.
     pub async fn instance_types(&self, names: &[String]) -> Result<Vec<InstanceType>, Error> {
         const CALL: &str = "DescribeInstanceTypes";
         let names = names.iter().map(|name| name.as_str().into()).collect();
@@ -149,8 +149,8 @@ impl Ec2 {
     }
 
     /// Every type of the current generation that is sold in `market`, runs programs of one of
-    /// `archs`, is no bare metal and not burstable; or, burstable or not, every one that the free
-    /// tier has, if that `is_free`; all pages.
+    /// `archs`, is no bare metal and not burstable; or, if `is_free`, every one in the free tier,
+    /// burstable or not; all pages.
     pub async fn instance_types_for(
         &self,
         market: Market,
@@ -216,7 +216,7 @@ fn read(answers: &[sdk::InstanceTypeInfo]) -> Result<Vec<InstanceType>, String> 
     Ok(types)
 }
 
-/// One type; none if it runs programs that xdrive has no image for.
+/// One type; `None` if xdrive has no image for its architecture.
 fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>, String> {
     let name = answer
         .instance_type()
