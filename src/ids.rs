@@ -125,7 +125,7 @@ pub enum InvalidName {
 }
 
 impl DriveName {
-    /// The name as it was typed.
+    /// The name as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

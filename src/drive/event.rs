@@ -52,8 +52,8 @@ pub enum Event {
         /// The least size of the drive.
         size: GibiBytes,
     },
-    /// The instance that is launched now has its root disk as the image and the account have it,
-    /// not encrypted by xdrive: the name of the image's root device is not known.
+    /// The next instance's root disk is as the image and the account have it, not encrypted by
+    /// xdrive: the name of the image's root device is not known.
     RootAsItIs {
         /// The image.
         image: String,
@@ -67,7 +67,7 @@ pub enum Event {
         /// The quota that was reached, if one was.
         reached: Option<Box<Reached>>,
     },
-    /// The account's plan does not have this type, nor any outside the free tier.
+    /// The account's plan excludes this type, as all outside the free tier.
     NotEligible {
         /// The type.
         instance_type: String,
@@ -79,7 +79,7 @@ pub enum Event {
         /// The offer it came from.
         offer: Box<Offer>,
     },
-    /// A thing that was asked for is not among the pools that are tried.
+    /// Something requested is not among the pools that are tried.
     LeftOut(LeftOut),
     /// An empty volume is being made: there is no drive of this name.
     NewDrive {
@@ -101,7 +101,7 @@ pub enum Event {
         instance: InstanceId,
         /// For how long.
         since: Duration,
-        /// What comes back instead.
+        /// What came back instead of an answer.
         why: String,
     },
     /// EC2's status checks of a host that does not answer, when they change.
@@ -113,7 +113,8 @@ pub enum Event {
         /// How long after its launch it may be booting.
         limit: Duration,
     },
-    /// EC2's status checks of a host that does not answer may not be read: it is judged by time.
+    /// The caller may not read EC2's status checks of a host that does not answer: time alone
+    /// decides.
     Unchecked {
         /// The instance.
         instance: InstanceId,
@@ -143,7 +144,7 @@ pub enum Event {
     },
     /// No checkpoint was taken.
     CheckpointSkipped(Skipped),
-    /// An interrupt came and cannot be followed yet: stopping here could lose data.
+    /// An interrupt came, and the run cannot stop yet: that could lose data.
     CannotStop,
     /// An interrupt came: from now on everything is undone, or saved if the drive was used.
     Ending,

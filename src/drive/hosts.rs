@@ -36,7 +36,7 @@ pub enum Client {
     Me,
     /// Another live xdrive.
     Other {
-        /// Its caller's ARN, as it told the host; for a person to read.
+        /// Its caller's ARN, as it gave it to the host; for a person to read.
         owner: String,
         /// Since when, as the host reports (RFC 3339); for a person to read.
         since: String,
@@ -131,7 +131,7 @@ pub enum HostError {
     /// It is closing; the text says why.
     #[error("the host is closing: {0}")]
     Closing(String),
-    /// The connection failed; what was asked may or may not have been done.
+    /// The connection failed; the call may or may not have been carried out.
     #[error("the host cannot be reached: {0}")]
     Unreachable(String),
     /// The volume is neither blank nor a file system, and this host has no record that a format
@@ -178,13 +178,13 @@ pub enum Route {
 }
 
 /// How long after it was recorded a lease may begin on its host. At a round trip of 300 ms that
-/// takes a second or two; a login that takes longer is used by the next try. After a sleep in
-/// between it is recorded anew: a host may outlive the record only by a small part of
+/// takes a second or two; the next try uses a login that takes longer. After a sleep in between the
+/// lease is recorded anew: a host may outlive the record only by a small part of
 /// [`super::Timing::lease_margin`].
 pub const RECORD_LIFE: Duration = Duration::from_secs(20);
 
-/// What is left of a lease that was recorded `elapsed` ago, in whole seconds: never longer than the
-/// record, however long this computer slept in between. None if it is over.
+/// The rest of a lease that was recorded `elapsed` ago, in whole seconds: it never ends after the
+/// record, however long this computer slept in between. `None` if it is over.
 #[must_use]
 pub fn lease_left(lease: Duration, elapsed: Duration) -> Option<Duration> {
     let left = lease.saturating_sub(Duration::from_secs(elapsed.as_secs()));
@@ -208,8 +208,8 @@ pub trait Hosts {
     fn forget_groups(&mut self) {}
 
     /// Asks a running host for its state: about three seconds where nothing answers, 23 where the
-    /// answer is slow. Changes nothing there, except that a session which is to lead may get the
-    /// client lock already, for as long as it lives, if it is free.
+    /// answer is slow. Changes nothing there, except that a leading session may take the client
+    /// lock already, if it is free, for as long as it lives.
     fn contact(&mut self, host: &Instance) -> impl Future<Output = Contact>;
 
     /// Why a host did not answer when it was last contacted, if that is known.

@@ -1,8 +1,8 @@
-//! What the snapshots of a drive cost: at least, and at most.
+//! The cost of a drive's snapshots: at least, and at most.
 //!
-//! A block that several snapshots have is billed once. EC2 reports how much all blocks of a
-//! snapshot take (`FullSnapshotSizeInBytes`), and not which of them others have too. So the largest
-//! is billed at least, and the sum at most. The exact size takes a call for each 5 GiB of each
+//! A block that several snapshots have is billed once. EC2 reports the size of all blocks of a
+//! snapshot (`FullSnapshotSizeInBytes`), and not which of them others share. So at least the
+//! largest is billed, and at most the sum. The exact size takes a call for each 5 GiB of each
 //! snapshot (`ListChangedBlocks`), too long for a save to wait.
 
 use crate::ec2::{Snapshot, SnapshotState};

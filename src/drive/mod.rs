@@ -4,9 +4,9 @@
 //! reconcile ── sweep ──▶ Observed ── plan (pure) ──▶ Next ── act ──▶ EC2, the host ──▶ again
 //! ```
 //!
-//! Crash recovery, a second laptop, a thing deleted in the console, and the happy path are the same
-//! code: look, decide, act, look again. The record is in AWS's tags. This process keeps only an
-//! [`overlay`]: what it made and what EC2 answered, while the lists do not show it yet.
+//! Crash recovery, a second laptop, a resource deleted in the console, and the happy path are the
+//! same code: look, decide, act, look again. The record is in AWS's tags. This process keeps only
+//! an [`overlay`]: what it made and what EC2 answered, while the lists do not show it yet.
 //!
 //! What this module must never do: delete a volume or terminate an instance without a [`proof`],
 //! raise a generation before the lists are settled, undo anything that the protocol has written, or

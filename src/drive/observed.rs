@@ -1,8 +1,8 @@
-//! [`Observed`]: one ordered sweep, parsed, under what this process knows for certain.
+//! [`Observed`]: one ordered sweep, parsed, with the overlay laid over it.
 //!
-//! A plain value: small, comparable, hashable, made of no SDK type, so that `plan` can be tabled
-//! and model-checked. Lists may be stale, so the [`super::overlay`] is laid over them first, and
-//! only forwards in time: generations only rise, and an instance that was terminated never runs
+//! A plain value: small, comparable, hashable, without SDK types, so that tables and the model
+//! checker can test `plan`. Lists may be stale, so the [`super::overlay`] is laid over them first,
+//! and only forwards in time: generations only rise, and an instance that was terminated never runs
 //! again.
 //!
 //! Moments are on this computer's boot-time clock: `since` is when *this process* first saw a thing
@@ -32,7 +32,7 @@ pub struct Observed {
     pub me: Me,
     /// When this process began its first sweep.
     pub first: BootTime,
-    /// When this sweep began. It shows everything that is older by [`super::Timing::settle`].
+    /// When this sweep began. It shows everything older than this by [`super::Timing::settle`].
     pub began: BootTime,
     /// The drive's instances, also ended ones that are still listed.
     pub instances: Vec<SeenInstance>,
@@ -51,7 +51,7 @@ pub struct Me {
     pub session: SessionId,
     /// When this process's last create or claim call was answered.
     pub announced: Option<BootTime>,
-    /// When the last create call was sent whose answer never came: it may have been carried out.
+    /// When the last create call without an answer was sent: it may have been carried out.
     pub unsure: Option<BootTime>,
     /// How many instances were launched.
     pub launches: u32,
@@ -70,7 +70,7 @@ pub struct Me {
     pub unmounted: Option<(VolumeId, Generation)>,
     /// The file system that a host reported on the volume it mounted.
     pub reported: Option<(VolumeId, Uuid)>,
-    /// What was found in snapshots that are to stand for their volumes.
+    /// The verdicts on snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
     /// Superseded snapshots that could not be deleted: not tried again in this run.
     pub not_pruned: BTreeSet<SnapshotId>,
@@ -93,12 +93,12 @@ pub enum Refusal {
     Damaged(String),
 }
 
-/// What was found in a snapshot.
+/// The verdict on a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The drive, as it was left.
+    /// It holds the drive, as it was left.
     Sound,
-    /// It could not be read, for this reason, which does not keep the volume.
+    /// It could not be read, for this reason; the volume may be deleted all the same.
     Unverifiable(String),
     /// No answer yet.
     Open {
@@ -107,7 +107,7 @@ pub enum Verdict {
         /// When it was last read.
         last: BootTime,
     },
-    /// Not the drive as it was left; what is wrong.
+    /// It does not hold the drive as it was left; what is wrong.
     Unsound(String),
 }
 

@@ -1,7 +1,7 @@
 //! The read-your-writes overlay: what this process knows for certain, laid over lists that may be
 //! stale.
 //!
-//! It only saves time: a process without it comes to the same end, later. It moves things forwards
+//! It only saves time: a process without it reaches the same end, later. It moves things forwards
 //! in time only: a raised generation is never shown lower, a terminated instance never as running,
 //! and what was made is shown until the lists have it.
 //!
@@ -295,7 +295,7 @@ impl Overlay {
         let known = self.generations.get(&volume.id);
         let is_claimed = self.claimed.contains(volume.id.as_str())
             && known.is_none_or(|known| generation <= *known);
-        // It is at least as far as its snapshots, and as this process has read it.
+        // Its generation is no lower than that of its snapshots, nor than this process has read.
         let generation = snapshots
             .iter()
             .filter(|snapshot| snapshot.volume.as_ref() == Some(&volume.id))

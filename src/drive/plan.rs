@@ -1,15 +1,15 @@
-//! What to do next: one pure function from a goal and what was observed.
+//! The plan: one pure function from a goal and what was observed to the next steps.
 //!
-//! It knows no SDK, no clock and no I/O, and has no state. Whatever ended the last run, the same
-//! [`Observed`] leads to the same steps. A step that destroys carries the grounds for it, which
-//! only an [`Observed`] gives ([`proof`](super::proof)).
+//! It knows no SDK, no clock and no I/O, and has no state. The same [`Observed`] leads to the same
+//! steps, however the last run ended. A step that destroys carries the grounds for it, which only
+//! an [`Observed`] gives ([`proof`](super::proof)).
 //!
 //! The way to a mounted drive is: announce (launch and create, tagged), settle, raise the
 //! generation, attach, read the generation back, mount. The first write comes after the last of
 //! these, so every other process can read the generation of what was written.
 //!
-//! What it must never do: raise a generation before the lists are settled, choose an older state
-//! while a newer one may exist, choose between two lineages, or take a host's silence for a proof.
+//! It must never raise a generation before the lists are settled, choose an older state while a
+//! newer one may exist, choose between two lineages, or take a host's silence for a proof.
 
 mod checkpoint;
 mod choose;

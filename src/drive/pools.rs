@@ -1,5 +1,4 @@
-//! What to launch, and where: from requirements, EC2's types and current spot prices to pools in
-//! order.
+//! The pools to launch from, in order: chosen by requirements, EC2's types and current spot prices.
 //!
 //! A pool is a type in a zone in a market. [`choose`] is pure; [`look`] makes the two calls that it
 //! needs. Spot pools come in the order of their current price, on-demand ones in the same order
@@ -7,8 +6,8 @@
 //! types come in the order of preference first. What is left out is reported ([`LeftOut`]).
 //!
 //! A drive has an architecture from its first launch on: the programs on it do not run on the other
-//! one, so only that is chosen for it. A new drive gets that of its image or the one that is asked
-//! for, else [`Arch::X86_64`]: most images and nearly all GPUs are for that.
+//! one, so only that is chosen for it. A new drive gets that of its image or the requested one,
+//! else [`Arch::X86_64`], as most images and nearly all GPU types have.
 
 mod choose;
 mod look;
@@ -178,7 +177,7 @@ impl Offer {
 pub struct Chosen {
     /// Best first.
     pub offers: Vec<Offer>,
-    /// What was asked for and is not among them, and why.
+    /// What was requested and is not among them, and why.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -190,7 +189,7 @@ impl Chosen {
     }
 }
 
-/// A thing that was asked for and is not offered.
+/// What was requested and is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOut {
     /// Spot in these pools costs more than the limit.

@@ -1,4 +1,4 @@
-//! Proofs that a thing may be destroyed, in two stages.
+//! Proofs that a resource may be destroyed, in two stages.
 //!
 //! 1. *Grounds* are what one sweep observed: [`TerminationGrounds`], [`DeletionGrounds`],
 //!    [`PruningGrounds`], [`FailedSnapshot`]. `prove` makes them, and `plan` puts them in its
@@ -74,8 +74,8 @@ enum TerminationReason {
     NotAttached,
     /// The host has closed; it never mounts again.
     Closed,
-    /// Its lease, which ended then, is past by more than it takes a host to switch itself off,
-    /// and the host does not answer.
+    /// Its lease ended at this time, longer ago than a host takes to switch itself off, and the
+    /// host does not answer.
     LeaseOver(Timestamp),
 }
 
@@ -88,7 +88,7 @@ pub struct DeletionGrounds {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum DeletionReason {
-    /// It was never attached, and what it was made from is there still, or something newer.
+    /// It was never attached, and its source or something newer still exists.
     Unused(Generation, Option<SnapshotId>),
     /// A completed snapshot of it, no checkpoint, has its generation, and was found to hold the
     /// drive or could not be read.
@@ -201,7 +201,7 @@ impl DeletionGrounds {
             .snapshots_of(&volume.id)
             .filter(|snapshot| saves(snapshot, volume))
             .filter(|snapshot| snapshot.state == SnapshotState::Completed)
-            // Whoever reads an old list must not see the volume gone and nothing in its place.
+            // No stale list may show the volume gone and nothing in its place.
             .filter(|snapshot| snapshot.is_everywhere)
             .find(|snapshot| {
                 let verdict = seen.me.verdicts.get(&snapshot.id);

@@ -1,8 +1,8 @@
 //! The loop: observe, plan, act, and look again.
 //!
 //! It carries out what `plan` decides. A call that changes the cloud is always awaited to its end,
-//! also after an interrupt: only its answer has the id of what it made. When something fails for
-//! good, what this session made is ended first, and both outcomes are reported.
+//! even after an interrupt: only its answer has the id of the new resource. When something fails
+//! for good, what this session made is ended first, and both outcomes are reported.
 
 mod act;
 mod checkpoint;
@@ -52,11 +52,11 @@ pub struct Wanted {
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
-    /// Where in the account's network, and with which role.
+    /// The subnet, and the role, of new instances.
     pub placement: Placement,
 }
 
-/// Where instances are launched, whatever pool they come from.
+/// The subnet, zone and role of new instances of any pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The subnet; none takes the default one of each zone.
@@ -97,14 +97,14 @@ pub enum Outcome {
         /// What is still billed: snapshots.
         left: Left,
     },
-    /// Undone: the drive is as it was before this session, which never attached it.
+    /// Undone: this session never attached the drive, which is as it was before.
     Unwound {
         /// What is still billed: what was there before.
         left: Left,
     },
     /// Another live xdrive has the drive. What this run made is gone again.
     Busy(Holder),
-    /// It cannot go on safely. What this run made is gone again where that could be.
+    /// It cannot go on safely. What this run made is gone again where possible.
     Stuck(Stuck),
     /// Interrupted after the instance ended; the next run does the rest.
     StoppedWaiting(Left),
@@ -123,12 +123,12 @@ pub struct Holder {
     pub since: String,
 }
 
-/// What failed, and how ending what had been made went.
+/// A failed run, and the outcome of ending what it had made.
 #[derive(Debug)]
 pub struct Failure {
     /// What failed first.
     pub error: RunError,
-    /// How ending this session's own things went after that.
+    /// The outcome of ending this session's own resources after that.
     pub also: Option<Box<Outcome>>,
     /// What is still billed.
     pub left: Left,
@@ -153,7 +153,7 @@ pub struct NoCapacity {
     pub reached: Vec<Reached>,
 }
 
-/// The launch that the account's plan refused: it launches only what the free tier has.
+/// The launch that the account's plan refused: it allows only types of the free tier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this account is on AWS's Free plan, which does not launch {}: {last}", .types.join(", "))]
 pub struct FreePlan {
@@ -265,10 +265,9 @@ pub struct Reconciler<H: Hosts> {
     /// What was billed by the last sweep, and what was made since: a run whose sweeps fail can
     /// still report it.
     left: Left,
-    /// Why the last instance that could not be used could not.
+    /// The last instance that could not be used, and why.
     unusable: Option<UnusableHost>,
-    /// The root device of each image that was launched; none where EC2 has it under an unknown
-    /// name.
+    /// The root device of each image that was launched; `None` where its name is not known.
     root_devices: BTreeMap<String, Option<String>>,
     /// Instances whose end was reported.
     reported_ended: BTreeSet<InstanceId>,
@@ -332,7 +331,7 @@ impl<H: Hosts> Reconciler<H> {
         self.kept
     }
 
-    /// Where instances are launched, whatever pool they come from.
+    /// The place of new instances of any pool.
     #[must_use]
     pub fn placement(&self) -> &Placement {
         &self.wanted.placement
@@ -348,7 +347,7 @@ impl<H: Hosts> Reconciler<H> {
         self.overlay.session()
     }
 
-    /// Works until `goal` is reached or cannot be.
+    /// Runs until `goal` is reached or cannot be reached.
     ///
     /// `interrupts` counts SIGINT, SIGTERM and a closed terminal. The first one while getting ready
     /// turns the goal into [`Goal::Ended`]. Later ones, and the first while saving, end the waiting

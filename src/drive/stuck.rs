@@ -52,19 +52,19 @@ pub enum Why {
     Unreachable(InstanceId),
     /// An instance has been ending for too long while the drive is attached to it.
     NeverEnds(InstanceId),
-    /// A thing of this drive has tags that cannot be read.
+    /// A resource of this drive has tags that cannot be parsed.
     Unreadable(Vec<(String, String)>),
     /// The drive's file system cannot be mounted.
     Damaged(VolumeId, String),
     /// This many instances were launched and none answered.
     NoHost(u32),
-    /// As many volumes were made as may be, and all failed; the last one.
+    /// The allowed number of volumes was made, and all failed; the last one.
     NoVolume(VolumeId),
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
 }
 
-/// A thing that is still billed.
+/// A resource that is still billed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Thing {
     /// A running instance.
@@ -88,13 +88,13 @@ pub struct Stuck {
     pub left: Left,
 }
 
-/// What a gp3 volume costs a GiB and month in us-east-1, in US cents
+/// The price of a gp3 volume for a GiB and month in us-east-1, in US cents
 /// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
 const VOLUME_CENTS: u32 = 8;
-/// What a standard snapshot costs a GiB and month in us-east-1, in US cents.
+/// The price of a standard snapshot for a GiB and month in us-east-1, in US cents.
 pub(super) const SNAPSHOT_CENTS: u64 = 5;
 
-/// What a volume of `size` costs a month, in US cents, about.
+/// The cost of a volume of `size` a month, in US cents, about.
 #[must_use]
 pub fn volume_cents(size: GibiBytes) -> u64 {
     u64::from(size) * u64::from(VOLUME_CENTS)
@@ -103,13 +103,13 @@ pub fn volume_cents(size: GibiBytes) -> u64 {
 /// A public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
 const ADDRESS_DOLLARS: f64 = 0.005;
 
-/// The machine's own disk, in GiB: that of the public images.
+/// The instance's root disk, in GiB: that of the public images.
 const ROOT_GIB: GibiBytes = 30;
 
 /// The hours of a month, as AWS counts them.
 const HOURS: f64 = 730.0;
 
-/// What an instance costs an hour on top of its own price, in US dollars, about: its address, its
+/// The cost of an instance an hour beside its own price, in US dollars, about: its address, its
 /// disk, and a drive of `size` and `speed` while it is a volume.
 #[must_use]
 pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
@@ -119,7 +119,7 @@ pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
 }
 
 impl Thing {
-    /// What it costs a month in US cents, about; none for instances, which are paid by the second.
+    /// Its cost a month in US cents, about; `None` for instances, which are billed by the second.
     #[must_use]
     pub fn cents(&self) -> Option<u64> {
         match self {

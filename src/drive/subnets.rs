@@ -1,8 +1,8 @@
 //! The subnets that instances are launched in, and how they get an address that this laptop
 //! reaches.
 //!
-//! [`super::Hosts::subnets`] finds them out. A subnet that is not among them is left to EC2.
-//! Nothing here makes a call.
+//! [`super::Hosts::subnets`] returns them. A subnet that is not among them is left to EC2. Nothing
+//! here makes a call.
 
 use crate::ec2::{Subnet, Zone};
 use crate::ids::SubnetId;
@@ -18,7 +18,7 @@ const HINT: &str = "--subnet names a subnet with a route to an internet gateway;
 pub enum Address {
     /// Their subnet gives one, or none is needed.
     Given,
-    /// A public one is asked for at the launch.
+    /// The launch asks for a public one.
     Asked,
     /// No address leads there, for this reason.
     Nowhere(String),

@@ -1,4 +1,4 @@
-//! An ext4's superblock in a snapshot: whether it is the drive's, and how it was left.
+//! The superblock of an ext4 in a snapshot: whether it is the drive's, and how it was left.
 //!
 //! Source: Linux kernel documentation, *ext4 Data Structures and Algorithms*, *Super Block*. It
 //! stands at byte 1024 of the disk. Only its UUID and its state are read; `e2fsck` finds other

@@ -2,10 +2,10 @@
 //!
 //! The tags that a thing needs are written in the call that creates it. Later a tag is added or,
 //! for a generation, raised; none is deleted to mean something. So a stale read can make xdrive
-//! wait or take a snapshot too many, but never lose data.
+//! wait or take an extra snapshot, but never lose data.
 //!
-//! A thing that has the drive's tag and cannot be read is [`Unreadable`], never skipped: it may be
-//! the drive's newest state.
+//! A resource that has the drive's tag and cannot be parsed is [`Unreadable`], never skipped: it
+//! may be the drive's newest state.
 
 mod settings;
 
@@ -57,8 +57,8 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
-/// On volumes and snapshots of a drive that was made to be thrown away: its snapshots may be
-/// deleted with nothing in their place.
+/// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
+/// nothing in their place.
 pub const SCRATCH: &str = "xdrive:scratch";
 
 /// A session and its caller.

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// How long and how often. See [`Timing::aws`] for what each is on AWS, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// No list is staler than this: what was true this long ago is in every list read now. This
-    /// process's own create calls are older than this before a generation is raised.
+    /// The greatest staleness of a list: what was true this long ago is in every list read now.
+    /// This process's own create calls are older than this before a generation is raised.
     pub settle: Duration,
     /// The pause between two sweeps while waiting.
     pub poll: Duration,
@@ -81,16 +81,16 @@ impl Timing {
             no_ssh: Duration::from_mins(5),
             // Metal types boot for ten minutes. A host without a client switches itself off at 30.
             boot: Duration::from_mins(15),
-            // What is checked is up before sshd and cloud-init are; a login at 300 ms is in it, and
-            // a whole attempt that fails.
+            // The checks pass before sshd and cloud-init are up. A login at 300 ms fits in, after
+            // one whole attempt that fails.
             checked: Duration::from_mins(1),
             // EC2 itself looks once a minute.
             checks_gap: Duration::from_secs(10),
             shutting_down: Duration::from_mins(15),
             // Less than the lease of 15 minutes, so that the host is still there at its end.
             grace: Duration::from_mins(10),
-            // Where it is built at the first boot that takes some minutes, most of them in parallel
-            // with all else. It is counted on the host, so that no round trip makes it shorter.
+            // A driver that is built at the first boot takes some minutes, most of them in parallel
+            // with all else. The host counts them, so that no round trip shortens the limit.
             driver: Duration::from_mins(5),
             launches: 3,
             // Slow images answer within a minute.

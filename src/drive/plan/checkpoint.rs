@@ -1,7 +1,7 @@
 //! Checkpoints: whether one may be taken of the drive in use, and which ones are superseded.
 //!
-//! A checkpoint is crash-consistent, taken without a freeze, and stands for nothing: no deletion
-//! rests on it, a surviving volume wins over it, and so does any final snapshot of its generation.
+//! A checkpoint is crash-consistent, taken without a freeze, and proves nothing: no deletion rests
+//! on it, and a surviving volume or any final snapshot of its generation precedes it.
 
 use crate::ec2::SnapshotState;
 use crate::ids::SnapshotId;
@@ -15,7 +15,7 @@ use super::step::{Step, View};
 /// Why no checkpoint was taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Skipped {
-    /// No host that answers and whose client lock this process has has the drive mounted.
+    /// The drive is mounted on no host that answers and whose client lock this process has.
     #[error("the drive is not mounted on a host that answers")]
     NotMounted,
     /// The last one is not completed. EBS allows five at a time, and the last snapshot of a session

@@ -9,8 +9,8 @@ use crate::drive::hosts::Client;
 use crate::drive::observed::{SeenSnapshot, SeenVolume};
 use crate::drive::stuck::{Head, Why};
 
-/// What has to be done before `head` is the newest state; `None` if it is, or if another session
-/// uses the drive.
+/// The next step before `head` is the newest state; `None` if it is, or if another session uses the
+/// drive.
 pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     let seen = view.seen;
     let in_use = |client: Option<&Client>| matches!(client, Some(Client::Other { .. }));
@@ -89,7 +89,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             },
         ));
     }
-    // The oldest first: killed half way, the newest is still what it was.
+    // The oldest first: if xdrive is killed half way, the newest is unchanged.
     forks.sort_by_key(|(generation, _)| *generation);
     let steps: Vec<Step> = forks.into_iter().map(|(_, step)| step).collect();
     (!steps.is_empty()).then_some(Next::Do(steps))
@@ -129,7 +129,7 @@ fn missing(view: &View, head: &Head) -> Next {
     ))
 }
 
-/// The forks of what cannot be read, which was not chosen either.
+/// The forks of what cannot be parsed, which was not chosen either.
 fn unreadable(view: &View) -> Vec<(Generation, Step)> {
     let head = |id: &str| match (id.parse(), id.parse()) {
         (Ok(volume), _) => Some(Head::Volume(volume)),

@@ -37,17 +37,17 @@ pub(super) fn is_certainly_empty(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.is_unformatted() && seen.snapshots_of(&volume.id).next().is_none()
 }
 
-/// Whether the volume may hold a state that nothing else has. (One that is attached although its
-/// generation was never raised was not attached by xdrive, so it may. So does one whose snapshot
-/// was deleted.)
+/// Whether the volume may be the only one with its state. (If its generation was never raised,
+/// xdrive did not attach it, and somebody else may have written to it. The same if its snapshot was
+/// deleted.)
 pub(super) fn is_used(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.exists()
         && (!volume.is_unused() || volume.holder().is_some() || is_last(seen, volume))
         && !is_certainly_empty(seen, volume)
 }
 
-/// Whether a never-attached volume is the last that has the newest state, because the snapshot that
-/// it was made from was deleted. Of several alike it is the earliest.
+/// Whether a never-attached volume is the only one with the newest state, because its source
+/// snapshot was deleted. Of several alike it is the earliest.
 fn is_last(seen: &Observed, volume: &SeenVolume) -> bool {
     let is_before = |other: &SeenVolume| (other.created, &other.id) < (volume.created, &volume.id);
     volume.base > Generation::EMPTY
@@ -97,7 +97,7 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
         .volumes
         .iter()
         .filter(|volume| is_used(seen, volume))
-        // One that failed and is saved is its snapshot now.
+        // A volume that failed and is saved is left to its snapshot.
         .filter(|volume| volume.state != VolumeState::Error || !is_saved(seen, volume))
         .collect();
     let generations = volumes

@@ -1,4 +1,4 @@
-//! The way to a mounted drive. It begins with the first of these that there is: live instance,
+//! The way to a mounted drive. It begins with the first of these that exists: live instance,
 //! surviving volume, pending snapshot, newest completed snapshot, an empty volume.
 
 use crate::ec2::Zone;

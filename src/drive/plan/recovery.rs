@@ -8,7 +8,7 @@ use crate::drive::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use crate::drive::proof::TerminationGrounds;
 use crate::drive::stuck::Why;
 
-/// The steps for volumes that would be deleted with their instance, before any others.
+/// The steps, before any others, for volumes that would be deleted with their instance.
 pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
     let steps: Vec<Step> = seen
         .volumes
@@ -66,8 +66,8 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
             Some(wait.unwrap_or_else(|| detach(true)))
         }
         (_, attached) => {
-            // A closed host has unmounted, so a detach does no harm once EC2 has had its time to
-            // detach by itself.
+            // A closed host has unmounted: a detach does no harm once EC2 has had time to detach by
+            // itself.
             let overdue = view.now.since(since) >= view.timing.attaching;
             let is_closed = holder.is_some_and(|holder| view.seen.is_closed(holder));
             if overdue && is_closed && attached == AttachmentState::Attached {
@@ -79,7 +79,7 @@ pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
     }
 }
 
-/// Whether its host has the volume mounted, or had when it froze.
+/// Whether the host has the volume mounted, or had it when it froze.
 fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
     match host.view().map(|view| &view.mounted) {
         Some(Mounted::Volume(mounted) | Mounted::Frozen(mounted)) => *mounted == volume.id,

@@ -56,10 +56,10 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
     }
 }
 
-/// Whether another session goes on with the drive that this process has closed: what it makes and
-/// takes is its own to save, and nothing that this one should wait for. (An instance that answers
-/// and that nobody holds is being taken just now, or was left by somebody who was killed: that is
-/// for this one to find out, since nobody may come after it.)
+/// Whether another session goes on with the drive that this process has closed: that session saves
+/// what it makes and takes, and this one does not wait for it. (An instance that answers and has no
+/// client is about to be claimed, or its client was killed: this session waits to see which, since
+/// no other may come.)
 fn is_handed_on(view: &View) -> bool {
     let seen = view.seen;
     seen.me.closed.is_some()
@@ -75,7 +75,7 @@ fn is_handed_on(view: &View) -> bool {
 enum Scope {
     /// This session's own things.
     Mine,
-    /// They, and the pending snapshots: another session has the drive by now.
+    /// The same, and the pending snapshots: another session has the drive by now.
     Handed,
     /// Everything of the drive.
     Whole { even_if_used: bool },
@@ -253,8 +253,8 @@ impl<'a> Ending<'a> {
                     self.view.wait(Waiting::Closing(host.id.clone()))
                 }
                 Client::Other { .. } if !forced => Next::Busy(host.id.clone()),
-                // Who joined this session goes on: the last one to leave saves. But nobody goes on
-                // where this session cannot.
+                // Sessions that joined this one go on: the last to leave saves. But none can go on
+                // where this one cannot.
                 Client::Me if answer.guests > 0 && !answer.closing && !forced && !self.parks => {
                     Next::Busy(host.id.clone())
                 }
@@ -266,8 +266,8 @@ impl<'a> Ending<'a> {
         self.take(next);
     }
 
-    /// The volume is quiet, or may be: snapshot it, or go on with the snapshot there is. Its host
-    /// says that it is closed, and that the volume is whole.
+    /// The volume is at rest, or may be: snapshot it, or go on with the existing snapshot.
+    /// `is_closed` and `is_whole` are by its host's report.
     fn snapshot(&mut self, volume: &SeenVolume, is_closed: bool, is_whole: bool) {
         let seen = self.view.seen;
         if self.parks && lineage::is_being_saved(seen, volume) {
@@ -286,8 +286,8 @@ impl<'a> Ending<'a> {
             .collect();
         let by = |state| saving.iter().find(|snapshot| snapshot.state == state);
         if let Some(snapshot) = by(SnapshotState::Completed) {
-            // Saved: what is left is a look at what was saved, that its instance lets go, and that
-            // nobody's lists are without it.
+            // Saved: verify the snapshot, wait until its instance releases the volume, and until
+            // every list has the snapshot.
             if let Some(next) = verify::verify(self.view, volume) {
                 self.take(next);
             }
@@ -307,14 +307,13 @@ impl<'a> Ending<'a> {
             return;
         }
         let known = Some((volume.id.clone(), volume.generation));
-        // Two that raise a volume at once may both have raised it to the same generation: whoever
-        // has an instance may mount it at that, and what is taken of it now would pass for its
-        // save.
+        // Two sessions may have raised the volume to the same generation at once: the one with an
+        // instance may mount it, and a snapshot of now would pass for that one's save.
         let is_alone = (seen.instances.iter())
             .all(|instance| seen.is_mine(instance) || self.is_over(instance));
         let is_own = seen.me.closed == known || (seen.me.raised == known && is_alone);
         if !is_own && !self.view.has_looked() {
-            // Whoever closed it may have taken the snapshot already.
+            // The session that closed it may have taken the snapshot already.
             return self.take(self.view.settle());
         }
         let is_known = is_own || is_closed;
@@ -336,8 +335,9 @@ impl<'a> Ending<'a> {
         self.attempt(volume, &saving, kind);
     }
 
-    /// Whether nobody can be about to mount a free volume at the generation it shows: no other
-    /// instance is live, and whoever raised it had launched one that would be in this list by now.
+    /// Whether no session can be about to mount a free volume at the generation it shows: no other
+    /// instance is live, and the session that raised it launched one before, which would be listed
+    /// by now.
     fn is_abandoned(&self, volume: &SeenVolume) -> bool {
         let mut instances = self.view.seen.instances.iter();
         instances.all(|instance| self.is_over(instance)) && self.view.shows(volume.since)
@@ -352,7 +352,7 @@ impl<'a> Ending<'a> {
         if !self.view.shows(volume.since) {
             self.take(self.view.settle());
         } else if self.scope == Scope::Mine {
-            // Somebody else's instance is live and may mount it: it is theirs to save.
+            // Another session's instance is live and may mount the volume: that session saves it.
             let other = self
                 .view
                 .seen
@@ -385,8 +385,7 @@ impl<'a> Ending<'a> {
         if unseen {
             return self.take(self.view.settle());
         }
-        // A volume may live through several sessions' worth of snapshots: only those that came to
-        // nothing count.
+        // A volume may have snapshots of several sessions: only failed attempts count.
         let came_to_one = |op: &str| {
             let mut snapshots = seen.snapshots.iter();
             snapshots.any(|snapshot| snapshot.op == op && snapshot.state != SnapshotState::Error)
@@ -428,8 +427,8 @@ impl<'a> Ending<'a> {
             return;
         }
         if seen.held_by(&instance.id).any(SeenVolume::exists) {
-            // Once the snapshot is begun the instance is terminated, whatever becomes of that: the
-            // volume survives. Until then `volume` plans for it.
+            // Once the snapshot is begun the instance is terminated, even if the snapshot fails:
+            // the volume survives. Until then `volume` plans for it.
             let taken = seen.held_by(&instance.id).all(|volume| {
                 lineage::is_certainly_empty(seen, volume)
                     || seen

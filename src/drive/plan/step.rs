@@ -25,7 +25,7 @@ pub enum Goal {
         from: Option<Head>,
     },
     /// What this session made or claimed is ended: saved if the drive was attached, undone
-    /// otherwise. Nothing else is touched. The goal of an interrupted connect.
+    /// otherwise. Nothing else is changed. The goal of an interrupted connect.
     Ended,
     /// The drive is closed, a snapshot of it begun, and no instance runs. Its volume stays, to be
     /// mounted elsewhere at once. The goal of a session that moves to another instance.

@@ -7,8 +7,8 @@ use super::super::proof::saves;
 use super::super::stuck::{Head, Why};
 use super::step::{Next, Step, View, Waiting};
 
-/// What has to be done before the volume's completed snapshots may stand for it: `None` if one of
-/// them may, or if there is none.
+/// The next step before a completed snapshot of the volume may stand for it: `None` if one may, or
+/// if there is none.
 pub(super) fn verify(view: &View, volume: &SeenVolume) -> Option<Next> {
     let seen = view.seen;
     let saving: Vec<&SeenSnapshot> = seen

@@ -1,5 +1,4 @@
-//! The choice itself: from types and prices to offers in order, and what is left out with its
-//! reason.
+//! The choice: offers in order, from types and prices; and what is left out, with its reason.
 
 use super::{Chosen, LeftOut, Offer, Pool, Refused, Requirements, Resources, Terms, image_of};
 use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
@@ -155,7 +154,7 @@ impl Choice<'_> {
         }
     }
 
-    /// The zones of a type, with the spot price in each; none of both leaves the zone to EC2.
+    /// The zones of a type, with the spot price in each; without a zone EC2 chooses.
     fn places(&self, kind: &InstanceType, market: Market) -> Vec<(Option<Zone>, Option<Price>)> {
         let known = self.prices.unwrap_or_default();
         let places: Vec<_> = known
@@ -203,8 +202,8 @@ impl Choice<'_> {
     }
 }
 
-/// The rank of a type of the free tier: first those that are enough for a notebook, then the
-/// largest. If resources are required, the burstable ones come last.
+/// The rank of a type of the free tier: first those large enough for a notebook, then the largest.
+/// If resources are required, the burstable ones come last.
 fn rank_in_the_free_tier(resources: Resources, kind: &InstanceType) -> usize {
     if resources != Resources::default() {
         usize::from(kind.burstable)

@@ -1,4 +1,4 @@
-//! The calls behind a choice: the types that EC2 has, and the current spot prices.
+//! The calls for a choice: EC2's types, and the current spot prices.
 //!
 //! For named types two calls, in parallel. For required resources first all types that could meet
 //! them (some pages), then their prices.

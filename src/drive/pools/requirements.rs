@@ -1,8 +1,7 @@
-//! What to launch: types by name, or the resources that a type must have.
+//! The requirements of a launch: types by name, or the resources that a type must have.
 //!
-//! Flags, the configuration and the drive's tag `xdrive:type` have it as the same text, so that
-//! another laptop launches what was chosen once: `t3.medium,m5.large`, or
-//! `cpus=4,memory=16,gpus=1`.
+//! Flags, the configuration and the drive's tag `xdrive:type` use the same text, so that another
+//! laptop launches what was chosen once: `t3.medium,m5.large`, or `cpus=4,memory=16,gpus=1`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +20,7 @@ pub enum Requirements {
     AtLeast(Resources),
 }
 
-/// What a type must have at least; zero where it does not matter. Burstable types never meet it:
+/// The least resources of a type; zero where it does not matter. Burstable types never meet them:
 /// their cost depends on their use, so they are launched only by name or in the free tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resources {

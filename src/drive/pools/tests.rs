@@ -1,5 +1,4 @@
-//! The choice as a table: what is wanted, what is sold at which price, what is tried in which
-//! order.
+//! The choice as a table: requirements, types and prices, and the pools tried in their order.
 
 use super::*;
 use crate::ec2::SpotPrice;

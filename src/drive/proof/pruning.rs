@@ -1,8 +1,8 @@
 //! Grounds to delete a snapshot that the drive no longer needs.
 //!
 //! [`PruningGrounds`] are what one sweep observed: later snapshots of the same drive have all that
-//! this one has, or the drive was made to be thrown away. They become a [`MayPrune`] only when the
-//! snapshot and all that supersede it are re-read by id right before the call.
+//! this one has, or the drive is a scratch drive. They become a [`MayPrune`] only when the snapshot
+//! and all that supersede it are re-read by id right before the call.
 
 use std::cmp::Reverse;
 
@@ -36,11 +36,11 @@ enum PruningReason {
     /// It is a final snapshot, and there are as many completed final ones of higher generations as
     /// are to be kept.
     Outdated,
-    /// Its drive was made to be thrown away, by the snapshot's own tag.
+    /// Its drive is a scratch drive, by the snapshot's own tag.
     Scratch,
 }
 
-/// What matters of a snapshot, from the sweep and from the re-read.
+/// The facts that grounds rest on, from the sweep and from the re-read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Facts {
     id: SnapshotId,
@@ -95,8 +95,8 @@ impl PruningGrounds {
         (at_rest && is_enough).then(|| Self::new(facts, PruningReason::Outdated, newer))
     }
 
-    /// The grounds on which a snapshot of a drive made to be thrown away may be deleted, if the
-    /// drive is wholly saved. The tag that says so is checked on the re-read.
+    /// The grounds on which a snapshot of a scratch drive may be deleted, if the drive is wholly
+    /// saved. Its tag is checked on the re-read.
     #[must_use]
     pub fn prove_scratch(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let facts = Facts::seen(snapshot);

@@ -101,7 +101,7 @@ impl<H: Hosts> Reconciler<H> {
             .ok_or_else(|| RunError::Changed(format!("{id} is gone")))
     }
 
-    /// Takes the host's lock, then says so in its tags and its volume's.
+    /// Takes the host's lock, then records this session in its tags and its volume's.
     async fn claim(&mut self, id: &InstanceId, seen: &Observed) -> Result<(), RunError> {
         let host = self.host(id)?;
         let who = self.overlay.who.clone();
@@ -151,7 +151,7 @@ impl<H: Hosts> Reconciler<H> {
             )));
         }
         let mut raised = tags::raised(&self.overlay.who, to);
-        // Settings chosen now travel with the drive, also where its volume existed before.
+        // Settings chosen now become the drive's, even if its volume existed before.
         raised.extend(self.wanted.settings.tags());
         let host = self.host_in(None);
         raised.extend(
@@ -165,8 +165,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// The one way in. What was raised is read again right before: nobody else has raised it since,
-    /// as far as that can be seen already. Nothing can be written there before [`Self::mount`].
+    /// Attaches the volume. Right before, its generation is read again: no other session is seen to
+    /// have raised it since. Nothing can be written there before [`Self::mount`].
     async fn attach(
         &mut self,
         id: &VolumeId,
@@ -385,7 +385,7 @@ impl<H: Hosts> Reconciler<H> {
             .ok_or_else(|| RunError::Changed(format!("{id} is gone, or not to be seen yet")))
     }
 
-    /// The volume's generation, read by id, and not before what this process knows of it.
+    /// The volume's generation, read by id, and never lower than this process knows it.
     async fn generation(&self, id: &VolumeId) -> Result<Generation, RunError> {
         let volume = self.volume(id).await?;
         let known = self
@@ -434,7 +434,8 @@ fn last_checkpoint(seen: &Observed, volume: &VolumeId, generation: Generation) -
         .unwrap_or_default()
 }
 
-/// Whether asking again cannot help: the caller lacks the permission, or there is no such service.
+/// Whether another attempt cannot help: the caller lacks the permission, or there is no such
+/// service.
 pub(super) fn may_not_be_asked(error: &Error) -> bool {
     error.kind == Kind::Denied
         || matches!(

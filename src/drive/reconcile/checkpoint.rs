@@ -9,8 +9,7 @@ use super::super::plan::{self, Goal, Next, Skipped, Step};
 use super::super::proof::PruningGrounds;
 use super::{Reconciler, RunError};
 
-/// How often it is looked whether a drive that is thrown away is at rest, once lists can be
-/// believed.
+/// How many sweeps, after settled lists, wait for a scratch drive to be at rest.
 const LOOKS: u32 = 60;
 
 /// The result of a checkpoint.
@@ -18,18 +17,18 @@ const LOOKS: u32 = 60;
 pub enum Checkpoint {
     /// It is being copied.
     Taken(SnapshotId),
-    /// None was taken, for this reason; the next may be.
+    /// None was taken, for this reason; the next one may be.
     Skipped(Skipped),
 }
 
 impl<H: Hosts> Reconciler<H> {
-    /// Takes a checkpoint of the drive that this process has mounted: what is unwritten there is
-    /// synced, then a snapshot of kind `checkpoint` is asked for. Before that, checkpoints and
+    /// Takes a checkpoint of the drive that this process has mounted: the host syncs what is
+    /// unwritten, then a snapshot of kind `checkpoint` is requested. Before that, checkpoints and
     /// failures that are superseded are deleted; the newest two of the generation stay.
     ///
-    /// To be called while the drive is in use, one call at a time. Nothing but
-    /// [`Event::Checkpoint`] and [`Event::CheckpointSkipped`] is told. An error is of this
-    /// checkpoint alone: the session goes on, and the next one is tried as if this had not been.
+    /// To be called while the drive is in use, one call at a time. It emits [`Event::Checkpoint`]
+    /// and [`Event::CheckpointSkipped`] only. An error concerns this checkpoint alone: the session
+    /// goes on, and the next one is tried all the same.
     pub async fn checkpoint(&mut self) -> Result<Checkpoint, RunError> {
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(self.take_checkpoint()).await
@@ -74,9 +73,8 @@ impl<H: Hosts> Reconciler<H> {
         Ok(self.hosts.sync(&host).await?)
     }
 
-    /// What a run towards `goal` would begin with, once it had looked for long enough, and what
-    /// could be cleared away besides if the newest `keep` final snapshots are to stay. Nothing is
-    /// changed.
+    /// The first steps of a run towards `goal`, on settled lists, and the snapshots that could be
+    /// deleted if the newest `keep` final ones stay. Nothing is changed.
     pub async fn preview(
         &mut self,
         goal: &Goal,
@@ -93,15 +91,15 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// The first thing that a run towards `goal` would do, by one look; nothing is changed. What is
-    /// as new as the lists are stale may be missing from it.
+    /// The first step of a run towards `goal`, by one sweep; nothing is changed. Stale lists may
+    /// lack what is new.
     pub async fn peek(&mut self, goal: &Goal) -> Result<Next, RunError> {
         let seen = Box::pin(self.sweep()).await?;
         Ok(plan::plan(goal, &seen, self.clock.boot(), &self.timing))
     }
 
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
-    /// at least; the answer is which went. To be called after a run that ended in
+    /// at least; returns those deleted. To be called after a run that ended in
     /// [`super::Outcome::Saved`].
     pub async fn prune(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
         let mut gone = Vec::new();
@@ -119,9 +117,9 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Deletes all snapshots of a wholly saved drive that was made to be thrown away, those that
-    /// lists show only later included. To be called after a run that ended in
-    /// [`super::Outcome::Saved`], or with nothing made.
+    /// Deletes all snapshots of a wholly saved scratch drive, those that lists show only later
+    /// included. To be called after a run that ended in [`super::Outcome::Saved`], or with nothing
+    /// made.
     pub async fn discard(&mut self) -> Result<(), RunError> {
         let mut looks = 0;
         loop {

@@ -1,7 +1,7 @@
-//! EC2's status checks of hosts that do not answer: asked before anything is made of their silence.
+//! EC2's status checks of hosts that do not answer, read before the plan judges their silence.
 //!
-//! A large or a metal type boots for many minutes, and silence is all that a network shows of it.
-//! EC2 knows better. What follows from its word is the plan's to say.
+//! A large or a metal type boots for many minutes, in which the network shows only silence; EC2's
+//! checks show more. The plan decides what follows.
 
 use crate::ec2;
 use crate::ids::InstanceId;
@@ -14,8 +14,8 @@ use crate::drive::overlay::Checked;
 
 impl<H: Hosts> Reconciler<H> {
     /// Reads EC2's checks of a running instance that has not answered for a while, again now and
-    /// then, and reports what is new. A caller that may not read them is told so; time alone
-    /// decides.
+    /// then, and reports what is new. That a caller may not read them is reported; time alone
+    /// decides then.
     pub(super) async fn check(&mut self, id: &InstanceId) -> Result<(), ec2::Error> {
         let now = self.clock.boot();
         let timing = &self.timing;

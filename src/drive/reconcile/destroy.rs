@@ -13,8 +13,8 @@ use crate::clock::BootTime;
 use crate::ec2::VolumeState;
 
 impl<H: Hosts> Reconciler<H> {
-    /// Carries out a step that destroys. A thing that is gone is done. A thing that changed since
-    /// the sweep is left alone, and the next sweep decides.
+    /// Carries out a step that destroys. If the resource is gone, the step is done. If it changed
+    /// since the sweep, it is left alone, and the next sweep decides.
     pub(super) async fn destroy(&mut self, step: &Step, seen: &Observed) -> Result<(), RunError> {
         match step {
             Step::Terminate(grounds) => self.terminate(grounds, seen).await,

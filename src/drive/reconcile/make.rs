@@ -1,4 +1,4 @@
-//! Launching an instance, from the first pool with capacity, and making volumes.
+//! The steps that launch an instance, from the first pool with capacity, and make a volume.
 //!
 //! An order whose answer got lost is sent again with the same client token: EC2 then returns what
 //! it made the first time.
@@ -23,8 +23,8 @@ use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 const ROOT_DEVICE: &str = "/dev/xvda";
 
 impl<H: Hosts> Reconciler<H> {
-    /// Launches one instance, from the best pool with capacity; in the zone `pinned`, where the
-    /// drive's volume is, if there is one.
+    /// Launches one instance, from the best pool with capacity; in the zone `pinned`, that of the
+    /// drive's volume, if given.
     #[expect(
         clippy::too_many_lines,
         reason = "one loop over the offers, an arm for each way in which one is refused"
@@ -159,7 +159,7 @@ impl<H: Hosts> Reconciler<H> {
                         .entry(pool.zone.clone())
                         .or_insert((pool.clone(), error));
                 }
-                // What is not there is left out by what comes next.
+                // The next steps leave out what does not exist.
                 _ => reachable.push(offer.clone()),
             }
         }
@@ -409,7 +409,7 @@ impl<H: Hosts> Reconciler<H> {
 struct Refusals(Option<FreePlan>);
 
 impl Refusals {
-    /// Whether the plan may launch it, by EC2's free-tier flag.
+    /// Whether the account's plan may launch the offer, by EC2's free-tier flag.
     fn may_be_had(&self, offer: &Offer) -> bool {
         let is_out = |plan: &FreePlan| {
             !offer.kind.free_tier || plan.types.contains(&offer.pool.instance_type)
@@ -430,7 +430,7 @@ impl Refusals {
         plan.types.push(offer.pool.instance_type.clone());
     }
 
-    /// Whether it is spot that such a plan does not have: AWS says nowhere whether it does.
+    /// Whether the plan may have refused spot: AWS does not document whether it includes spot.
     fn is_spot_of_the_plan(&self, offer: &Offer, error: &Error) -> bool {
         let is_this = match error.kind {
             Kind::NotEligible => offer.kind.free_tier,

@@ -95,7 +95,7 @@ impl Run {
                 with.report_ended(&seen).await;
             }
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.timing);
-            // As it is before the steps; and after them, with what they made.
+            // What is billed before the steps, and after them with what they made.
             self.left = Left::of(&seen).and_made(&with.overlay);
             let outcome = self.follow(next, &seen, with, interrupts).await;
             self.left = Left::of(&seen).and_made(&with.overlay);
@@ -193,7 +193,7 @@ impl Run {
                     if !again {
                         return self.end(Verdict::Failed(error));
                     }
-                    // The call has ended, one way or the other: sweep again.
+                    // The call has ended, well or not: sweep again.
                     pause(
                         with.timing.pause(self.steps_failed),
                         interrupts,
@@ -369,11 +369,11 @@ impl Run {
         }))
     }
 
-    /// The outcome of the first verdict, with how ending things went after it.
+    /// The outcome of the first verdict, with that of ending this session's resources after it.
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(ended, Outcome::Unwound { .. } | Outcome::Saved { .. });
         let left = self.left.clone();
-        // Snapshots are what a saved drive consists of: there is nothing to finish about them.
+        // A saved drive consists of snapshots: they are not unfinished.
         let to_finish = if is_clean {
             left.clone().besides_snapshots()
         } else {

@@ -22,8 +22,7 @@ use crate::drive::overlay::Sweep;
 pub(super) enum Look {
     /// The whole sweep.
     Whole(Box<Observed>),
-    /// Another live client has the drive mounted, by its host's own word: nothing else was looked
-    /// at.
+    /// Another live client has the drive mounted, by its host's report: nothing else was read.
     InUse(Holder),
 }
 
@@ -42,9 +41,9 @@ impl<H: Hosts> Reconciler<H> {
         self.storage(begun).await
     }
 
-    /// Looks once for whoever would join another's session, and no further than at the hosts if
-    /// there is one. Nothing follows from that but to go there as a guest, who mounts, attaches,
-    /// launches and ends nothing: no list needs to be settled for it.
+    /// Sweeps once, and stops after the hosts if there is a session to join. The only consequence
+    /// is to join as a guest, who mounts, attaches, launches and ends nothing: no list needs to be
+    /// settled for it.
     pub(super) async fn look_for_session(&mut self) -> Result<Look, ec2::Error> {
         let begun = self.instances().await?;
         if let Some(holder) = leader(&begun.instances) {

@@ -26,7 +26,7 @@ pub struct UnusableHost {
 pub enum How {
     /// It ended, and this process did not end it; EC2's reason, if it gives one.
     Ended(Option<String>),
-    /// It ran and never answered; what came back instead, if anything did.
+    /// It ran and never answered; what came back instead, if anything.
     Silent(Option<String>),
     /// It never answered, and failed EC2's status checks.
     Impaired(StatusChecks),

@@ -43,8 +43,8 @@ impl Settings {
         )
     }
 
-    /// From the image reference, what to launch and the size in GiB, where they are the drive's
-    /// own.
+    /// Settings of the image reference, the requirements and the size in GiB, where they are the
+    /// drive's own.
     #[must_use]
     pub fn new(
         image: Option<&str>,
@@ -65,7 +65,7 @@ impl Settings {
         )
     }
 
-    /// The same, marked as those of a drive that is made to be thrown away if `is_scratch`.
+    /// The same, marked as those of a scratch drive if `is_scratch`.
     #[must_use]
     pub fn scratch(mut self, is_scratch: bool) -> Self {
         if is_scratch {
@@ -88,7 +88,7 @@ impl Settings {
         self
     }
 
-    /// These, and those of `kept` that are missing here.
+    /// These settings, with the missing ones from `kept`.
     #[must_use]
     pub fn over(&self, kept: &Self) -> Self {
         let mut merged = kept.clone();
@@ -133,7 +133,7 @@ impl Settings {
         })
     }
 
-    /// The size in GiB that was asked for, if one was.
+    /// The requested size in GiB, if any.
     #[must_use]
     pub fn size(&self) -> Option<u32> {
         self.0.get(SETTINGS[2])?.parse().ok()

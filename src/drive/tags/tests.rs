@@ -1,4 +1,4 @@
-//! What is written is read back, and what makes no sense is not skipped.
+//! Tags are parsed as they were written, and invalid ones are not skipped.
 
 use super::*;
 

@@ -135,11 +135,11 @@ fn all_go_when_a_final_snapshot_stands_and_none_before() {
     assert_eq!(said(&prune(&seen)), both);
     // The save itself comes first.
     assert_eq!(words(&saved(&seen)), "delete vol-1");
-    // For the next process the volume that is gone says that it was looked into.
+    // For the next process the missing volume shows that the snapshot was verified.
     seen.me.verdicts.clear();
     seen.volumes.clear();
     assert_eq!(words(&saved(&seen)), both.join("; "));
-    // Not where it is of a line of its own.
+    // Not where it is of another lineage.
     seen.snapshots[2].volume = Some(vol(2));
     assert_eq!(prune(&seen), []);
     seen.snapshots[2] = snapshot(3, 2, 6);

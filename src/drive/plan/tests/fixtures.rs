@@ -1,5 +1,5 @@
-//! Small worlds to plan about. All are settled and an hour old, and all snapshots were looked into,
-//! unless a test says otherwise.
+//! Small worlds for the plan. All are settled and an hour old, and all snapshots were verified,
+//! unless a test changes that.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub(super) fn at(seconds: u64) -> BootTime {
     *START.get_or_init(|| Clock::system().boot()) + Duration::from_secs(seconds)
 }
 
-/// When the tests' look began, and when it is planned upon.
+/// When the tests' sweep began, and when they plan.
 pub(super) const NOW: u64 = 3600;
 
 pub(super) fn id(number: u8) -> InstanceId {
@@ -97,7 +97,7 @@ pub(super) fn host(number: u8) -> SeenInstance {
     }
 }
 
-/// What EC2's status checks may say.
+/// Any results of EC2's status checks.
 pub(super) fn checks() -> impl Strategy<Value = SeenChecks> {
     let check = prop_oneof![
         Just(Check::Initializing),

@@ -1,5 +1,5 @@
-//! Whatever is seen, no step that destroys, mounts or makes is planned without its reason. The
-//! promises are written here a second time, from their own words, not from the plan's code.
+//! The promises over random worlds: no step that destroys, mounts or makes is planned without its
+//! reason. They are written here a second time, from the crate's table, not from the plan's code.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -273,7 +273,7 @@ fn deletable(seen: &Observed, volume: &SeenVolume) -> bool {
     volume.attachment.is_none() && (never_attached || saved || never_handed_out)
 }
 
-/// P2: nothing attached, or the host said that it is closed.
+/// P2: nothing attached, or the host reported that it is closed.
 fn terminable(seen: &Observed, instance: &SeenInstance) -> bool {
     let attached = seen.volumes.iter().any(|volume| {
         let to = volume
@@ -293,8 +293,8 @@ fn terminable(seen: &Observed, instance: &SeenInstance) -> bool {
     !attached || closed || (silent && off)
 }
 
-/// Whether a generation may be raised or an empty volume made: everything that somebody else
-/// made before would be in these lists, and nobody else's instance comes before mine.
+/// Whether a generation may be raised or an empty volume made: everything that other sessions made
+/// before would be in these lists, and no other session's instance is older than mine.
 fn settled(seen: &Observed) -> bool {
     let settle = std::time::Duration::from_secs(15);
     let old = |moment: crate::clock::BootTime| seen.began >= moment + settle;
@@ -456,7 +456,7 @@ proptest! {
 
     #[test]
     fn nothing_is_destroyed_when_it_is_stuck_or_busy(seen in worlds(), goal in goals()) {
-        // The plan is a function: what it says once it says again.
+        // The plan is a function: called twice, it returns the same.
         prop_assert_eq!(next(&goal, &seen), next(&goal, &seen));
         if let Next::Wait(_, span) = next(&goal, &seen) {
             prop_assert!(!span.is_zero(), "a wait without an end is a busy loop");

@@ -1,4 +1,4 @@
-//! The table of odd states, row by row.
+//! The table of unusual states, row by row.
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Contact, Mounted};
@@ -178,7 +178,7 @@ fn an_instance_on_its_way_out_is_given_a_quarter_of_an_hour() {
     seen.me.closes.clear();
     seen.instances[0].since = at(NOW - 16 * 60);
     assert_eq!(why(ready(&seen)), Why::NeverEnds(id(1)));
-    // It said that it had unmounted: EC2 may be asked to let go.
+    // It reported that it had unmounted: the volume may be detached.
     seen.me.closes.insert(id(1), Closed::Unmounted);
     assert_eq!(words(&ready(&seen)), "detach vol-1 from i-1");
 }

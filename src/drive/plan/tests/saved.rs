@@ -135,7 +135,7 @@ fn a_volume_whose_host_vanished_is_saved_as_crashed() {
     };
     assert_eq!(words(&saved(&seen)), "snapshot vol-1");
     assert_eq!(kind_of(&saved(&seen)), Some(SnapshotKind::Crashed));
-    // Whoever raised it a moment ago may be about to mount it.
+    // The session that raised it a moment ago may be about to mount it.
     seen.volumes[0].since = at(NOW - 5);
     assert_eq!(words(&saved(&seen)), "wait: Settle");
 }
@@ -375,7 +375,7 @@ fn only_what_a_host_unmounted_since_it_started_is_a_clean_drive() {
         assert_eq!(words(&saved(seen)), "snapshot vol-1");
         kind_of(&saved(seen))
     };
-    // It closed by itself, and says what it unmounted: whoever looks.
+    // It closed by itself, and reports to any client what it unmounted.
     for client in [Client::Me, Client::Nobody] {
         seen.instances[0].contact = unmounted(client, 1);
         assert_eq!(kind(&seen), Some(SnapshotKind::Clean));

@@ -1,4 +1,4 @@
-//! A look into the snapshot, before its volume goes.
+//! The verification of a snapshot, before its volume is deleted.
 
 use super::fixtures::*;
 use crate::drive::hosts::{Client, Closed, Mounted};
@@ -11,7 +11,7 @@ use crate::ids::{Generation, SessionId, Uuid};
 
 const UUID: Uuid = Uuid::from_bytes([7; 16]);
 
-/// A saved volume whose instance is gone, and nobody looked into its snapshot yet.
+/// A saved volume whose instance is gone, with a snapshot that is not verified yet.
 fn saved_volume() -> Observed {
     let mut seen = Observed {
         volumes: vec![SeenVolume {
@@ -73,7 +73,7 @@ fn a_snapshot_that_is_not_the_drive_keeps_its_volume_and_says_how_to_go_on() {
     assert_eq!(stuck.commands(&demo), ["xdrive connect demo --from vol-1"]);
     // That is what a connect goes on from.
     assert_eq!(words(&ready(&seen)), "launch an instance in a");
-    // One that AWS says failed can only be left: what came before it, then what there is.
+    // A volume that failed cannot be chosen: the snapshots before it, then its own.
     seen.volumes[0].state = VolumeState::Error;
     seen.snapshots.insert(0, snapshot(2, 9, 4));
     let Why::Unsound { ways, .. } = why(saved(&seen)) else {
