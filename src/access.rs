@@ -1,8 +1,9 @@
 //! The drive's hosts over SSH: [`Hosts`] carried out by the scripts in `shell/host/`.
 //!
 //! Each host has one connection for commands, kept while it lives. The client lock is a channel of
-//! it, so that the lock is free as soon as this process or its connection is gone. A host that does
-//! not answer, or not understandably, is `Unreachable`: this module never guesses what a host did.
+//! it, so that the lock is free as soon as this process or its connection is gone. A host without
+//! an answer, or with one that cannot be parsed, is `Unreachable`: this module never guesses what a
+//! host did.
 
 mod arrival;
 mod attached;
@@ -45,17 +46,17 @@ const FIRST_SIGN: Duration = Duration::from_mins(30);
 pub(crate) struct SshHosts {
     login: Login,
     context: LeaseContext,
-    /// How this session attaches to hosts, once it has claimed one.
+    /// This session's attachment to hosts, once it has claimed one.
     client: Option<Attachment>,
-    /// How this session arrives at a host that runs already, once it is known that there is one.
+    /// This session's arrival at a host that runs already, once one is known.
     coming: Option<Coming>,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
     mounted: Option<scripts::Mounted>,
-    /// How much room there is on the drive, from the host that answered last.
+    /// The drive's free room, from the host that answered last.
     room: Option<Room>,
-    /// The terminal that an earlier session left on the host of a mounted drive.
+    /// The terminal of an earlier session on the host of a mounted drive.
     terminal: Option<String>,
     closed: Option<scripts::Closed>,
 }
@@ -91,14 +92,13 @@ impl SshHosts {
         self.mounted.as_ref()
     }
 
-    /// How much room there is on the drive, if the host that answered last knew.
+    /// The drive's free room, if the host that answered last reported it.
     pub(crate) fn room(&self) -> Option<Room> {
         self.room
     }
 
     /// Finds the mounted drive, and the shell that was left, on a host where an earlier session
-    /// mounted it; does nothing if this session mounted it. Changes nothing there: the drive is
-    /// mounted already.
+    /// mounted it; does nothing if this session mounted it. Changes nothing there.
     pub(crate) async fn find(
         &mut self,
         host: &Instance,
@@ -123,8 +123,8 @@ impl SshHosts {
         Ok(())
     }
 
-    /// The name of the terminal for this session's shell: the one that was left on the host, if
-    /// there is one, else its own.
+    /// The name of the terminal for this session's shell: the one left on the host, if any, else
+    /// its own.
     pub(crate) fn terminal(&self) -> &str {
         self.terminal.as_deref().unwrap_or(self.session())
     }
@@ -139,7 +139,7 @@ impl SshHosts {
         self.login.key_refusal(host)
     }
 
-    /// From now on hosts are only looked at: no ingress rule and no key is authorized for that.
+    /// From now on hosts are only read: no ingress rule and no key is authorized.
     pub(crate) fn only_look(&mut self) {
         self.login.only_looks = true;
     }
@@ -166,8 +166,8 @@ impl SshHosts {
     }
 
     /// Asks for the state over the existing connection, else over a new one. A connection over
-    /// which this session is attached stays while it lives: the lease of a host that answers late
-    /// goes on over it.
+    /// which this session is attached stays while it lives: it keeps the lease of a host that
+    /// answers late.
     async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
         if let Some(link) = self.links.get_mut(&host.id) {
             if let Some(contact) = link.arrival_contact() {
@@ -223,7 +223,7 @@ impl SshHosts {
             None => Mounted::Nothing,
             Some(Ok(volume)) if contact.frozen => Mounted::Frozen(volume),
             Some(Ok(volume)) => Mounted::Volume(volume),
-            // A host whose record cannot be parsed is as good as one that does not answer.
+            // A host whose state cannot be parsed counts as one that does not answer.
             Some(Err(_)) => return Contact::Unreachable,
         };
         let Ok(unmounted) = contact.whole.map(|volume| volume.parse()).transpose() else {
@@ -331,7 +331,7 @@ impl Hosts for SshHosts {
             .map_err(translated)?;
         let uuid = mounted.uuid.parse();
         self.mounted = Some(mounted);
-        // The result of an earlier close is another host's.
+        // An earlier close's result is another host's.
         self.closed = None;
         uuid.map_err(|error: uuid::Error| HostError::Failed(error.to_string()))
     }

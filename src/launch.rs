@@ -1,5 +1,4 @@
-//! What to launch: terms, offers and the container's image, and the failures of launches. Knows no
-//! session.
+//! Launches: terms, offers, the container's image, and failures. Knows no session.
 
 pub(crate) mod failure;
 pub(crate) mod image;

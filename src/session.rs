@@ -1,4 +1,4 @@
-//! One session, top to bottom: get the drive ready, be in it, save it.
+//! One session, top to bottom: prepare the drive, run in it, save it.
 //!
 //! ```text
 //! ready ──▶ container ──▶ shell or command ──▶ save
@@ -72,8 +72,8 @@ use reconnect::Reconnector;
 use shell::{run_command, run_shell};
 use state::Session;
 
-/// The default lease: how long an instance lives without a sign of life from here. Longer than a
-/// laptop is carried from one room to another, shorter than a forgotten GPU hurts.
+/// The default lease: how long an instance runs on without a sign of life from here. Longer than a
+/// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
 const LEASE: Duration = Duration::from_mins(15);
 
 /// The default lease of an instance that is left running on purpose (`~d`): a night.

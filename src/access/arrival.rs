@@ -1,10 +1,10 @@
-//! Arriving at a host that runs already: the requests that a new host gets one after the other are
-//! one request there, right after the login.
+//! The arrival at a host that runs already: one request, right after the login, in place of the
+//! several that a new host gets.
 //!
 //! An arrival is a guess from the lists: that the drive is mounted there, that no client is
-//! attached, and that its container runs. The host decides whether that is so. Its result becomes
-//! this session's only with a claim, as on any host; until then the host's lease is unchanged, and
-//! what was begun ends with its connection.
+//! attached, and that its container runs. The host checks that. The result becomes this session's
+//! only with a claim, as on any host; until then the host's lease is unchanged, and what the
+//! arrival began ends with its connection.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::host::container::{self, Container};
 use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
 use crate::ids::{InstanceId, SessionId};
 
-/// How this session arrives at a host that runs.
+/// The order for this session's arrival at a running host.
 pub(super) struct Coming {
     pub(super) arrival: login::Arrival,
     client: Attachment,
@@ -31,22 +31,22 @@ pub(super) struct Arrival {
     lock: Option<ClientLock>,
     found: Option<Found>,
     early: Option<EarlyConnection>,
-    /// The host's state right before it attached this session, and when that was. No other client
-    /// has mounted, started or closed anything there since: the lock would have ended.
+    /// The host's state right before it attached this session, and its time. No other client has
+    /// mounted, started or closed anything there since: the lock would have ended.
     contact: Option<(Instant, Contact)>,
 }
 
-/// What was found on a host where the drive was left running.
+/// The findings on a host where the drive was left running.
 struct Found {
     mounted: Option<Mounted>,
     container: Option<Container>,
     terminal: Option<String>,
 }
 
-/// What of a host is ready without another request.
+/// The parts of a host that are ready without another request.
 #[derive(Default)]
 pub(crate) struct Ready {
-    /// The container, if it runs as it should with the drive's own image.
+    /// The container, if it runs from the drive's own image.
     pub(crate) container: Option<Container>,
     /// The dedicated connection that is being opened.
     pub(crate) early: Option<EarlyConnection>,
@@ -85,7 +85,7 @@ impl Arrival {
 
 impl Link {
     /// The host's state on arrival, once, if this session has claimed the host since; no older than
-    /// an answer may be late.
+    /// [`ANSWER`] allows.
     pub(super) fn arrival_contact(&mut self) -> Option<Contact> {
         if !self.is_held() {
             return None;
@@ -96,8 +96,8 @@ impl Link {
 }
 
 impl SshHosts {
-    /// Lets this session arrive, as the lead, at a host that runs already. `shell` is the value of
-    /// `TERM` for a shell, if there is to be one in the container as it is.
+    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` is the
+    /// value of `TERM` for a shell, if there is to be one in the container as it is.
     pub(crate) fn will_arrive(
         &mut self,
         (session, owner): (&SessionId, &str),
@@ -126,8 +126,8 @@ impl SshHosts {
         }
     }
 
-    /// Claims a host where this session has arrived: it is attached already, and its lease begins
-    /// now. False if there was no arrival, or the lock is gone since.
+    /// Claims a host where this session has arrived and so is attached already; its lease begins
+    /// now. False if there was no arrival, or its lock has ended since.
     pub(super) fn claim_arrival(&mut self, host: &InstanceId, lease: Duration) -> bool {
         let (Some(link), Some(coming)) = (self.links.get_mut(host), &self.coming) else {
             return false;
@@ -154,7 +154,7 @@ impl SshHosts {
         true
     }
 
-    /// What was ready on arrival, once.
+    /// The parts that were ready on arrival, once.
     pub(crate) fn take_ready(&mut self, host: &InstanceId) -> Ready {
         let Some(link) = self.links.get_mut(host) else {
             return Ready::default();

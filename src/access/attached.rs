@@ -1,7 +1,7 @@
-//! Attachments to hosts: in which part, over which connection, and until when.
+//! Attachments to hosts: their roles, connections and leases.
 //!
 //! An attachment is a channel of the connection over which its lease is kept. [`SshHosts::detach`]
-//! ends it. Where the host drops it, or the connection ends, that is [`News::Lost`];
+//! ends it. If the host drops it, or the connection ends, [`News::Lost`] reports that;
 //! [`SshHosts::reattach`] and [`SshHosts::reconnect`] make it again.
 
 use std::time::Duration;
@@ -34,10 +34,10 @@ pub(super) struct Link {
     pub(super) arrival: Arrival,
 }
 
-/// How this session is attached to its hosts.
+/// This session's attachment to its hosts.
 #[derive(Debug, Clone)]
 pub(super) struct Attachment {
-    /// The part in which it is attached.
+    /// Its role.
     pub(super) role: Role,
     /// The client's line: session, time, owner.
     pub(super) line: String,
@@ -105,7 +105,7 @@ impl SshHosts {
         self.reach(host).await
     }
 
-    /// Detaches from a host that goes on for as long as `keep`; until when that is.
+    /// Detaches from a host that runs on for as long as `keep`; returns when that ends.
     pub(crate) async fn leave(
         &mut self,
         host: &Instance,
@@ -118,7 +118,7 @@ impl SshHosts {
         let recorded = self.context.clock.boot();
         let tags = tags::lease(until);
         self.context.ec2.tag(host.id.as_str(), &tags).await?;
-        // The laptop may sleep in between: no host runs longer than the record says.
+        // The laptop may sleep in between: no host runs longer than the record allows.
         let spent = self.context.clock.boot().since(recorded);
         let left =
             lease_left(keep, spent).context("the lease was over before the host could be asked")?;
@@ -127,8 +127,8 @@ impl SshHosts {
         Ok(until)
     }
 
-    /// Detaches from a host; who remains there, by the host's own count: of all clients that leave,
-    /// just one learns that none remains.
+    /// Detaches from a host; returns the clients that remain, by the host's count: of all that
+    /// leave, just one learns that none remains.
     pub(crate) async fn leave_to_others(
         &mut self,
         host: &Instance,
@@ -141,8 +141,8 @@ impl SshHosts {
         remaining
     }
 
-    /// Asks over the existing connection, else over a new one: asked again, the host answers the
-    /// same.
+    /// Asks over the existing connection, else over a new one: a repeated request gets the same
+    /// answer.
     async fn ask_to_leave(
         &mut self,
         host: &Instance,
@@ -160,8 +160,8 @@ impl SshHosts {
         remaining.map_err(late)?.map_err(translated)
     }
 
-    /// Joins the session on `host`: attaches this one as a guest. The host's lease lasts at least
-    /// for `lease` then, and is never made shorter.
+    /// Joins the session on `host`: attaches this one as a guest. The host's lease then lasts for
+    /// at least `lease`, and is never made shorter.
     pub(crate) async fn join(
         &mut self,
         host: &Instance,
@@ -176,7 +176,7 @@ impl SshHosts {
         Ok(())
     }
 
-    /// Attaches this session, in the same part, to a host that has dropped it, over the existing
+    /// Attaches this session, in its role, to a host that has dropped it, over the existing
     /// connection.
     pub(crate) async fn reattach(&mut self, host: &InstanceId) -> Result<Held, HostError> {
         let link = self.links.get(host);
@@ -191,7 +191,7 @@ impl SshHosts {
         Ok(Held::Again)
     }
 
-    /// First the record, then the host: no host runs longer than the record says.
+    /// First the record, then the host: no host runs longer than the record allows.
     async fn record_and_attach(
         &mut self,
         host: &InstanceId,
@@ -267,7 +267,7 @@ impl SshHosts {
         }
     }
 
-    /// An attachment of this session, from now on.
+    /// An attachment of this session that begins now.
     pub(super) fn attachment(
         &self,
         role: Role,

@@ -5,9 +5,9 @@
 //! renews that rule's date at a login more than six hours later, and revokes a rule of its own that
 //! is a day old and unwanted: until then another of its sessions may need it ([`rules`]). `gc`
 //! deletes groups that no instance uses, and revokes rules of laptops that are gone. [`public_ip`]
-//! finds this laptop's address, [`subnets`] how a subnet's instances would be reached.
+//! finds this laptop's address, [`subnets`] the addresses of a subnet's instances.
 //!
-//! A launch waits for its rule, because a host that cannot be reached is not launched. A login to a
+//! A launch waits for its rule, because no host is launched that cannot be reached. A login to a
 //! running host does not: its rules are read, and one is authorized, beside the attempt.
 
 mod public_ip;
@@ -35,7 +35,7 @@ pub(crate) use rules::{is_unused_since, laptop};
 use public_ip::is_translated;
 use rules::{Authorized, group_name};
 
-/// How long a finding is used: a laptop that moved is authorized again after a minute.
+/// How long a finding is valid: a laptop that moved is authorized again after a minute.
 const GOOD: Duration = Duration::from_mins(1);
 
 /// How many characters of a fingerprint name a laptop: 16 of base64 are 96 bits.
@@ -45,16 +45,16 @@ const FINGERPRINT: usize = "SHA256:".len() + 16;
 pub(crate) struct Ingress {
     plan: Plan,
     report: Report,
-    /// The look for a launch that runs ahead, and when it began.
+    /// The early search for a launch, and when it began.
     ahead: Option<(BootTime, JoinHandle<Result<Found, HostError>>)>,
     /// The finding for the next launch, and its time.
     found: Option<(BootTime, Found)>,
-    /// How the subnets of launches are reached, and the time of that finding.
+    /// The subnets for launches, and the time of that finding.
     subnets: Option<(BootTime, Subnets)>,
     /// The group of this session's launches, and when this laptop was authorized in it.
     own: Option<(BootTime, Own)>,
-    /// The running hosts whose groups are being read. A task that is dropped half way leaves the
-    /// group as the next look finds it.
+    /// The running hosts whose groups are being read. A task that is dropped half way leaves a
+    /// group that the next one can complete.
     opening: JoinSet<(InstanceId, Result<Authorized, HostError>)>,
     /// When each host's group was last read.
     looked: BTreeMap<InstanceId, BootTime>,
@@ -62,12 +62,12 @@ pub(crate) struct Ingress {
     printed: BTreeSet<String>,
 }
 
-/// What is needed to find the group, and to authorize a rule in it.
+/// The inputs that find the group and authorize a rule in it.
 #[derive(Clone)]
 struct Plan {
     ec2: Ec2,
     clock: Clock,
-    /// The subnet that the user named; if none, the default subnet of each zone.
+    /// The subnet that the user gave; if none, the default subnet of each zone.
     subnet: Option<Subnet>,
     owner: String,
     /// The group's name.
@@ -80,11 +80,11 @@ struct Plan {
 /// The finding for a launch.
 struct Found {
     vpc: VpcId,
-    /// How the instances of its subnets are reached.
+    /// The subnets, and how their instances are reached.
     subnets: Subnets,
     /// The group, if it exists.
     group: Option<Group>,
-    /// The CIDRs to authorize; none if they depend on the host's address.
+    /// The CIDRs to authorize; empty if they depend on the host's address.
     from: Vec<Cidr>,
 }
 
@@ -95,10 +95,10 @@ struct Own {
 }
 
 impl Plan {
-    /// Finds what a launch needs; changes nothing.
+    /// Finds the group, subnets and CIDRs of a launch; changes nothing.
     async fn look(&self) -> Result<Found, HostError> {
         let (vpc, subnets) = self.network().await?;
-        // Where no instance can be reached no rule is needed.
+        // If no instance can be reached, no rule is needed.
         subnets.check()?;
         let group = self.ec2.group_named(&self.name, &vpc).await;
         let group = group.map_err(HostError::Ec2)?;
@@ -170,12 +170,12 @@ impl Ingress {
         }
     }
 
-    /// The user's settings for how hosts are reached.
+    /// The user's settings for reaching hosts.
     pub(crate) fn reach(&self) -> &Reach {
         &self.plan.reach
     }
 
-    /// Begins to find what a launch will need, beside other work. Changes nothing.
+    /// Begins to find the inputs of a launch, beside other work. Changes nothing.
     pub(crate) fn look_ahead(&mut self) {
         let plan = self.plan.clone();
         let looking = tokio::spawn(async move { plan.look().await });
@@ -230,7 +230,7 @@ impl Ingress {
         Ok(vec![id])
     }
 
-    /// How a launch in each subnet would be reached from here.
+    /// The subnets, and how instances in each would be reached from here.
     pub(crate) async fn subnets(&mut self) -> Result<Subnets, HostError> {
         let now = self.now();
         if let Some((at, known)) = &self.subnets
@@ -266,14 +266,14 @@ impl Ingress {
         Ok(&self.found.insert(found).1)
     }
 
-    /// Forgets the answer of [`Ingress::for_launch`], which is not so any more.
+    /// Forgets the answer of [`Ingress::for_launch`], which is out of date.
     pub(crate) fn forget(&mut self) {
         self.own = None;
         self.found = None;
     }
 
-    /// Begins to authorize this laptop for a host at this address; looks at most once a minute. A
-    /// failure is printed, and does not prevent the login: there may be another rule.
+    /// Begins to authorize this laptop for a host at this address; reads its groups at most once a
+    /// minute. A failure is printed, and does not prevent the login: there may be another rule.
     pub(crate) fn open(&mut self, host: &Instance, at: IpAddr) {
         while let Some(ended) = self.opening.try_join_next() {
             self.receive(ended);
@@ -289,7 +289,7 @@ impl Ingress {
             .own
             .as_ref()
             .filter(|(since, own)| now.since(*since) < GOOD && host.groups.contains(&own.group.id));
-        // Right after a launch there is nothing to read: its rule was just made.
+        // Right after a launch nothing need be read: its rule was just made.
         let is_authorized = |own: &Own| own.from.iter().any(|from| from.is_ipv6() == at.is_ipv6());
         if own.is_some_and(|(_, own)| is_authorized(own) && is_translated(at)) {
             return;
@@ -302,8 +302,8 @@ impl Ingress {
         });
     }
 
-    /// Waits until this laptop is authorized in one of the groups that are being read: whether a
-    /// rule was made for that. For ever if none is being read.
+    /// Waits until this laptop is authorized in one of the groups being read; whether a rule was
+    /// made for that. For ever if none is being read.
     pub(crate) async fn opened(&mut self) -> bool {
         match self.opening.join_next().await {
             Some(ended) => self.receive(ended),
@@ -334,7 +334,7 @@ impl Ingress {
         }
     }
 
-    /// Prints `line`, once, and only where it spoils no screen.
+    /// Prints `line`, once, and never over the shell's screen.
     pub(crate) fn print_once(&mut self, line: String) {
         if !crate::terminal::is_raw() && !self.printed.contains(&line) {
             self.report.print(&line);
@@ -359,7 +359,7 @@ impl Ingress {
 
 impl Drop for Ingress {
     fn drop(&mut self) {
-        // The look changes nothing.
+        // The search changes nothing.
         if let Some((_, ahead)) = &self.ahead {
             ahead.abort();
         }

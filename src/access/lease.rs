@@ -1,9 +1,9 @@
-//! The lease of a host that this process is attached to, renewed while the process lives; and the
+//! The lease of a host that this process is attached to: renewed while the process lives, with the
 //! host's events meanwhile.
 //!
 //! First the record, then the host: `xdrive:until` is written before the host's lease is refreshed,
-//! so that no host runs longer under its lease than any laptop can read. Where the record cannot be
-//! written the host's lease is not refreshed either, and the host closes at its end: that is
+//! so that no host's lease is longer than the tag that every laptop reads. Where the record cannot
+//! be written the host's lease is not refreshed either, and the host closes at its end: that is
 //! reported, and retried.
 
 use std::time::Duration;
@@ -110,8 +110,8 @@ async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, cont
                 let now = (clock.boot(), clock.now());
                 match extend(&context, &instance, length).await {
                     Ok(()) => {
-                        // A lock that is gone is seen above. If the lease was over before the host
-                        // could be asked, after a sleep, the next check renews it.
+                        // A lock that has ended is seen above. If a sleep outlasted the lease, the
+                        // next check renews it.
                         let spent = clock.boot().since(now.0);
                         if let Some(left) = lease_left(length, spent) {
                             let _ = lock.refresh(left);

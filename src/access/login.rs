@@ -1,9 +1,9 @@
 //! Logging in to a host: with this laptop's own key, as the user that the boot script authorizes.
 //!
 //! A host that another laptop launched does not know the key. EC2 Instance Connect then authorizes
-//! it for a minute, and after the login the host itself does: what is opened later (a forward, a
-//! shell after a lost connection) needs no other minute. Only a refusal of the key leads there,
-//! never a missing answer, and not more than once a minute. The host's own key is verified before.
+//! it for a minute, and after the login the host itself does, for later connections (a forward, a
+//! shell after a lost one). It is asked only after a refusal of the key, never for a missing
+//! answer, and at most once a minute. The host's own key is verified before.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -25,12 +25,12 @@ use super::ingress::{Ingress, source};
 use super::retry::retry;
 
 /// How long a host that accepts connections may take to answer: key exchange, authentication and
-/// contact, or contact alone. Those are ten round trips and 25 KB at the most, 4 s at 300 ms and
-/// 0.5 Mbit/s; the rest is for a host that still boots, or swaps. A host that does not answer at
-/// all is given up sooner ([`REACH`]).
+/// contact, or contact alone. Those are ten round trips and 25 KB at most, 4 s at 300 ms and 0.5
+/// Mbit/s; the rest is for a host that still boots, or swaps. An attempt without any answer ends
+/// sooner ([`REACH`]).
 pub(super) const ANSWER: Duration = Duration::from_secs(20);
 
-/// The error for a host that has not answered by then.
+/// The error for a host that has not answered within [`ANSWER`].
 pub(super) const LATE: &str = "it did not answer in time";
 
 /// How long a whole attempt may take. A proxy command may have to log in somewhere itself, in as
@@ -41,12 +41,11 @@ const ATTEMPT: Duration = ANSWER.saturating_add(REACH);
 /// round trips.
 const SEND: Duration = Duration::from_secs(10);
 
-/// How long a key that was sent is good: it is not sent again before that is over.
+/// How long a sent key is authorized: it is not sent again before that is over.
 const GOOD: Duration = Duration::from_mins(1);
 
-/// The pauses before further attempts: a key that was sent may take a moment to reach the instance.
-/// An attempt ends with the host's own refusal, however long its round trips, and three are within
-/// the minute.
+/// The pauses before further attempts: a sent key may take a moment to reach the instance. An
+/// attempt ends with the host's refusal, however long its round trips, and three fit in the minute.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500); 2];
 
 /// The port and user of a login: the boot script authorizes the key for root on every distribution.
@@ -59,7 +58,7 @@ pub(super) struct Login {
     ingress: Ingress,
     ec2: Ec2,
     clock: Clock,
-    /// Whether nothing may be changed, not even to log in.
+    /// Whether nothing may be changed, even to log in.
     pub(super) only_looks: bool,
     /// When EC2 Instance Connect was last asked for each host, and why the login failed.
     refused: BTreeMap<InstanceId, (BootTime, String)>,
@@ -68,7 +67,7 @@ pub(super) struct Login {
 /// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// No answer, or none of the host's.
+    /// No answer, or not the host's.
     Unreachable(String),
     /// The proxy command ended.
     ProxyFailed(NoAnswer),
@@ -103,7 +102,7 @@ pub(super) struct Arrival {
     pub(super) client: String,
     /// The drive's name.
     pub(super) drive: String,
-    /// The session, and the command of its shell, if it is to have one.
+    /// The session, and the command of its shell, if it wants one.
     pub(super) session: String,
     pub(super) shell: Option<String>,
 }
@@ -153,8 +152,8 @@ impl Login {
             self.ingress.open(host, target.address.ip());
         }
         let attempt = self.first_attempt(&target, arrival).await;
-        // A proxy command that fails is more likely wrong than early: reported before it is
-        // retried.
+        // A proxy command that fails is more likely wrong than early: its failure is reported
+        // before the retry.
         if let (
             Some(_),
             Err(Refusal::Unreachable(why) | Refusal::ProxyFailed(NoAnswer { why, .. })),
@@ -217,7 +216,7 @@ impl Login {
             .send_ssh_key(&host.id, &host.zone, USER, self.key.public());
         match timeout(SEND, sending).await {
             Ok(Ok(())) => {}
-            // The instance is ending, or EC2 has too much to do: no refusal of the key.
+            // The instance is ending, or EC2 throttles: no refusal of the key.
             Ok(Err(error))
                 if matches!(
                     error.kind,
@@ -312,8 +311,8 @@ fn unreachable(error: &HostError) -> Refusal {
     Refusal::Unreachable(error.to_string())
 }
 
-/// Where to log in to a host: with a proxy command at its private address; else at its public one,
-/// at its IPv6 one if this computer has a route there, or at the private one.
+/// The address of a host's login: with a proxy command the private one; else the public one, the
+/// IPv6 one if this computer has a route there, or the private one.
 fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
     let missing = |what: &str| Refusal::Unreachable(what.to_owned());
     let six = host.ipv6.map(IpAddr::from);
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!(at(&both, &proxied).as_deref(), Some("10.0.0.7:22"));
         let only_private = host(None, private, None);
         assert_eq!(at(&only_private, &straight).as_deref(), Some("10.0.0.7:22"));
-        // ::1 is an address that every computer with IPv6 has a way to.
+        // Every computer with IPv6 has a route to ::1.
         let six = host(None, None, Some("::1"));
         assert_eq!(at(&six, &straight).as_deref(), Some("[::1]:22"));
         assert_eq!(at(&six, &proxied).as_deref(), Some("[::1]:22"));
@@ -468,7 +467,7 @@ mod tests {
             host_key: HostKey::generate().unwrap().public,
             proxy: None,
         };
-        // As through a group without the rule, nothing comes back to the first.
+        // The first SYN gets no answer, as in a group without the rule.
         let serving = tokio::spawn(async move {
             let lost = listener.accept().await.unwrap();
             let (mut second, _) = listener.accept().await.unwrap();

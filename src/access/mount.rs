@@ -1,4 +1,4 @@
-//! The drive's request to mount a volume, as the scripts on the host take it.
+//! The drive's request to mount a volume, as an order for the host's scripts.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const WAIT: Duration = Duration::from_secs(15);
 /// volumes*).
 const THROUGHPUT: u32 = 125;
 
-/// How long the volume may take to write what waits. A spot instance ends two minutes after its
-/// notice; 100 seconds of them are the close's, and programs that end write too.
+/// How long the volume may take to write unwritten data. A spot instance ends two minutes after its
+/// notice; the close has 100 seconds of them, and programs that end write too.
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// `order` for a host to which the volume is attached as [`DEVICE`].
@@ -32,8 +32,8 @@ pub(super) fn order(order: &MountOrder) -> scripts::MountOrder {
     }
 }
 
-/// How many bytes may wait to be written to a volume of `throughput` MiB a second: as many as it
-/// takes in [`DRAIN`]. The host knows the other bound, a tenth of its memory.
+/// How many bytes may wait to be written to a volume of `throughput` MiB a second: those of
+/// [`DRAIN`]. The host applies the other bound, a tenth of its memory.
 fn unwritten(throughput: u32) -> u64 {
     (u64::from(throughput) << 20) * DRAIN.as_secs()
 }

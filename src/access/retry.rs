@@ -1,4 +1,4 @@
-//! A call that is made again while its answer is not final.
+//! The retry of a call while its answer is not final.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //!
 //! A script for cloud-init's boothook stage (cloud-init documentation, *User data formats*: it runs
 //! early, at every boot), compressed, since EC2 allows 16 KiB (EC2 user guide, *Run commands when
-//! you launch*). It carries the private half of the host key, a throw-away that is worth nothing
-//! once the instance is gone; nothing else in it is secret.
+//! you launch*). Its only secret is the private half of the host key, which is worthless once the
+//! instance is gone.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -41,7 +41,7 @@ pub struct Watch {
     /// The pause between two polls. (EC2 user guide, *Spot Instance interruption notices*: "check
     /// for these interruption notices every 5 seconds".)
     pub poll: Duration,
-    /// From the lease's end, when the host begins to close, to a power-off in any case.
+    /// The time from the lease's end, when the host begins to close, to a certain power-off.
     pub margin: Duration,
 }
 

@@ -19,7 +19,7 @@ use crate::ssh::{Output, Ssh, SshError};
 const SCRIPT: &str = "session hold";
 const ARRIVAL: &str = "session arrive";
 
-/// The part in which a client is attached.
+/// The role of an attached client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Mounts, starts and closes; a host has at most one.
@@ -29,7 +29,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name, here and on the host.
+    /// The role's name, here and on the host.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,12 +48,12 @@ impl Role {
     }
 }
 
-/// A request to be attached.
+/// A request to attach.
 #[derive(Debug, Clone, Copy)]
 pub struct LockOrder<'a> {
     /// The client's line, for people to read; its first word is the session, unique to it.
     pub client: &'a str,
-    /// The part in which it is to be attached.
+    /// Its role.
     pub role: Role,
     /// The lease, in whole seconds from now.
     pub lease: Duration,
@@ -67,7 +67,7 @@ pub enum HostEvent {
     Notice {
         /// `terminate`, `stop` or `hibernate`.
         action: String,
-        /// When it will.
+        /// When it will do so.
         at: Timestamp,
     },
     /// An interruption is likely soon (*EC2 instance rebalance recommendations*).
@@ -162,7 +162,7 @@ impl ClientLock {
         Self { lease, events }
     }
 
-    /// Makes the lease end so long from now. Returns at once; false if the lock is gone.
+    /// Makes the lease end so long from now. Returns at once; false if the lock has ended.
     #[must_use = "a lock that is gone refreshes nothing"]
     pub fn refresh(&self, lease: Duration) -> bool {
         self.lease.send(lease).is_ok()
@@ -253,7 +253,7 @@ impl LockCommand {
         events: mpsc::UnboundedSender<HostEvent>,
     ) {
         loop {
-            // Output of hours does not pile up.
+            // Long output does not accumulate.
             self.stdout.drain(..self.seen);
             self.seen = 0;
             self.stderr.clear();

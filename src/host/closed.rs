@@ -8,14 +8,14 @@ use super::room::Room;
 /// The result of a close.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// What became of the container's own layer.
+    /// The commit of the container's own layer.
     pub committed: Committed,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
     /// The volume that was unmounted; none if none was mounted since the host's system started.
     /// What was mounted before a reboot may be left as by a power cut.
     pub whole: Option<String>,
-    /// How much room there was on the drive, if known.
+    /// The drive's free room then, if known.
     pub room: Option<Room>,
     /// Whether the drive, still mounted, was synced and is read-only.
     pub frozen: bool,
@@ -23,7 +23,7 @@ pub struct Closed {
     pub timings: Vec<(String, Duration)>,
 }
 
-/// What became of the container's own layer at closing.
+/// The commit of the container's own layer at closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
     /// It is an image now.

@@ -23,11 +23,12 @@ pub struct Contact {
     pub unmounted: bool,
     /// The volume that was unmounted then; none if none was mounted since its system started.
     pub whole: Option<String>,
-    /// Whether the drive, still mounted, was synced and given up, and the machine is powering off.
+    /// Whether the drive, still mounted, was synced and made read-only, and the machine is powering
+    /// off.
     pub frozen: bool,
     /// What is mounted.
     pub volume: Option<MountedVolume>,
-    /// How much room there is on it, if known.
+    /// Its free room, if known.
     pub room: Option<Room>,
     /// The line of the client that leads now.
     pub attached: Option<String>,
@@ -50,7 +51,7 @@ pub struct MountedVolume {
     pub generation: u64,
 }
 
-/// The clients that remain at a host that one has left.
+/// The clients that remain attached after one has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Remaining {
     /// How many other clients are attached. Of all clients that leave, just one reads 0 here.

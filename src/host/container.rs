@@ -17,7 +17,7 @@ pub struct Container {
     pub name: String,
     /// Its address on the host's bridge, for forwards; no port is published.
     pub address: IpAddr,
-    /// How it came to run.
+    /// Whether it was running, started or made.
     pub came: Came,
     /// Whether its image has `JupyterLab`, if known, from the last session that asked.
     pub lab: Option<bool>,
@@ -28,13 +28,13 @@ pub struct Container {
 /// How a container came to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Came {
-    /// It ran already.
+    /// It was running.
     Running,
     /// It existed, stopped.
     Started,
     /// It is the drive's first, or the first from another image.
     Created,
-    /// Made again from its own committed image, because of this.
+    /// It was made again from its own committed image, for this reason.
     Recreated(String),
 }
 
@@ -77,12 +77,13 @@ impl CommandId {
     }
 }
 
-/// Where shells, commands and Jupyter begin: on the drive itself, not in the container's layer.
+/// The working directory of shells, commands and Jupyter: on the drive itself, not in the
+/// container's layer.
 pub const WORK: &str = "/work";
 
-/// docker's detach keys. By default docker takes Ctrl-P Ctrl-Q for itself, and swallows the first
-/// of them until the next key; it cannot be set to take none. Ctrl-@ shows no effect before the
-/// next key in any program (Emacs sets its mark), and these four in a row are never typed.
+/// docker's detach keys. Docker's default, Ctrl-P Ctrl-Q, holds back Ctrl-P until the next key, and
+/// no setting disables detaching. Ctrl-@ shows no effect before the next key in any program (Emacs
+/// sets its mark), and four in a row are never typed.
 const DETACH_KEYS: &str = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_";
 
 /// Runs bash if the image has it, else sh, as a login shell.
@@ -93,7 +94,7 @@ const LOGIN_SHELL: &str =
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
-/// As [`Container::shell`], for the container of `drive` on a host of which nothing is known yet.
+/// As [`Container::shell`], for the container of `drive` on a host that has not answered yet.
 #[must_use]
 pub fn shell_of(drive: &str, term: &str) -> String {
     shell(&format!("xdrive-{drive}"), term)

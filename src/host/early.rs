@@ -1,7 +1,7 @@
-//! The dedicated connection, opened beside the first one to a host, when only the host's address is
+//! The early dedicated connection, opened beside the first one to a host, when only its address is
 //! known; and a shell on it, which the host starts once its client is attached.
 //!
-//! All of it is a guess: where it is wrong, the connection is opened later, like any other.
+//! It is a guess: if it is wrong, the connection is opened later, like any other.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ssh::gate::Gate;
 use crate::ssh::start::Begun;
 use crate::ssh::{DedicatedConnection, Ssh, SshError, Target};
 
-/// A dedicated connection that is being opened. Dropped, it is given up.
+/// A dedicated connection that is being opened; dropping it cancels that.
 #[derive(Debug)]
 pub struct EarlyConnection {
     connection: oneshot::Receiver<(Ssh, Arc<Gate>)>,

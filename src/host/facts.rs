@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::ssh::{Output, SshError};
 
-/// Why the host did not do what it was asked to.
+/// Why a call to the host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The connection failed.
@@ -23,7 +23,7 @@ pub enum HostError {
     Busy {
         /// The line of the client that is attached, if that is the reason.
         owner: Option<String>,
-        /// The script's words.
+        /// The script's message.
         words: String,
     },
     /// The volume is not as ordered.
@@ -31,10 +31,10 @@ pub enum HostError {
     Odd {
         /// How it differs.
         oddity: Oddity,
-        /// The script's words.
+        /// The script's message.
         words: String,
     },
-    /// The image cannot be had, or cannot be used.
+    /// The image is not available, or cannot be used.
     #[error("{0}")]
     Image(String),
     /// The volume did not appear on the host in time.
@@ -43,7 +43,7 @@ pub enum HostError {
     /// An image could not be pulled; dockerd's error.
     #[error("{0}")]
     NotPulled(String),
-    /// There is a GPU that no container can be given.
+    /// The host has a GPU that no container can use.
     #[error("{0}")]
     NoGpu(String),
     /// A script failed.
@@ -61,7 +61,7 @@ pub enum HostError {
     Garbled {
         /// Script and verb.
         script: &'static str,
-        /// The fact that is missing or unreadable.
+        /// The fact that is missing or cannot be parsed.
         missing: &'static str,
     },
 }
@@ -69,13 +69,13 @@ pub enum HostError {
 /// How a volume can differ from what was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oddity {
-    /// Should be blank, and is neither blank nor a whole ext4: formatting was cut off.
+    /// It should be blank, and is neither blank nor a whole ext4: a format was cut off.
     HalfMade,
-    /// Should hold a file system, and holds no ext4.
+    /// It should hold a file system, and holds no ext4.
     Foreign,
-    /// An ext4 with errors that need a person.
+    /// It is an ext4 with errors that need a person.
     Damaged,
-    /// Written by a newer xdrive.
+    /// A newer xdrive has written it.
     Newer,
 }
 

@@ -1,5 +1,5 @@
 //! The contract with `shell/host`: the scripts that run on a host, their inputs and their outputs.
-//! The connection is [`crate::ssh`]'s.
+//! [`crate::ssh`] has the connection.
 
 pub mod boot;
 mod client_lock;

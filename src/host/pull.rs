@@ -1,7 +1,7 @@
-//! Pulls as data: their progress, and why one failed.
+//! Pulls as data: their progress, and the reasons for failures.
 //!
 //! dockerd's errors are text, its own and its registry's, which differ by version and by registry.
-//! That text is interpreted here and nowhere else; text that is not recognised is shown as it is.
+//! That text is parsed here only; text that is not recognised is printed unchanged.
 
 use std::str::FromStr;
 
@@ -40,7 +40,7 @@ impl FromStr for Pulled {
 /// Why an image could not be pulled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// The registry asks for a login, or refuses the one that it was given.
+    /// The registry requires a login, or refuses the given one.
     Login,
     /// The registry has no such image, or shows it only after a login.
     NoImage,
@@ -50,7 +50,7 @@ pub enum Refused {
     Architecture,
     /// The registry has had too many pulls from this address.
     TooMany,
-    /// Nothing answers under the registry's name, or not as a registry does.
+    /// No registry answers under that name.
     Unreachable,
     /// The image is larger than what is left on the drive.
     Full,

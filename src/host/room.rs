@@ -1,11 +1,11 @@
-//! How much room there is on a mounted drive, parsed from the host's fact.
+//! The free room of a mounted drive, parsed from the host's fact.
 
 use std::str::FromStr;
 
 use super::facts::Facts;
 
-/// A drive is nearly full with less than a tenth of it free, as `df` is watched for everywhere: of
-/// 8 GiB that is 0.8.
+/// A drive is nearly full with less than a tenth of it free, the usual limit of monitoring: of 8
+/// GiB that is 0.8.
 const PART: u64 = 10;
 
 /// And with less than this free: a tenth of a large drive is room for years. A commit writes the
@@ -15,7 +15,7 @@ const BYTES: u64 = 16 << 30;
 /// The same, in files: those of two such environments.
 const INODES: u64 = 200_000;
 
-/// The size of a mounted drive, and what of it is free.
+/// The size of a mounted drive, and its free part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// The volume's size in bytes.
@@ -29,7 +29,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room in a script's facts; none if it cannot be read, since only a warning depends on it.
+    /// The room in a script's facts; `None` if it cannot be parsed, since only a warning depends on
+    /// it.
     pub(super) fn read(facts: &Facts) -> Option<Self> {
         facts.get("room")?.parse().ok()
     }

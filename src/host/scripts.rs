@@ -61,8 +61,8 @@ pub struct MountOrder {
     pub size: Option<u64>,
     /// How long to wait for the device to appear.
     pub wait: Duration,
-    /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host takes a tenth of its
-    /// memory where that is less.
+    /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host uses a tenth of its
+    /// memory if that is less.
     pub dirty_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Mounted {
     pub uuid: String,
     /// The volume's size in bytes.
     pub size: u64,
-    /// How much room there is on it, if known.
+    /// Its free room, if known.
     pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,
@@ -134,8 +134,8 @@ pub struct ContainerOrder {
 }
 
 impl Host {
-    /// Asks the host for its state, which is its first sign of life from a client; sends it the
-    /// scripts first if it lacks them.
+    /// Asks the host for its state, which counts as a client's sign of life; sends the scripts
+    /// first if it lacks them.
     pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
         let command = bundle::command(CONTACT);
         let question = bundle::QUESTION;
@@ -163,8 +163,8 @@ impl Host {
         ClientLock::begin(&self.ssh, &call("session hold", &inputs)).await
     }
 
-    /// Detaches `client` (its line, as in [`LockOrder`]); who remains. Of all clients that leave,
-    /// just one learns that none remains, however often it asks.
+    /// Detaches `client` (its line, as in [`LockOrder`]); returns the clients that remain. Of all
+    /// clients that leave, just one learns that none remains, however often it asks.
     pub async fn leave(&self, client: &str) -> Result<Remaining, HostError> {
         let inputs = [("XDRIVE_OWNER", client)];
         Remaining::read(&self.run("session leave", &inputs).await?)
@@ -184,7 +184,7 @@ impl Host {
             .map(drop)
     }
 
-    /// Waits for the volume, makes it an ext4 that can be mounted, and mounts it as the drive.
+    /// Waits for the volume, formats it if it is blank and may be, and mounts it as the drive.
     pub async fn mount(&self, order: &MountOrder) -> Result<Mounted, HostError> {
         let generation = order.generation.to_string();
         let wait = order.wait.as_secs().to_string();
@@ -233,7 +233,7 @@ impl Host {
     }
 
     /// Pulls the image `reference` from its registry onto the drive, and calls `on_progress` some
-    /// times a second. None if it was there already. [`HostError::NotPulled`] if that fails.
+    /// times a second. `None` if it was there already. [`HostError::NotPulled`] if that fails.
     pub async fn pull(
         &self,
         reference: &str,
@@ -370,7 +370,7 @@ impl Host {
         terminal(name, command)
     }
 
-    /// The terminals on this host that sessions left behind, the latest first.
+    /// The terminals that earlier sessions left on this host, the latest first.
     pub async fn left_terminals(&self) -> Result<Vec<String>, HostError> {
         const SCRIPT: &str = "terminal.py left";
         let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
@@ -410,7 +410,7 @@ impl Mounted {
     }
 }
 
-/// As [`Host::terminal`], for a host of which nothing is known yet.
+/// As [`Host::terminal`], for a host that has not answered yet.
 pub(super) fn terminal(name: &str, command: &str) -> Terminal {
     Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
 }

@@ -23,7 +23,7 @@ pub(crate) fn free_plan(plan: FreePlan) -> Failure {
     Failure::new(Exit::Denied, plan).hint(hints.join("\n      "))
 }
 
-/// The failure of requirements that nothing meets. `connect` is the command to type again.
+/// The failure of requirements that no type meets. `connect` is the command to type again.
 pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
     let (exit, hint) = match &refused {
         Refused::Ec2(error) => return error.clone().into(),
@@ -63,7 +63,7 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
     Failure::new(exit, refused).hint(hint)
 }
 
-/// The hint for types that all have another architecture than the `only` one of use.
+/// The hint for types that all have another architecture than the required `only`.
 fn arch_hint(only: Arch, by: ArchBy, connect: &str) -> String {
     match by {
         ArchBy::Asked | ArchBy::Default => format!(

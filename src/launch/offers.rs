@@ -75,7 +75,7 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
     ]
 }
 
-/// What an instance costs besides its own price, as the end of a sentence.
+/// The cost of an instance beside its own price, as the end of a sentence.
 pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     format!(
         "plus about ${:.3} an hour for address and disks",
@@ -83,7 +83,7 @@ pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     )
 }
 
-/// What a burstable type costs besides its price; none for any other type.
+/// The cost of a burstable type beside its price; `None` for any other type.
 pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
     let cents = kind.surplus_cents()?;
     let name = &kind.name;

@@ -62,7 +62,7 @@ pub(crate) fn terms(
     })
 }
 
-/// The architecture of a new drive, if only one is of use, and what decides it.
+/// The architecture of a new drive, if one is required, and what requires it.
 fn new_arch(
     options: &Options,
     requirements: Option<&Requirements>,

@@ -1,7 +1,9 @@
-//! What a session launches: by its terms, and by fallbacks where EC2 has no capacity for those.
+//! The choice of what a session launches: its terms, and fallbacks where EC2 has no capacity for
+//! them.
 //!
-//! Prices and types are looked up during the first sweeps of the drive. A volume's zone is left
-//! only with `--leave-zone`, and on demand is launched only if a flag or an answer says so.
+//! Prices and types are looked up during the first sweeps of the drive. A session leaves its
+//! volume's zone only with `--leave-zone`, and launches on demand only if a flag or an answer
+//! allows it.
 
 use super::Session;
 use super::preflight::DriveFacts;
@@ -122,8 +124,8 @@ impl Session {
 }
 
 impl Session {
-    /// Chooses among the free tier's types instead; false if the types were named, or are free
-    /// already.
+    /// Chooses among the free tier's types instead; false if the user named types, or chose the
+    /// free tier.
     fn choose_free_tier(&mut self) -> bool {
         let options = &self.request.options;
         let Some(terms) = &mut self.terms else {
@@ -148,7 +150,7 @@ impl Session {
     }
 }
 
-/// Whether a run failed because AWS's Free plan has none of the types, and was wound up in order.
+/// Whether a run failed because AWS's Free plan has none of the types, and ended in order.
 fn is_free_plan_refusal(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -168,7 +170,7 @@ struct Lack {
     on_demand: bool,
 }
 
-/// The lack that a run failed for, if it was one, and was wound up in order.
+/// The lack of capacity that a run failed for, if it was that, and ended in order.
 fn lack(outcome: &Outcome) -> Option<Lack> {
     let Outcome::Failed(RunFailure {
         error,

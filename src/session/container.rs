@@ -25,7 +25,7 @@ use crate::launch::image::{self, ImageSource};
 /// Jupyter's default port on this computer.
 const JUPYTER: u16 = 8888;
 
-/// Jupyter's port in the container, as in `shell/host/jupyter_config.py`.
+/// Jupyter's port in the container, that of `shell/host/jupyter_config.py`.
 const IN_CONTAINER: u16 = 8888;
 
 /// A session inside its container. Dropping it closes Jupyter's port.
@@ -37,11 +37,11 @@ pub(super) struct Inside {
 }
 
 /// The connections into a container: Jupyter's forwarded port, and the dedicated connection of the
-/// shell. They are opened while the container starts, and lead nowhere until it has an address.
+/// shell. They are opened while the container starts, and usable once it has an address.
 pub(super) struct Connections {
     forward: Result<Forward, ForwardError>,
     line: Result<DedicatedConnection, SshError>,
-    /// The port that Jupyter was to get on this computer.
+    /// Jupyter's requested port on this computer.
     port: u16,
 }
 
@@ -128,7 +128,8 @@ pub(super) async fn join(
 }
 
 impl Inside {
-    /// Enters `container`, with Jupyter if that starts: its failure is printed, and costs no shell.
+    /// Enters `container`, with Jupyter if that starts: its failure is printed, and the shell opens
+    /// all the same.
     async fn open(
         host: &Host,
         session: &str,
@@ -199,7 +200,7 @@ impl Inside {
                     }
                 });
             }
-            // It may have been installed since.
+            // The user may have installed it since.
             Some(false) => {
                 self.jupyter.spawn(notebook.start_if_there(host));
             }
@@ -241,7 +242,7 @@ struct Notebook {
     session: String,
     token: String,
     forward: Forward,
-    /// The port that it was to get on this computer.
+    /// The requested port on this computer.
     wanted: u16,
     report: Report,
     /// Whether its address was printed.
@@ -302,7 +303,7 @@ impl Notebook {
         format!("http://127.0.0.1:{port}/lab?token={}", self.token)
     }
 
-    /// What its port leads to.
+    /// The line of its forward.
     fn line(&self) -> String {
         let (port, target) = (self.forward.port(), self.forward.target());
         format!(
@@ -360,7 +361,7 @@ pub(super) fn failure(error: HostError) -> Failure {
     }
 }
 
-/// A program's output as an error: its last line says what failed, the lines before it why.
+/// A program's output as an error: its last line first, the lines before it as causes.
 pub(super) fn last_first(words: &str) -> anyhow::Error {
     let mut lines = words.lines().map(str::to_owned);
     let mut error = anyhow!(lines.next().unwrap_or_default());

@@ -1,6 +1,6 @@
-//! What a session costs so far, for `~$`.
+//! The cost of a session so far, for `~$`.
 //!
-//! Prices are asked for once, in tasks of their own: nothing waits for them.
+//! Prices are read once, in background tasks: nothing waits for them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Begins to ask what `instance` and the volume of `drive` on it cost.
+    /// Begins to read the prices of `instance` and of the volume of `drive` on it.
     pub(super) fn of(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
         let price = Arc::new(OnceLock::new());
         if instance.market == Market::Spot {
@@ -71,7 +71,7 @@ impl Cost {
         }
     }
 
-    /// What `instance` costs an hour, as the end of a sentence; empty if that is not known.
+    /// The cost of `instance` an hour, as the end of a sentence; empty if it is not known.
     pub(super) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
         if instance.market != Market::Spot {
             return String::new();

@@ -1,8 +1,7 @@
-//! A drive that was made to be thrown away goes as a whole: finished as any run would finish it,
-//! then its snapshots too.
+//! The end of a scratch drive: saved as any run would save it, then its snapshots are deleted too.
 //!
-//! Nothing here decides what may be destroyed. Its instance and volume end by the same proofs as
-//! every other's; and a snapshot goes only if it carries the mark that no drive of anybody's has.
+//! Nothing here decides what may be destroyed. Instance and volume end by the same proofs as every
+//! other's, and a snapshot is deleted only if it has the tag that no user's drive has.
 
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ pub async fn discard(
     let mut session =
         Session::begin(Request::of(drive.clone(), options), cloud.clone(), key).await?;
     let (outcome, _) = session.run(Goal::Saved { even_if_used: true }).await;
-    // A save that failed shows in what is left, too.
+    // A failed save shows in what is left, too.
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })
         && let Err(failure) = session.report_outcome(outcome)
     {

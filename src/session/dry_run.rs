@@ -1,5 +1,5 @@
-//! `connect --dry-run`: prints what there is of the drive, what would be launched and at what
-//! price, and changes nothing.
+//! `connect --dry-run`: prints the drive's state, and what would be launched at what price; changes
+//! nothing.
 //!
 //! Looks, plans and chooses by the same code as a real connect. Printed to standard output.
 
@@ -19,14 +19,14 @@ use crate::launch::offers::{self, dollars};
 use crate::report;
 
 impl Session {
-    /// Prints what connecting would do. The answer is the exit code.
+    /// Prints what connecting would do. Returns the exit code.
     pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
             from: self.request.from.clone(),
         };
         self.reconciler.hosts().only_look();
         let next = match self.request.from {
-            // Both heads are looked for until the lists are settled.
+            // A head may be missing until the lists are settled.
             Some(_) => self
                 .reconciler
                 .preview(&goal, None)
@@ -115,7 +115,7 @@ impl Session {
         print(&text)
     }
 
-    /// What the drive would be made from, in a line.
+    /// The source of the drive's volume, in a line.
     fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>) -> String {
         let (request, cloud) = (&self.request, &self.cloud);
         let drive = &self.request.drive;

@@ -36,8 +36,8 @@ pub(super) enum Interruption {
 
 impl Ending {
     /// The ending that counts once the shell or command has `ended` and the `monitor` has stopped.
-    /// What the host announced before is why the shell ended; but an end that a signal asked for
-    /// stays one, so that nobody is asked whether to resume.
+    /// The host's earlier announcement is why the shell ended. But after a signal that asked for
+    /// the end it does not count, so that the user is not asked whether to resume.
     pub(super) fn of_both(monitor: Option<Self>, ended: anyhow::Result<Self>) -> Self {
         match (monitor, ended) {
             (Some(Self::Interruption(Interruption::Noticed { at, .. })), Ok(Self::Exit(code))) => {

@@ -1,4 +1,4 @@
-//! Examinations: a script that a session runs on its host before the command.
+//! Examinations: scripts that a session runs on its host before the command.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ impl Examination {
         Self { script, answer }
     }
 
-    /// The script's output, or why there is none; nothing before a host was ready for it.
+    /// The script's output, or why there is none; `None` before a host was ready for it.
     #[must_use]
     pub fn answer(&self) -> Option<Result<String, String>> {
         self.answer.borrow().clone()

@@ -1,4 +1,4 @@
-//! One drive of `xdrive gc`: saved as any run would save it, then pruned. A dry run only returns
+//! `xdrive gc` for one drive: saved as any run would save it, then pruned. A dry run only returns
 //! what would be done.
 
 use crate::cloud::Cloud;
@@ -21,7 +21,7 @@ const GOAL: Goal = Goal::Saved {
 /// The result for one drive.
 #[derive(Debug)]
 pub struct Finished {
-    /// In words: `saved`, `in use`, or what is wrong.
+    /// In words: `saved`, `in use`, or the problem.
     pub result: String,
     /// What was pruned, or would be done; a line each.
     pub steps: Vec<String>,

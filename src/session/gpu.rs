@@ -1,8 +1,9 @@
-//! A host's GPUs: whether it has those of its instance type, and whether their driver is ready.
+//! The checks of a host's GPUs: whether it has those of its type, and whether their driver is
+//! ready.
 //!
-//! The container is never made without the GPUs that are on the host's bus: it would work, slowly
-//! and at a GPU's price, and the next session would make it again. Some images build the driver at
-//! their first boot; the session waits for it while the container's image is loaded.
+//! The container is never made without the GPUs on the host's bus: it would run slowly at a GPU's
+//! price, and the next session would make it anew. Some images build the driver at their first
+//! boot; the session waits for it while the container's image is loaded.
 
 use anyhow::anyhow;
 

@@ -2,7 +2,7 @@
 //!
 //! A guest mounts, starts and closes nothing. It waits until the leading session has started the
 //! container, opens a shell or command of its own in it, and renews the lease like every attached
-//! session. `leave` has how it ends. A laptop that the host does not let in can only wait until the
+//! session. `leave` has how it ends. A laptop whose key the host refuses can only wait until the
 //! lease of the others ends.
 
 use std::time::Duration;
@@ -25,23 +25,23 @@ use crate::host::room::Room;
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 
-/// The interval between two looks whether the container runs.
+/// The interval between two checks whether the container runs.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How long the leading session may take to start the container: an image of many gigabytes over a
 /// slow line.
 const START: Duration = Duration::from_mins(30);
 
-/// How long the host may be without a leading session before this one gives up as a guest: two
-/// looks at least over a line of 300 ms.
+/// How long the host may be without a leading session before this one gives up as a guest: at least
+/// two checks over a line of 300 ms.
 const LEADERLESS: Duration = Duration::from_secs(5);
 
-/// The interval between two looks whether the sessions that cannot be joined are over.
+/// The interval between two checks whether the sessions that cannot be joined are over.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// The result of joining.
 pub(super) enum Joined {
-    /// The host was joined, and this is how that ended.
+    /// The host was joined; the instance, and the ending.
     Ended(Box<Instance>, Ending),
     /// The other session is over, or about to be: the caller observes again.
     Over,
@@ -102,7 +102,7 @@ impl Session {
             Awaited::Ended(ending) => ending,
             Awaited::Over => {
                 self.reconciler.hosts().detach(&host.id);
-                // That host's news are not about the next one.
+                // News of the old host are not about the next one.
                 while self.news.try_recv().is_ok() {}
                 return Ok(Joined::Over);
             }
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// Attaches this session to `host` as a guest. Returns the entry if the container runs. It
-    /// mostly does, so the container is asked for and the connections are opened at the same time.
+    /// mostly does, so the connections are opened while the container is looked up.
     async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Entry>, HostError> {
         let lease = self.request.options.keep.unwrap_or(super::LEASE);
         let session = self.reconciler.session().clone();
@@ -182,7 +182,7 @@ impl Session {
         Ok(container.map(|container| (container, connections, room)))
     }
 
-    /// Opens a shell or command of this session in the container of another one.
+    /// Opens this session's shell or command in another session's container.
     async fn enter_as_guest(
         &mut self,
         host: &Instance,
@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// Prints when the lease of `host` ends and `why` this laptop cannot join; then waits if the
-    /// user agrees to.
+    /// user agrees.
     async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<Joined, Failure> {
         let drive = self.request.drive.clone();
         let ends = tags::until(&host.tags).map_or_else(

@@ -1,4 +1,5 @@
-//! After EC2 took the instance back: park the drive, then resume on another instance, or save.
+//! The way on after EC2 has interrupted the instance: park the drive, then resume on another
+//! instance, or save.
 //!
 //! The drive's volume can be attached at once in its own zone. So that zone is tried first, on
 //! demand before spot, whose capacity has just run out there. If it has no capacity, the session
@@ -23,7 +24,7 @@ use crate::launch::terms::markets_to_resume;
 const QUESTION: &str = "resume on another instance? [Y/n]";
 
 impl Session {
-    /// Parks the drive, which is off `instance` then. Returns none if the session resumes;
+    /// Parks the drive, which then is off `instance`. Returns `None` if the session resumes;
     /// otherwise saves the drive, and returns the session's result. A guest leaves both to the
     /// leading session, and joins it again.
     pub(super) async fn interrupted(

@@ -1,7 +1,7 @@
-//! The failure of launches that EC2 accepted and that gave nothing usable: instances that end or
-//! never answer, volumes that fail.
+//! The failure of launches that EC2 accepted in vain: instances that end or never answer, volumes
+//! that fail.
 //!
-//! Such a drive is not stuck on a choice: what was made is gone again, and the cause is outside of
+//! The user has nothing to choose here: what was made is gone again, and the cause is outside of
 //! xdrive. The hints name the likeliest causes.
 
 use anyhow::anyhow;
@@ -13,7 +13,7 @@ use crate::drive::reconcile::{How, UnusableHost};
 use crate::drive::stuck::Why;
 use crate::failure::{Exit, Failure, KEY};
 
-/// What helps against silence.
+/// The hint for an instance that never answers.
 const NO_ANSWER: &str = "where its console ends at a login prompt, something keeps port 22 shut on the way: the rules \
      of its security group (--cidr says who is let in), the subnet's network ACL, a firewall or \
      VPN here; --proxy-command goes another way";
@@ -58,8 +58,8 @@ fn unusable(how: &How) -> (String, &'static str) {
         ),
         How::Ended(None) => ("ended by itself".to_owned(), ENDED),
         How::Ended(Some(why)) => {
-            // What EC2 gives as the reason if the root disk's KMS key may not be used (EC2 user
-            // guide, *Troubleshoot Amazon EC2 instance termination issues*).
+            // EC2's reason if the root disk's KMS key may not be used (EC2 user guide,
+            // *Troubleshoot Amazon EC2 instance termination issues*).
             let is_key = why.contains("Client.InternalError") || why.contains("KMS");
             let hint = if is_key { KEY } else { ENDED };
             (format!("ended by itself: {why}"), hint)

@@ -1,7 +1,7 @@
-//! Leaving a drive that other sessions may use as well: the last one to leave saves it.
+//! The end of a session on a drive that others may use too: the last to leave saves it.
 //!
 //! The host detaches a session and counts the others in one step: of two that leave at once, only
-//! the second hears that nobody remains. A drive that others use is saved only if the user of the
+//! the second learns that none remains. A drive that others use is saved only if the user of the
 //! leading session confirms it.
 
 use super::Session;
@@ -31,11 +31,11 @@ impl Session {
                 let others = others.filter(|(_, line)| !hosts.is_own(line)).count();
                 (ending, others)
             }
-            // The save finds out what the host does not answer.
+            // The save asks the host again.
             Err(_) => (ending, 0),
         };
         let others = match &ending {
-            // A closing host detaches everybody.
+            // A closing host detaches every session.
             Ending::Closed(_) => 0,
             _ => others,
         };
@@ -59,7 +59,7 @@ impl Session {
         self.save(host, ending, even_if_used).await
     }
 
-    /// Detaches a guest, which asks nobody, and saves if no other session remains.
+    /// Detaches a guest, without a question, and saves if no other session remains.
     async fn leave_as_guest(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
         let remaining = self.detach(host).await;
         match ended_by(ending, remaining.closing) {
@@ -86,7 +86,7 @@ impl Session {
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
             let others = if holder.instance == host.id && is_attached {
-                // The other session may have left again, and have left the save to this one.
+                // The other session may have left since, and left the save to this one.
                 match self.reconciler.hosts().leave_to_others(host).await {
                     Ok(Remaining { others: 0, .. }) => continue,
                     Ok(remaining) => remaining.others,
@@ -112,8 +112,8 @@ impl Session {
         Ok(others.filter(|(_, line)| !hosts.is_own(line)).count())
     }
 
-    /// Detaches this session, and returns what remains. Where the host does not answer that counts
-    /// as nobody: the save then asks the host again whether the drive is in use.
+    /// Detaches this session, and returns what remains. If the host does not answer, no other
+    /// counts as attached: the save then asks the host again whether the drive is in use.
     async fn detach(&mut self, host: &Instance) -> Remaining {
         let remaining = self.reconciler.hosts().leave_to_others(host).await;
         remaining.unwrap_or_default()

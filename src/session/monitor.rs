@@ -1,12 +1,12 @@
-//! Runs beside the shell or the command: receives the host's announcements, renews the attachment,
-//! takes checkpoints, and watches for EC2's notice.
+//! The monitor, which runs beside the shell or command: receives the host's announcements, renews
+//! the attachment, takes checkpoints, and watches for EC2's notice.
 //!
 //! A notice comes from the host, or from EC2's spot request if that is sooner. The host then closes
 //! the drive by itself. The shell or command may go on until the drive is unmounted or the time is
 //! over; the terminal's title shows how much is left.
 //!
-//! Runs until it is stopped, or until it has an ending for the session. It stops between two calls,
-//! never in the middle of one that changes the cloud.
+//! Runs until it is stopped, or has an ending for the session. It stops between two calls, never in
+//! the middle of one that changes the cloud.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
@@ -29,8 +29,7 @@ use super::ending::{Ending, Interruption};
 use crate::access::lease::News;
 use crate::access::{Held, SshHosts};
 
-/// The interval between two looks at the spot request: what AWS recommends for the metadata
-/// service.
+/// The interval between two reads of the spot request: AWS recommends it for the metadata service.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The pause between two attempts to attach again to a host that has forgotten this session.
@@ -52,7 +51,7 @@ impl Output {
     fn print(&self, line: &str) {
         match self {
             Self::Report(report) => report.print(line),
-            // Without a receiver the shell has ended, and how is reported elsewhere.
+            // Without a receiver the shell has ended, which is reported elsewhere.
             Self::Terminal(messages) => {
                 drop(messages.send(Message::Line(format!("xdrive: {line}"))));
             }
@@ -69,7 +68,7 @@ impl Output {
 /// The reconciler, shared by the monitor and the reconnector.
 pub(super) type SharedReconciler<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
 
-/// What a monitor works with.
+/// The context of a monitor.
 pub(super) struct Context<'a> {
     pub(super) instance: &'a Instance,
     pub(super) ec2: &'a Ec2,
@@ -213,7 +212,7 @@ impl<'a> Monitor<'a> {
         None
     }
 
-    /// Notes that EC2 takes the instance back; prints that once.
+    /// Records that EC2 interrupts the instance; prints it once.
     fn notice(&mut self, at: Timestamp) {
         if self.noticed.is_some() {
             return;
@@ -227,7 +226,7 @@ impl<'a> Monitor<'a> {
         ));
     }
 
-    /// Shows the time that is left; true if there is nothing more to wait for.
+    /// Shows the remaining time; true if there is nothing more to wait for.
     fn is_over(&self) -> bool {
         let Some((at, since)) = self.noticed else {
             return false;
@@ -298,7 +297,7 @@ async fn finished<T>(work: &mut Option<Work<'_, T>>) -> T {
     }
 }
 
-/// When the instance ends, if the news have a notice.
+/// When the instance ends, if a notice is among the news.
 pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
     let mut noticed = None;
     while let Ok(news) = news.try_recv() {
@@ -309,8 +308,8 @@ pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
     noticed
 }
 
-/// Polls the spot request of `instance` until it has a notice; when the instance ends by that. On
-/// demand instances never get one.
+/// Polls the spot request of `instance` until it has a notice; returns when the instance ends.
+/// On-demand instances never get one.
 async fn notice_from_ec2(ec2: &Ec2, instance: &Instance) -> Timestamp {
     if instance.market != Market::Spot {
         return std::future::pending().await;

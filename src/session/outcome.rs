@@ -1,4 +1,4 @@
-//! What is printed at the end of a session, and its exit code.
+//! The output at the end of a session, and its exit code.
 //!
 //! Both come from two results: how the use of the drive ended (a command's exit code, a signal, a
 //! failure), and the outcome of the save after it. A failed save replaces an exit code of 0, and no
@@ -21,8 +21,8 @@ use super::ending::Ending;
 use super::{Session, room};
 
 impl Session {
-    /// Reports a failed commit: nothing is lost by it, but it explains why a later session may have
-    /// to create the container anew.
+    /// Reports a failed commit: it loses nothing, but explains why a later session may create the
+    /// container anew.
     pub(super) fn report_commit(&mut self) {
         if let Some(closed) = self.reconciler.hosts().closed()
             && closed.committed == Committed::Failed
@@ -158,7 +158,7 @@ impl Session {
                 self.report_snapshot_cost();
                 Ok(())
             }
-            // A killed run had begun a drive that was never mounted.
+            // A killed run had created a drive and never mounted it.
             Outcome::Saved { snapshot: None, .. } if self.acted.get() => {
                 self.report.print(&format!(
                     "nothing of {drive} is left: it never held anything"

@@ -1,12 +1,12 @@
-//! The looks before the drive's own loop begins: who calls, what there is of the drive, and what is
-//! refused before anything is launched for it.
+//! The checks before the drive's loop begins: the caller, the drive's parts, and requests that are
+//! refused before anything is launched.
 //!
-//! A look that EC2 throttles is retried, by the same limits as the loop's own. Nothing is made
-//! before these looks, so giving up leaves nothing behind.
+//! A call that EC2 throttles is retried, by the limits of the loop. Nothing is made before these
+//! checks, so giving up leaves nothing behind.
 //!
 //! A drive belongs to the owner in the tags of its newest part. Callers of one account see each
-//! other's drives, and only this check keeps one from using, or ending, another's by a mistyped
-//! name. It protects against mistakes; rights are IAM's.
+//! other's drives; this check keeps them from using, or ending, another's by a mistyped name. It
+//! protects against mistakes; IAM decides rights.
 
 use anyhow::anyhow;
 
@@ -23,7 +23,7 @@ use crate::ids::{DriveName, SubnetId};
 use crate::launch::image;
 use crate::report::Report;
 
-/// What is known of a drive before the loop begins.
+/// The facts about a drive before the loop begins.
 pub(super) struct DriveFacts {
     /// Its own settings: those of its newest part, or of the one that `--from` chose.
     pub(super) settings: Settings,
@@ -56,7 +56,7 @@ impl Listing {
     }
 }
 
-/// Asks who calls, and begins a new session of theirs.
+/// Reads the caller's identity, for a new session.
 pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
     let mut failures = 0;
     loop {
@@ -69,7 +69,7 @@ pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity,
     }
 }
 
-/// Whether a look that failed is retried: EC2 throttled it, and its `failures` are below the limit.
+/// Whether a failed call is retried: EC2 throttled it, and its `failures` are below the limit.
 fn may_retry(failure: &Failure, failures: &mut u32, timing: &Timing) -> bool {
     *failures += 1;
     let error = failure.error.downcast_ref::<ec2::Error>();
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Refuses a new drive without an image for its container, a drive that would have to shrink,
-    /// and a volume that cannot be as fast as the options or the drive's settings want it.
+    /// and a speed, of the options or the drive's settings, that its volume cannot have.
     pub(super) fn check_request(&self, drive: &DriveFacts) -> Result<(), Failure> {
         let (name, options) = (self.request.drive.as_str(), &self.request.options);
         check_size(name, options, drive.largest, &self.cloud)?;
@@ -168,9 +168,9 @@ impl Session {
     }
 
     /// Refuses a drive whose `owner` is another caller, unless `may_be`. A drive without an owner
-    /// is anybody's. An owner that is the caller's role without a session name (older tags have
-    /// that) may be a colleague: the drive is the caller's unless it `is_used`, and bears their
-    /// name from then on.
+    /// is anybody's. An owner that is the caller's role without a session name (in older tags) may
+    /// be a colleague: the drive is the caller's unless it `is_used`, and has the caller's name
+    /// from then on.
     pub(super) fn check_owner(
         &self,
         owner: &str,

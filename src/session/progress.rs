@@ -1,4 +1,4 @@
-//! Prints the reconciler's events: a line for what is being done, and one for what is done.
+//! The reconciler's events, printed: a line for a step under way, and one for a finished step.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(crate) struct ProgressPrinter {
     launched: Option<(String, Box<Offer>)>,
     /// The offer that was printed last.
     announced: Option<Box<Offer>>,
-    /// The speed of the drive's volume, as far as it is settled.
+    /// The speed of the drive's volume; empty until it is settled.
     speed: Rc<Cell<Speed>>,
 }
 
@@ -150,7 +150,7 @@ impl ProgressPrinter {
             Event::Unverified { snapshot, why } => self.report.print(&format!(
                 "could not look into {snapshot}, going on without: {why}"
             )),
-            // A raw terminal shows the shell's screen.
+            // The shell's screen is on the terminal.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {

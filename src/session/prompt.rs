@@ -1,4 +1,4 @@
-//! Waiting for work, or for the user's answer, until a signal asks for the end.
+//! Waits, for work or for the user's answer, that end when a signal asks for the end.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::streams::answer;
 
-/// How long an answer is waited for. Meanwhile only the drive's volume is billed; without an answer
+/// How long to wait for an answer. Meanwhile only the drive's volume is billed; without an answer
 /// the drive is saved.
 const ANSWER: Duration = Duration::from_mins(5);
 
@@ -29,7 +29,7 @@ pub(super) async fn unless_ended<T>(
             () = &mut ticking => {}
             signal = signals.next() => match signal {
                 Signal::End(end) => return Err(end),
-                // The shell that stopped xdrive shows that; the cloud cannot be stopped.
+                // The shell shows that it stopped xdrive; the cloud cannot be stopped.
                 Signal::Job(Job::Suspend) => report.suspend(),
                 Signal::Job(Job::Continue) | Signal::Resize => {}
             },

@@ -25,7 +25,7 @@ pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Resul
             layers(pulled.layers),
             size(pulled.bytes)
         )),
-        // The image was there already: no line for that.
+        // The drive has the image already: no line is printed.
         None => drop(step),
     }
     Ok(Image::Reference(reference.to_owned()))

@@ -1,8 +1,8 @@
-//! Reconnects to a host whose connection was lost, while its shell goes on there.
+//! The reconnector: reconnects to a host whose connection was lost, while its shell goes on there.
 //!
-//! Tries for [`Timing::grace`], with a notice on the screen, and the terminal still reads escapes.
-//! Stops sooner if there is nothing to reconnect to: the instance is gone, or the host has begun to
-//! close. The drive is saved after that as after any other ending.
+//! Tries for [`Timing::grace`], with a notice on the screen, and still reads escapes. Stops sooner
+//! if reconnecting is impossible: the instance is gone, or the host has begun to close. The drive
+//! is saved after that as after any other ending.
 //!
 //! [`Timing::grace`]: crate::drive::Timing::grace
 
@@ -25,7 +25,7 @@ use crate::signals::{Job, Signal, Signals};
 use crate::ssh::terminal::Attached;
 use crate::ssh::{Shell, Ssh};
 
-/// The pause between two attempts: a network that comes back is used a moment later.
+/// The pause between two attempts: short, to use a network soon after it is back.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long EC2 may take to describe the instance: five round trips with a new TLS connection, and
 /// its own time. Without a network it never answers.
@@ -50,7 +50,7 @@ enum Attempt {
     Closing(String),
     /// EC2 has ended the instance; its state.
     InstanceEnded(String),
-    /// This attempt failed with this error, and another may not.
+    /// The attempt failed with this error; another may succeed.
     Failed(String),
 }
 
@@ -64,8 +64,8 @@ impl Reconnector<'_> {
         signals: &mut Signals,
         why: &str,
     ) -> anyhow::Result<Option<Ending>> {
-        // Time that the laptop sleeps does not count: no attempt was made in it. The host's lease
-        // runs by its own clock, and the host answers that it is closing once that has ended.
+        // The laptop's sleep does not count: no attempt was made in it. The host's lease runs by
+        // its own clock, and after its end the host answers that it is closing.
         let end = Instant::now() + self.grace;
         loop {
             let (ssh, host) = match self.reach(shell, signals, why, end).await? {

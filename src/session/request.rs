@@ -1,4 +1,4 @@
-//! The request of a session, and what is refused of it before any connection is opened.
+//! The request of a session, and its checks before any connection is opened.
 
 use anyhow::anyhow;
 
@@ -9,20 +9,20 @@ use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::image;
 
-/// What a session is asked to do.
+/// The request of a session.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The drive.
     pub drive: DriveName,
     /// Flags over configuration.
     pub options: Options,
-    /// `--from`: the head that is chosen where the lineage has forked.
+    /// `--from`: the head to use where the lineage has forked.
     pub from: Option<Head>,
     /// Whether joining another session is refused.
     pub no_join: bool,
     /// Whether the drive may be another caller's.
     pub shared: bool,
-    /// Whether it is only printed what would be done.
+    /// Whether to print only what would be done.
     pub dry_run: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
@@ -46,8 +46,8 @@ impl Request {
         }
     }
 
-    /// Refuses a shell without a terminal, and an image file that is not there. `xdrive` is how a
-    /// command in a hint begins.
+    /// Refuses a shell without a terminal, and a missing image file. `xdrive` begins the commands
+    /// in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.command.is_empty() && !self.dry_run && !crate::terminal::is_interactive() {
             return Err(Failure::new(

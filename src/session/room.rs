@@ -8,15 +8,15 @@ use crate::ec2::GibiBytes;
 use crate::host::room::Room;
 use crate::launch::offers::gib;
 
-/// How much is proposed to be added at most: a drive is doubled only up to this.
+/// The largest proposed increase: a drive is doubled only up to this.
 const MORE: GibiBytes = 256;
 
-/// When a drive can grow: it does so when its volume is made from a snapshot.
+/// When a drive can grow, which it does when its volume is made from a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Growth {
-    /// The drive is saved: it can at the next connect.
+    /// The drive is saved: it can grow at the next connect.
     AtNextConnect,
-    /// The drive is in use: it can once this session has saved it.
+    /// The drive is in use: it can grow once this session has saved it.
     AfterThisSession,
 }
 

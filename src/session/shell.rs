@@ -1,6 +1,6 @@
 //! The shell or the command in the container, until it ends or a signal asks for the end.
 //!
-//! Returns how it ended. What follows from an ending is decided in `session.rs`.
+//! Returns its ending; `session.rs` decides what follows.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -29,7 +29,7 @@ pub(super) async fn run_shell(
         let hosts = drive.hosts();
         match inside.container.came {
             Came::Running => hosts.terminal().to_owned(),
-            // A shell that was left behind has ended with its container.
+            // An earlier session's shell has ended with its container.
             Came::Started | Came::Created | Came::Recreated(_) => hosts.session().to_owned(),
         }
     };
@@ -89,7 +89,7 @@ pub(super) async fn run_command(
     loop {
         tokio::select! {
             exit = shell.ended() => return Ok(match exit {
-                // Its streams cannot be resumed on another connection.
+                // A command's streams cannot be resumed on another connection.
                 ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, hint)),
                 exit => ended(exit),
             }),

@@ -1,4 +1,4 @@
-//! What the snapshots of a saved drive cost a month, and the command that prunes them.
+//! The cost of a saved drive's snapshots a month, and the command that prunes them.
 
 use super::Session;
 use crate::drive::kept::Kept;
@@ -11,8 +11,8 @@ const UNREPORTED: u64 = 100;
 const PROPOSED: usize = 2;
 
 impl Session {
-    /// Prints what the drive's snapshots cost if that may be more than a dollar a month. Makes no
-    /// calls: the sweep that saw the drive saved has listed them.
+    /// Prints the cost of the drive's snapshots if it may be more than a dollar a month. Makes no
+    /// calls: the last sweep has listed them.
     pub(super) fn report_snapshot_cost(&self) {
         let gc = format!("{} gc {}", self.cloud.command, self.request.drive);
         if let Some(line) = line(self.request.drive.as_str(), self.reconciler.kept(), &gc) {

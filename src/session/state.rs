@@ -1,4 +1,4 @@
-//! The state of a running session, how it begins, and how it works towards a goal.
+//! The state of a running session, how it begins, and how it runs towards a goal.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -34,21 +34,22 @@ pub(super) struct Session {
     pub(super) owner: String,
     /// Whether the user agreed to wait for a session that this laptop cannot join.
     pub(super) waits_for_others: bool,
-    /// The speed that is asked for the drive's volume; the options' alone until the drive's own
-    /// settings are read.
+    /// The requested speed of the drive's volume; the options' alone until the drive's settings are
+    /// read.
     pub(super) speed: Rc<Cell<Speed>>,
     /// What may be launched; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
     /// Jupyter's port on this computer, once it is open.
     pub(super) port: Option<u16>,
-    /// What the hosts announce, and how the renewals of their leases go.
+    /// The announcements of hosts, and the results of renewing their leases.
     pub(super) news: mpsc::UnboundedReceiver<News>,
     /// Whether any step of the plan was finished.
     pub(super) acted: Rc<Cell<bool>>,
 }
 
 impl Session {
-    /// Begins a session: asks who calls, installs the signal handlers, prepares the reconciler.
+    /// Begins a session: reads the caller's identity, installs the signal handlers, prepares the
+    /// reconciler.
     pub(super) async fn begin(
         request: Request,
         cloud: Cloud,
@@ -130,11 +131,11 @@ impl Session {
         })
     }
 
-    /// Works towards `goal`, and never drops that work: signals are counted, and the work itself
-    /// decides where it may stop. Returns the outcome, and the first signal that asked for the end.
+    /// Runs towards `goal`, and never drops the run: signals are counted, and the run decides where
+    /// it may stop. Returns the outcome, and the first signal that asked for the end.
     pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<End>) {
         let (interrupts, mut heard) = watch::channel(0);
-        // A closed terminal or a SIGTERM asks for the save that is under way already; only a
+        // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
         // person at the keyboard may stop waiting for it.
         let saving = !matches!(goal, Goal::Ready { .. });
         let mut asked = None;
@@ -156,7 +157,7 @@ impl Session {
                             interrupts.send_modify(|count| *count += 1);
                         }
                     }
-                    // The shell that stopped xdrive shows that; the cloud cannot be stopped.
+                    // The shell shows that it stopped xdrive; the cloud cannot be stopped.
                     Signal::Job(Job::Suspend) => self.report.suspend(),
                     Signal::Job(Job::Continue) | Signal::Resize => {}
                 },
@@ -164,8 +165,8 @@ impl Session {
         }
     }
 
-    /// Announces to `access` that a host is live, so that its first connection brings the claim,
-    /// and a shell in the container as it is.
+    /// Informs `access` that a host is live, so that its first connection also claims it, and opens
+    /// a shell in the container as it is.
     pub(super) fn prepare_for_live_host(&mut self) {
         let request = &self.request;
         let lease = request.options.keep.unwrap_or(LEASE);

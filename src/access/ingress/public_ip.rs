@@ -1,9 +1,9 @@
-//! This laptop's address, as its hosts see it.
+//! This laptop's public address, or the CIDRs to authorize in its place.
 //!
-//! The CIDRs that the user gives; else, towards a public address of AWS, the address that an
-//! address service sees; else the one that this computer's own routes choose, which is right where
-//! no address is translated (IPv6, a VPN, the EC2 in a folder). With an endpoint in AWS's place no
-//! service is asked. With a proxy command only the user's CIDRs are authorized.
+//! The user's CIDRs; else, towards a public address of AWS, the address that an address service
+//! returns; else the one that this computer's routes choose, which is right where no address is
+//! translated (IPv6, a VPN, the EC2 in a folder). With an endpoint in AWS's place no service is
+//! asked. With a proxy command only the user's CIDRs are authorized.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -24,7 +24,7 @@ impl Plan {
     }
 
     /// The CIDRs to authorize for a host at this address; for one without an address yet, those
-    /// that are known before.
+    /// that do not depend on it.
     pub(super) async fn from(&self, at: Option<IpAddr>) -> Result<Vec<Cidr>, HostError> {
         if self.is_closed() || !self.reach.cidrs.is_empty() {
             return Ok(self.reach.cidrs.clone());
@@ -48,7 +48,7 @@ impl Plan {
     pub(super) async fn ask(&self) -> Result<IpAddr, HostError> {
         let service = self.service();
         let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
-            // It would tell the proxy's address, through which no SSH goes.
+            // It would return the proxy's address, which SSH does not use.
             Some(name) => Err(format!("it would be asked through the proxy of {name}")),
             None => self.ec2.get(service).await,
         };

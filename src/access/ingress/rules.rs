@@ -2,12 +2,12 @@
 //!
 //! A rule's description has the laptop it is for and the date of its last login, within
 //! [`RENEWED`]. A laptop authorizes the rules that it lacks, and renews the date of those that it
-//! logs in by. It revokes only rules of its own that it does not want now, and those only a day
-//! after their date: until then another of its sessions may need them, by a VPN or with another
-//! `--cidr`. Only where the group is full they are revoked at once. `gc` revokes every laptop's
-//! rules that are older than what uses the group ([`is_unused_since`]). Connections that are up
-//! outlive their rule (EC2 user guide, *Security group connection tracking*), and each further
-//! login checks the rules first: a session whose rule was revoked authorizes it again.
+//! uses. It revokes only its own rules, once unwanted and a day past their date: until then another
+//! of its sessions may need them, by a VPN or with another `--cidr`. In a full group they are
+//! revoked at once. `gc` revokes every laptop's rules that are older than what uses the group
+//! ([`is_unused_since`]). Established connections outlive their rule (EC2 user guide, *Security
+//! group connection tracking*), and each further login checks the rules first: a session whose rule
+//! was revoked authorizes it again.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ const RENEWED: SignedDuration = SignedDuration::from_hours(6);
 /// EC2's code for a group with as many rules as it may have: 60, or the account's quota.
 const FULL: &str = "RulesPerSecurityGroupLimitExceeded";
 
-/// The pauses while not every call sees a group that was just made (EC2 user guide, *Eventual
-/// consistency in the Amazon EC2 API*).
+/// The pauses while not every call sees a new group (EC2 user guide, *Eventual consistency in the
+/// Amazon EC2 API*).
 const UNSEEN: [Duration; 5] = [
     Duration::from_millis(250),
     Duration::from_millis(500),
@@ -47,14 +47,14 @@ const UNSEEN: [Duration; 5] = [
 pub(super) struct Authorized {
     /// The rules that were made.
     pub(super) made: Vec<Rule>,
-    /// Messages for rules that could not be revoked or renewed. A rule that stays lets anything at
-    /// that address connect, but nothing log in without a key.
+    /// Warnings of rules that could not be revoked or renewed. A stale rule allows connections from
+    /// that address, but no login without a key.
     pub(super) warnings: Vec<String>,
 }
 
 impl Plan {
-    /// Authorizes `from`, and revokes what this laptop does not want any more. Changes nothing if
-    /// `from` is empty.
+    /// Authorizes `from`, and revokes this laptop's unwanted rules. Changes nothing if `from` is
+    /// empty.
     pub(super) async fn authorize(
         &self,
         group: &Group,
@@ -91,8 +91,8 @@ impl Plan {
         Ok(authorized)
     }
 
-    /// Renews the date of the rules for `from`, also of another laptop's behind the same address. A
-    /// missing right to do so is only a warning; a rule that was revoked meanwhile is made again.
+    /// Renews the date of the rules for `from`, another laptop's behind the same address included.
+    /// A missing right is only a warning; a rule that was revoked meanwhile is made again.
     async fn renew(
         &self,
         group: &Group,
@@ -126,7 +126,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes a rule; again while the call does not see the group, which may just have been made.
+    /// Makes a rule; retries while the call does not see a new group.
     async fn add(&self, group: &GroupId, rule: &Rule) -> Result<(), ec2::Error> {
         let is_early = |answer: &Result<(), ec2::Error>| matches!(answer, Err(error) if error.kind == Kind::NotFound);
         retry(&UNSEEN, is_early, || self.ec2.authorize(group, rule)).await
@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// Makes the group, or finds the one that another laptop has just made.
+    /// Makes the group, or finds the one that another laptop has made meanwhile.
     pub(super) async fn make(&self, vpc: &VpcId) -> Result<Group, HostError> {
         let tags = tags::group(&self.owner);
         let about = format!("Who may log in to the instances of {}", self.owner);
@@ -207,12 +207,12 @@ fn date(description: &str) -> Option<Timestamp> {
     description.split(' ').nth(2)?.parse().ok()
 }
 
-/// Whether no session can be logged in by a rule of xdrive's to any instance of its group, the
-/// earliest of which was launched at `since`. Every login came after that, and left the rule's date
-/// no older than [`RENEWED`] at that moment; the date never goes back. So no session uses a rule
-/// whose date is a day before `since`, however long it has lasted; the rest of the day is for
-/// clocks that differ. A session that logs in by such a rule at this moment, or could not renew its
-/// date, keeps the connection that is up and makes the rule again at the next one.
+/// Whether no session can use a rule of xdrive's for any instance of its group, the earliest of
+/// which was launched at `since`. Every login came after that, and left the rule's date no older
+/// than [`RENEWED`]; the date never goes back. So no session uses a rule whose date is a day before
+/// `since`, however long the session lasts; the rest of the day is for clocks that differ. A
+/// session that logs in by such a rule right now, or could not renew its date, keeps its connection
+/// and makes the rule again at the next login.
 pub(crate) fn is_unused_since(description: &str, since: Timestamp) -> bool {
     let date = date(description).filter(|_| laptop(description).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)
@@ -241,7 +241,7 @@ mod tests {
         assert!(is_unused_since(&rule, at("2026-11-21T12:00:00Z")));
         assert!(!is_unused_since(&rule, at("2026-11-21T10:00:00Z")));
         assert!(!is_unused_since(&rule, at("2026-11-19T12:00:00Z")));
-        // Not to be dated, or not xdrive's.
+        // Without a date, or not xdrive's.
         let launched = at("2027-01-01T00:00:00Z");
         for other in [
             "xdrive SHA256:AbC",

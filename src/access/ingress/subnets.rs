@@ -1,8 +1,8 @@
-//! The addresses by which this laptop reaches a subnet's instances, before there are any.
+//! The kind of address by which this laptop will reach a subnet's instances.
 //!
-//! A public address that the subnet gives or that is asked for; an IPv6 one, where both ends have
-//! IPv6; a private one, where this laptop is in the VPC or has a network that leads there, such as
-//! a VPN; any, with a proxy command. What EC2 refuses to describe is taken for what it mostly is: a
+//! A public address that the subnet gives or the launch requests; an IPv6 one, if both ends have
+//! IPv6; a private one, if this laptop is in the VPC or has a network that leads there, such as a
+//! VPN; any, with a proxy command. What EC2 refuses to describe is assumed to be as usual: a
 //! missing right must not prevent a launch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -42,7 +42,7 @@ pub(crate) async fn look(
         return Ok((vpc, Subnets::default()));
     }
     let subnets = unless_denied(subnets)?.unwrap_or_default();
-    // Subnets that are as AWS makes them need no look at routes.
+    // For subnets as AWS makes them no routes need be read.
     let is_usual = |subnet: &Subnet| subnet.is_default && subnet.maps_public;
     let routes = if subnets.iter().all(is_usual) {
         None
@@ -58,7 +58,7 @@ pub(crate) async fn look(
     Ok((vpc, Subnets::new(found.collect())))
 }
 
-/// The answer; none if the right to ask is missing, which must not prevent a launch.
+/// The answer; `None` if the right is missing, which must not prevent a launch.
 fn unless_denied<T>(answer: Result<T, Error>) -> Result<Option<T>, HostError> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -74,7 +74,7 @@ struct Here {
     ipv6: bool,
     /// The address from which it sends to the subnet's private ones.
     from: Option<IpAddr>,
-    /// Whether it sends there from another address than to the rest of the world.
+    /// Whether it sends there from another address than to the internet.
     by_own_network: bool,
 }
 
@@ -91,8 +91,7 @@ impl Here {
     }
 }
 
-/// How the instances of `subnet` are reached; `routes` are none where they are unknown or do not
-/// matter.
+/// How the instances of `subnet` are reached; `routes` are `None` if unknown or irrelevant.
 fn address(subnet: &Subnet, routes: Option<&Routes>, here: &Here) -> Address {
     let Some(routes) = routes else {
         return if subnet.maps_public {
@@ -171,7 +170,7 @@ mod tests {
             way(&subnet(false, false), &routes(true, false), here),
             "asked"
         );
-        // Without a gateway none helps, its own or one that is asked for.
+        // Without a gateway no public address helps, given or requested.
         for maps_public in [true, false] {
             let subnet = subnet(maps_public, false);
             assert_eq!(way(&subnet, &routes(false, false), here), "nowhere");

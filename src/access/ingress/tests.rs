@@ -45,7 +45,7 @@ impl Town {
         }
     }
 
-    /// The ingress of `owner`'s `laptop`, let in `from` there.
+    /// The ingress of `owner`'s `laptop`, which authorizes `from`.
     fn ingress(&self, owner: &str, laptop: &str, from: &[&str]) -> Ingress {
         let reach = Reach {
             cidrs: from.iter().map(|cidr| cidr.parse().unwrap()).collect(),
@@ -88,7 +88,7 @@ impl Town {
         groups.into_iter().next()
     }
 
-    /// Who is let in to `owner`'s hosts.
+    /// The ranges authorized for `owner`'s hosts.
     async fn authorize(&self, owner: &str) -> Vec<String> {
         let rules = self.group(owner).await.map(|group| group.rules);
         let rules = rules.unwrap_or_default();
@@ -96,7 +96,7 @@ impl Town {
     }
 }
 
-/// Looks at the ingress of a host, as an attempt to log in does, to its end.
+/// Authorizes the ingress of a host, as a login does, to its end.
 async fn open(ingress: &mut Ingress, host: &Instance, at: IpAddr) {
     ingress.open(host, at);
     while !ingress.opening.is_empty() {
@@ -104,7 +104,7 @@ async fn open(ingress: &mut Ingress, host: &Instance, at: IpAddr) {
     }
 }
 
-/// Until a rule that its laptop wants no more is old.
+/// Waits until a rule that its laptop does not want is old.
 async fn a_day() {
     sleep(STAYS.unsigned_abs() + GOOD).await;
 }
@@ -185,7 +185,7 @@ async fn a_group_that_another_laptop_makes_at_the_same_moment_is_used() {
         town.ingress(ADA, "one", &["203.0.113.7"]),
         town.ingress(ADA, "two", &["198.51.100.1"]),
     );
-    // Both look while there is none; then both make it.
+    // Both find none; then both make it.
     one.look_ahead();
     two.look_ahead();
     for ingress in [&one, &two] {
@@ -302,7 +302,7 @@ async fn a_host_that_is_there_is_opened_for_another_laptop_and_for_one_that_move
         town.authorize(ADA).await,
         ["203.0.113.7/32", "198.51.100.1/32"]
     );
-    // In another network; a minute later that is looked for.
+    // In another network; a minute later the address is looked up again.
     two.plan.reach.cidrs = vec!["192.0.2.1".parse().unwrap()];
     open(&mut two, &host, AT).await;
     assert_eq!(
@@ -337,7 +337,7 @@ async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
 #[tokio::test(start_paused = true)]
 async fn where_an_endpoint_stands_in_for_aws_the_way_there_tells_the_address() {
     let town = Town::new(paper());
-    // Nothing is asked, and nothing is known before the host has an address.
+    // No service is asked, and no CIDR is known before the host has an address.
     let mut ingress = town.ingress(ADA, "one", &[]);
     let groups = ingress.for_launch().await.unwrap();
     assert_eq!(town.authorize(ADA).await, [""; 0]);
@@ -357,7 +357,7 @@ async fn through_a_command_nobody_is_let_in_but_who_is_named() {
     };
     let mut ingress = town.ingress_with(ADA, "one", proxied(&[]));
     ingress.look_ahead();
-    // A group of its own, in which nobody is: the VPC's default one may let anybody in.
+    // A group without rules, in place of the VPC's default group, which may allow anyone.
     assert_eq!(ingress.for_launch().await.unwrap().len(), 1);
     assert_eq!(town.authorize(ADA).await, [""; 0]);
     let mut ingress = town.ingress_with(ADA, "one", proxied(&["10.0.0.0/8"]));
@@ -373,7 +373,7 @@ async fn what_was_found_out_long_ago_is_not_believed() {
     let mut later = town.ingress(ADA, "one", &["203.0.113.7"]);
     later.look_ahead();
     sleep(GOOD).await;
-    // Somebody tidied up meanwhile.
+    // A cleanup deleted the group meanwhile.
     town.ec2.delete_group(&groups[0]).await.unwrap();
     let made = later.for_launch().await.unwrap();
     assert_ne!(made, groups);
@@ -422,7 +422,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
         let denied = said.iter().any(|said| {
             matches!(said, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
         });
-        // An old rule that may not be taken away is told, and no reason not to launch.
+        // An old rule that may not be revoked is reported, and does not prevent a launch.
         let stayed = town
             .report
             .printed()

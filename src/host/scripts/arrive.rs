@@ -1,5 +1,5 @@
-//! Arriving at a host where the drive was left running: attached, and with all of the host's state,
-//! one round trip after the login.
+//! The arrival at a host where the drive was left running: one round trip after the login attaches
+//! the client and returns all of the host's state.
 //!
 //! A shell may wait on the host meanwhile, over another connection
 //! ([`EarlyConnection`](crate::host::EarlyConnection)): the host starts it once the client is
@@ -10,7 +10,7 @@ use crate::host::container::Container;
 use crate::host::facts::HostError;
 use crate::ssh::Ssh;
 
-/// A client that arrives, and the drive that it expects.
+/// An arriving client, and the drive that it expects.
 #[derive(Debug, Clone, Copy)]
 pub struct ArriveOrder<'a> {
     /// As in [`super::LockOrder`].
@@ -29,14 +29,13 @@ pub struct Arrived {
     /// The container, if it runs just as [`Host::container`] would have it with the drive's own
     /// image.
     pub container: Option<Container>,
-    /// The terminal for a shell in it: the one that was left last, else one with the session's
-    /// name.
+    /// The terminal for a shell in it: the latest that was left, else one with the session's name.
     pub terminal: Option<String>,
 }
 
 impl Host {
-    /// As [`Host::contact`]; and attaches the client as the lead, if a drive is mounted and no
-    /// client was attached. Attaches nothing where the host lacks the scripts.
+    /// As [`Host::contact`], and attaches the client as the lead if a drive is mounted and no
+    /// client is attached. Does not attach it if the host lacks the scripts.
     pub async fn arrive(
         ssh: Ssh,
         order: &ArriveOrder<'_>,

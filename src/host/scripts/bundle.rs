@@ -1,8 +1,8 @@
-//! How the scripts get to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay until the
-//! machine is gone, also after a reboot. Each version of xdrive has its own directory.
+//! The bundle of scripts that is sent to a host: to `/var/lib/xdrive/scripts/HASH`, where they stay
+//! as long as the machine, also after a reboot. Each version of xdrive has its own directory.
 //!
-//! They are sent compressed, once the host has asked for them: a host that has them is sent one
-//! line, and nothing takes another round trip.
+//! They are sent compressed, once the host has asked for them. A host that has them gets one line,
+//! and nothing takes another round trip.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -66,7 +66,8 @@ pub(super) fn command(script: &str) -> String {
     )
 }
 
-/// Runs `command` (a script with inputs) where the scripts are, and elsewhere only asks for them.
+/// Runs `command` (a script with inputs) if the host has the scripts, and only asks for them
+/// otherwise.
 pub(super) fn only_there(command: &str) -> String {
     let directory = &*DIRECTORY;
     format!("[ -d {directory} ] || {{ echo 'xdrive: {QUESTION}'; exit; }}; {command}")

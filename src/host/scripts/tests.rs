@@ -111,7 +111,7 @@ fn a_bundle_unpacks_whole_or_not_at_all() {
     assert!(said.contains("xdrive: booted="), "{said}");
 }
 
-/// The command asks for the bundle where the scripts are not, and only there.
+/// The command asks for the bundle only if the scripts are missing.
 #[test]
 fn a_host_asks_for_the_scripts_once() {
     let dir = tempfile::tempdir().unwrap();

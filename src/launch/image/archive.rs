@@ -1,11 +1,11 @@
 //! The architecture of an image archive.
 //!
 //! `docker save` writes a tar archive whose `manifest.json` names each image's configuration, which
-//! is in the archive as well; where there is only an `index.json`, it leads there by way of a
-//! manifest (Docker image specification v1.2, *Combined Image JSON + Filesystem Changeset Format*;
-//! OCI image layout specification). Only the archive's headers and those few small files are read,
-//! so that it takes no longer for gigabytes of layers. An archive whose architecture is not clear
-//! (a compressed one, one of files alone, one for several) has none here, and is refused nothing.
+//! is in the archive as well; where only an `index.json` exists, it names a manifest that names the
+//! configuration (Docker image specification v1.2, *Combined Image JSON + Filesystem Changeset
+//! Format*; OCI image layout specification). Only the archive's headers and those few small files
+//! are read, so that it takes no longer for gigabytes of layers. An archive whose architecture is
+//! not clear (compressed, of files alone, for several) counts as without one, and is accepted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub(crate) fn arch(path: &Path) -> Option<Arch> {
     found.all(|arch| arch == Some(first)).then_some(first)
 }
 
-/// A tar archive, and where in it each file is.
+/// A tar archive, and the place of each file in it.
 struct Archive {
     file: File,
     /// Offset and length.
@@ -47,7 +47,7 @@ struct Archive {
 }
 
 impl Archive {
-    /// Reads the headers, not what is between them.
+    /// Reads the headers, not the files' content.
     fn open(path: &Path) -> io::Result<Self> {
         let mut archive = tar::Archive::new(File::open(path)?);
         let mut files = BTreeMap::new();
@@ -90,7 +90,7 @@ impl Archive {
     }
 }
 
-/// Where the content of that digest is in an OCI layout.
+/// The path of that digest's content in an OCI layout.
 fn blob(digest: &Value) -> Option<String> {
     let (algorithm, hex) = digest.as_str()?.split_once(':')?;
     Some(format!("blobs/{algorithm}/{hex}"))

@@ -16,7 +16,7 @@ async fn a_second_laptop_leaves_the_first_ones_rule_and_a_moved_one_replaces_its
     launch("one", &["192.0.2.1"]).await;
     let all = ["198.51.100.0/24", "192.0.2.1/32", "2001:db8::7/128"];
     assert_eq!(town.authorize(ADA).await, all);
-    // Where both are behind one address there is one rule, whosever it is.
+    // Behind one address both share one rule.
     launch("two", &["192.0.2.1"]).await;
     assert_eq!(town.authorize(ADA).await, ["192.0.2.1/32"]);
 }
@@ -24,7 +24,7 @@ async fn a_second_laptop_leaves_the_first_ones_rule_and_a_moved_one_replaces_its
 #[tokio::test(start_paused = true)]
 async fn two_sessions_of_one_laptop_that_come_from_two_addresses_do_not_lock_each_other_out() {
     let town = Town::new(paper());
-    // By a VPN, and straight.
+    // By a VPN, and directly.
     let (mut vpn, mut straight) = (
         town.ingress(ADA, "one", &["10.8.0.2"]),
         town.ingress(ADA, "one", &["203.0.113.7"]),
@@ -40,11 +40,11 @@ async fn two_sessions_of_one_laptop_that_come_from_two_addresses_do_not_lock_eac
         open(&mut straight, &host, AT).await;
         assert_eq!(town.authorize(ADA).await, both);
     }
-    // A session of days: its rule may go, and is there again for its next attempt.
+    // A session of days: its rule may be revoked, and its next login makes it again.
     a_day().await;
     open(&mut straight, &host, AT).await;
     assert_eq!(town.authorize(ADA).await, ["203.0.113.7/32"]);
-    // One that somebody came by a moment ago stays.
+    // A rule that was used a moment ago stays.
     open(&mut vpn, &host, AT).await;
     let both = ["203.0.113.7/32", "10.8.0.2/32"];
     assert_eq!(town.authorize(ADA).await, both);
@@ -88,7 +88,7 @@ async fn a_group_without_room_is_rid_of_what_this_laptop_wants_no_more() {
     assert_eq!(town.authorize(ADA).await, ["198.51.100.1/32"]);
 }
 
-/// What the rules of the group say of themselves.
+/// The descriptions of the group's rules.
 async fn said(town: &Town) -> Vec<String> {
     let rules = town.group(ADA).await.unwrap().rules;
     let said = rules.iter().map(|rule| rule.description.clone());
@@ -105,7 +105,7 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
     sleep(Duration::from_hours(6)).await;
     open(&mut one, &host, AT).await;
     assert_eq!(said(&town).await, first, "it is not so old");
-    // Whoever comes by it renews it, and it stays whosever it was.
+    // Any laptop's login renews its date, and it stays.
     for (laptop, date) in [("two", "21T20:00:00Z"), ("one", "22T04:00:00Z")] {
         let elapsed = if laptop == "two" { 2 } else { 8 };
         sleep(Duration::from_hours(elapsed)).await;
@@ -129,7 +129,7 @@ async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
     let town = Town::new(paper());
     let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
     let host = town.launch(ingress.for_launch().await.unwrap()).await;
-    // Weeks over one connection, then gc somewhere else.
+    // Weeks over one connection, then gc on another laptop.
     sleep(Duration::from_hours(24 * 21)).await;
     let group = town.group(ADA).await.unwrap();
     town.ec2
@@ -139,7 +139,7 @@ async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
     open(&mut ingress, &host, AT).await;
     let made = said(&town).await;
     assert!(made[0].ends_with(" 2026-12-12T12:00:00Z"), "{made:?}");
-    // One that goes between the look and the renewal.
+    // A rule that is revoked between the read and the renewal.
     sleep(Duration::from_hours(7)).await;
     let group = town.group(ADA).await.unwrap();
     town.ec2
