@@ -2,7 +2,7 @@
 //!
 //! Code that decides by time gets a [`Clock`]: the wall clock for AWS's timestamps, the boot-time
 //! clock (it counts while the laptop sleeps) for the age of an observation. Tests run the same code
-//! on tokio's pausable clock, where AWS's quarter of an hour takes no time.
+//! on tokio's pausable clock, on which a quarter of an hour takes no time.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ enum Source {
 }
 
 /// A moment on the boot-time clock, which never goes back and counts while the machine sleeps. It
-/// means the same to every process of this computer until that restarts.
+/// is the same for every process of this computer until it restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BootTime(Duration);
 

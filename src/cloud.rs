@@ -76,11 +76,11 @@ pub struct Cloud {
     pub place: Place,
     /// The calls.
     pub ec2: Ec2,
-    /// How xdrive is called for it: the beginning of every command in a hint.
+    /// The xdrive command for it: the beginning of every command in a hint.
     pub command: String,
-    /// Its time.
+    /// Its clock.
     pub clock: Clock,
-    /// How long things take and lists lag there.
+    /// Its waiting times, and how far its lists lag.
     pub timing: Timing,
     /// The machine image of the EC2 in a folder, if its instances are real.
     machine: Option<PathBuf>,
@@ -159,7 +159,7 @@ impl Cloud {
 }
 
 impl Which {
-    /// How a command for the same EC2 begins, in the same environment.
+    /// The beginning of a command for the same EC2, in the same environment.
     #[must_use]
     pub fn command(&self, paths: &Paths) -> String {
         let mut command = "xdrive".to_owned();

@@ -27,7 +27,7 @@ pub enum Exit {
     Config = 78,
     /// Ctrl-C before there was a shell.
     Interrupted = 130,
-    /// The shell's connection was ended by `~.` or by the network.
+    /// `~.` or the network ended the shell's connection.
     Disconnected = 255,
 }
 
@@ -46,7 +46,7 @@ pub struct Failure {
     pub exit: Exit,
     /// The error, with its causes.
     pub error: anyhow::Error,
-    /// What helps: a sentence, or a command to type.
+    /// The remedy: a sentence, or a command to type.
     pub hint: Option<String>,
 }
 

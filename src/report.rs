@@ -98,7 +98,7 @@ impl Report {
         }
     }
 
-    /// Prints a line that is no step: a fact, a choice, an address.
+    /// Prints a line of its own, not a step's: a fact, a choice, an address.
     pub fn print(&self, line: &str) {
         lock(&self.0).line(line);
     }
@@ -139,7 +139,7 @@ impl Step {
         }
     }
 
-    /// Ends the step with its line, which says what is done ("container started").
+    /// Ends the step with its line ("container started").
     pub fn done(self, line: &str) {
         let took = self.since.elapsed();
         let mut board = lock(&self.board);
@@ -175,7 +175,7 @@ impl Board {
 
     fn write(&mut self, text: &str) {
         match &mut self.out {
-            // An error means that nobody reads any more, which is no failure.
+            // An error means that the reader is gone, which is no failure.
             Out::Stderr => drop(std::io::stderr().write_all(text.as_bytes())),
             #[cfg(test)]
             Out::Kept(printed) => printed.push_str(text),

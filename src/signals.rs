@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 /// How soon after another one an interrupt is insistent.
 const INSIST: Duration = Duration::from_secs(2);
 
-/// A signal, by what it asks for.
+/// A signal, by its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// The process shall end.
+    /// A signal that asks for the end.
     End(End),
     /// The shell that started xdrive stops it or lets it run again.
     Job(Job),

@@ -28,7 +28,7 @@ pub fn ec2(local: &Local) -> Ec2 {
     ec2_through(local, http)
 }
 
-/// A client of `local` over `http`, with which tests lose answers.
+/// A client of `local` over `http`, by which tests inject faults.
 #[must_use]
 pub fn ec2_through(local: &Local, http: HttpClient) -> Ec2 {
     let key = local.credentials();

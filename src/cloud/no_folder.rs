@@ -1,4 +1,4 @@
-//! The functions of `folder.rs` for builds without the EC2 in a folder: all fail.
+//! The functions of `folder.rs` in builds without the EC2 in a folder: all fail.
 
 use std::future::Future;
 use std::path::Path;

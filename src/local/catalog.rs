@@ -1,9 +1,9 @@
 //! The constants: regions, zones, the network, instance types and prices, images' names.
 //!
 //! On-demand prices are those of us-east-1 (Amazon EC2 On-Demand Pricing); spot prices are made
-//! from them and differ by zone, so that a client that chooses by price has a choice to make.
-//! Types of both architectures are sold, but only those of this computer's can be launched:
-//! `RunInstances` answers the others with `Unsupported`, as EC2 does where a zone has no such type.
+//! from them and differ by zone, so that a choice by price has a result. Types of both
+//! architectures are sold, but only those of this computer's can be launched: `RunInstances`
+//! answers the others with `Unsupported`, as EC2 does where a zone has no such type.
 
 /// The account that owns all resources.
 pub(super) const ACCOUNT: &str = "000000000000";
@@ -12,13 +12,13 @@ pub(super) const ACCOUNT: &str = "000000000000";
 pub(super) fn instance_profile(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
 }
-/// The caller where none is set, as STS names it.
+/// The default caller's ARN in STS's answers.
 pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
-/// The unique id of a caller who is a user.
+/// The unique id of a caller that is a user.
 pub(super) const USER_ID: &str = "AIDALOCAL000000000000";
-/// The unique id of the role of a caller who has one.
+/// The unique id of the role of a caller that has one.
 pub(super) const ROLE_ID: &str = "AROALOCAL000000000000";
-/// The region where none is set.
+/// The default region.
 pub(super) const DEFAULT_REGION: &str = "us-east-1";
 /// Regions that can be set, and that `DescribeRegions` lists.
 pub(super) const REGIONS: [&str; 4] = ["eu-central-1", "us-east-1", "us-east-2", "us-west-2"];
@@ -28,13 +28,13 @@ pub(super) const VPC: &str = "vpc-00000000000000001";
 pub(super) const VPC_CIDR: &str = "172.31.0.0/16";
 /// The VPC's main route table.
 pub(super) const ROUTES: &str = "rtb-00000000000000001";
-/// The VPC's internet gateway, where it has one.
+/// The VPC's internet gateway, if it has one.
 pub(super) const GATEWAY: &str = "igw-00000000000000001";
 /// The VPC's default security group.
 pub(super) const DEFAULT_GROUP: &str = "sg-00000000000000001";
 /// The letters of a region's zones.
 const ZONES: [char; 3] = ['a', 'b', 'c'];
-/// The name of an image's root device, and so of an instance's root disk, where none is set.
+/// The default name of an image's root device, and so of an instance's root disk.
 pub(super) const ROOT_DEVICE: &str = "/dev/xvda";
 /// The size of an image's root snapshot, in GiB (as the ECS images have).
 pub(super) const ROOT_GIB: u32 = 30;
@@ -58,7 +58,7 @@ pub(super) struct Zone {
     pub(super) cidr: String,
 }
 
-/// Refuses what is no user's or role's ARN of this account.
+/// Refuses any text but the ARN of a user or role of this account.
 pub(super) fn check_caller(arn: &str) -> anyhow::Result<()> {
     let mut parts = arn.splitn(6, ':');
     let whose = (parts.next(), parts.nth(1), parts.nth(1), parts.next());
@@ -92,8 +92,8 @@ pub(super) fn check_type(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses what is no IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR blocks*:
-/// from /16 to /28).
+/// Refuses any text but an IPv4 address range that a VPC can have (VPC user guide, *VPC CIDR
+/// blocks*: from /16 to /28).
 pub(super) fn check_cidr(cidr: &str) -> anyhow::Result<()> {
     let is_range = || {
         let (address, length) = cidr.split_once('/')?;
@@ -142,20 +142,20 @@ pub(super) struct InstanceType {
     pub(super) architecture: &'static str,
     /// Its graphics card.
     pub(super) gpu: Option<Gpu>,
-    /// What it runs on, which decides how it sees its volumes.
+    /// Its hypervisor, which decides how it sees its volumes.
     pub(super) hypervisor: Hypervisor,
     /// On demand, in millionths of a dollar an hour.
     price: u32,
 }
 
-/// What instances of a type run on (EC2 user guide, *Amazon EC2 instance types*, on instances built
-/// on the Nitro System; EBS user guide, on device names).
+/// The hypervisor of an instance type (EC2 user guide, *Amazon EC2 instance types*, on instances
+/// built on the Nitro System; EBS user guide, on device names).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hypervisor {
     /// Volumes are `NVMe` disks, and their ids the disks' serial numbers.
     Nitro,
-    /// Volumes have no serial numbers: only the name is known under which one was attached, with
-    /// `xvd` for `sd`.
+    /// Volumes have no serial numbers: only the device name of the attachment is known, with `xvd`
+    /// for `sd`.
     Xen,
 }
 
@@ -166,14 +166,14 @@ pub(super) struct Gpu {
     pub(super) manufacturer: &'static str,
     /// Such as `T4`.
     pub(super) name: &'static str,
-    /// How much of the card it is: 1, or a part such as 0.125.
+    /// Its share of the card: 1, or a part such as 0.125.
     pub(super) part: f64,
     /// Memory in MiB.
     pub(super) memory: u32,
 }
 
 impl Gpu {
-    /// How many whole cards it is.
+    /// The number of whole cards.
     pub(super) fn count(self) -> u32 {
         u32::from(self.part >= 1.0)
     }
@@ -314,12 +314,12 @@ impl InstanceType {
 }
 
 impl Hypervisor {
-    /// That of the type called `name`; Nitro where there is no such type.
+    /// The hypervisor of the type called `name`; Nitro for an unknown type.
     pub(super) fn of(name: &str) -> Self {
         InstanceType::named(name).map_or(Self::Nitro, |kind| kind.hypervisor)
     }
 
-    /// How an instance's own system calls its root disk.
+    /// The name of the root disk in the instance's own system.
     pub(super) fn root_disk(self) -> &'static str {
         match self {
             Self::Nitro => "nvme0n1",

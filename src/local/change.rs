@@ -3,7 +3,7 @@
 //! A change that touches the data plane writes its intent to the state file first
 //! ([`Change::effect`]). If this process dies, the next holder of the lock finds the intent and
 //! completes or undoes it ([`recover`]). A file or machine is made before its record and removed
-//! after it, so one without a record is always rubbish.
+//! after it, so one without a record is always left over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use super::{Inner, Local};
 use crate::clock::BootTime;
 
 /// Programs that a killed process had started, such as losetup(8), outlive it by a moment: the
-/// kernel frees its lock before it signals its children. Their effects cannot be seen yet, so
-/// recovery first waits until they must have ended…
+/// kernel frees its lock before it signals its children. Recovery cannot see them, so it first
+/// waits until they must have ended…
 const LAST_GASP: Duration = Duration::from_millis(300);
-/// … and is then tried this often, as one may still be in the way.
+/// … and is then tried this often, as one may still be running.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -31,14 +31,14 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 pub(super) struct Change<'a> {
     pub(super) local: &'a Local,
     pub(super) world: World,
-    /// When it happens: stamped once, under the lock, so that stamps never run backwards.
+    /// The time of the change: read once, under the lock, so that time stamps never run backwards.
     pub(super) now: Timestamp,
     lock: Lock,
 }
 
 impl Change<'_> {
     /// Runs `effect` on the data plane, after writing `intent` and the records as they are. On
-    /// paper it does nothing: nothing could be half done.
+    /// paper it writes nothing, since nothing can be half done.
     pub(super) fn effect(
         &mut self,
         intent: Intent,
@@ -120,7 +120,7 @@ impl Local {
     }
 
     /// The world as of now, for reading. Takes the lock only if something must be recorded first:
-    /// an instance that went off, a volume that was let go of, or a killed call.
+    /// an instance that switched off, a volume that was released, or a killed call.
     pub(super) fn look(&self) -> Result<Arc<World>, ApiError> {
         let world = self.0.read()?;
         let now = world.now(self.0.clock.now());
@@ -272,7 +272,7 @@ fn unrecorded_ends(inner: &Inner, world: &World, now: Timestamp) -> Vec<Unrecord
             } else {
                 earliest.unwrap_or(now).max(now)
             };
-            // Exactly when the delay is over on paper; on a real plane now, or when it is over.
+            // On paper exactly when the delay is over; on a real plane now, or when it is over.
             (earliest.is_none_or(|earliest| earliest <= now)).then(|| UnrecordedEnd {
                 id: id.clone(),
                 since: since.unwrap_or(done),
@@ -292,13 +292,13 @@ fn releasing(world: &World) -> Vec<(String, String)> {
     held.collect()
 }
 
-/// Records what happened by itself since the last call.
+/// Records the transitions since the last call.
 fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Result<(), ApiError> {
     let mut removed = Vec::new();
     let mut changed = false;
     for UnrecordedEnd { id, since, done } in unrecorded_ends(inner, world, now) {
         let had_booted = inner.plane.has_booted(&id);
-        // Until everything of it is gone its volumes are not free: it is tried again.
+        // Until all of it is removed its volumes are not free: the next call tries again.
         let had_booted = match had_booted.and_then(|had| inner.plane.clear(&id).map(|()| had)) {
             Ok(had_booted) => had_booted,
             Err(error) => {
@@ -316,7 +316,7 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
         changed = true;
     }
     for (volume, instance) in releasing(world) {
-        // An instance that is off holds nothing; one that is still busy is asked again next time.
+        // An instance that is off holds no volume; one that is still busy is asked again next time.
         let released = matches!(
             inner.plane.detach(&volume, &instance),
             Ok(()) | Err(PlaneError::Gone)
@@ -355,7 +355,7 @@ impl From<PlaneError> for ApiError {
         let code = match error {
             PlaneError::Busy => "IncorrectState",
             PlaneError::Gone => "IncorrectInstanceState",
-            // Not `InsufficientVolumeCapacity`: another zone would have no more room on this disk.
+            // Not `InsufficientVolumeCapacity`: the other zones are on the same disk.
             PlaneError::Full(_) => "VolumeLimitExceeded",
             PlaneError::Missing(_) => "UnsupportedOperation",
             PlaneError::Other(cause) => {

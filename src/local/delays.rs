@@ -1,10 +1,10 @@
-//! How long things take: the one table of delays, and what follows from it.
+//! The one table of delays, and the values derived from it.
 //!
-//! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*,
-//! with the times that EC2 and EBS were seen to take. No call sleeps for these (but for how long
-//! answers are on their way): it records the moments at which its effects are due, and reading
-//! compares them with the clock. What happens to a real machine at such a moment (it boots, it gets
-//! a device) its supervisor does, so that it can be used no earlier than on EC2.
+//! Two presets: *fast*, so that a whole life cycle takes as long as its parts need, and *aws*, with
+//! times measured on EC2 and EBS. No call sleeps for these (except for `call`): it records the
+//! moments at which its effects are due, and reads compare them with the clock. At such a moment a
+//! real machine's supervisor acts (boots it, gives it a device), so that it can be used no earlier
+//! than on EC2.
 
 use std::time::Duration;
 
@@ -17,17 +17,18 @@ pub enum Preset {
     /// Some tens of milliseconds each.
     #[default]
     Fast,
-    /// As EC2 and EBS were seen to behave.
+    /// As measured on EC2 and EBS.
     Aws,
 }
 
-/// How long each transition takes, and how far behind the answers of Describe calls are.
+/// The length of each transition, and the staleness of the answers of Describe calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delays {
-    /// Instance `pending` → `running`. A machine boots when this is over, or as soon as it is ready
-    /// where that is later. Until then it has an address and metadata, and does not answer.
+    /// Instance `pending` → `running`. A machine boots when this is over, or when it is ready, if
+    /// that is later. Until then it has an address and metadata, and does not answer.
     pub running: Duration,
-    /// How long the status checks of an instance are `initializing` after it has booted, or was to.
+    /// How long the status checks of an instance are `initializing` after its boot, or its failed
+    /// boot.
     pub checks: Duration,
     /// Instance `shutting-down` → `terminated`, and `stopping` → `stopped`, at the least.
     pub terminated: Duration,
@@ -38,7 +39,7 @@ pub struct Delays {
     /// Volume `creating` → `available`.
     pub available: Duration,
     /// Attachment `attaching` → `attached`. The machine has the device when this is over; the
-    /// volume is its own from the call on.
+    /// volume is taken from the call on.
     pub attached: Duration,
     /// Attachment `detaching` → gone.
     pub detached: Duration,
@@ -46,13 +47,13 @@ pub struct Delays {
     pub deleted: Duration,
     /// Snapshot `pending` → `completed`.
     pub completed: Duration,
-    /// How far apart two snapshots of one volume must be taken (EBS: 15 s).
+    /// The least time between two snapshots of one volume (EBS: 15 s).
     pub between_snapshots: Duration,
     /// How stale the answer of a Describe call without ids is.
     pub stale_lists: Duration,
     /// How stale the answer of a Describe call by id is.
     pub stale_reads: Duration,
-    /// How long every answer is on its way, after its call was carried out.
+    /// The delay of every answer after its call was carried out.
     pub call: Duration,
     settled: Duration,
 }
@@ -99,8 +100,8 @@ impl Delays {
         }
     }
 
-    /// How long a client must wait after its own create calls until lists show all that others
-    /// created before: 15 s on AWS, here never less than the lists' staleness.
+    /// How long after its own create calls a client finds all earlier ones of others in lists: 15 s
+    /// on AWS, here never less than the lists' staleness.
     #[must_use]
     pub fn settle(&self) -> Duration {
         self.settled.max(self.stale_lists + self.stale_lists / 4)

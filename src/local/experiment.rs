@@ -1,6 +1,6 @@
-//! What the folder remembers of Fault Injection Service: what was asked, as it was asked.
+//! The records of Fault Injection Service: requests as they were made.
 //!
-//! What is not named here is refused where it is read.
+//! Fields that are not named here are refused by parsing.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 type Map = BTreeMap<String, String>;
 
-/// A template, as `CreateExperimentTemplate` asks for it.
+/// A template, as requested by `CreateExperimentTemplate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Asked {
@@ -23,7 +23,7 @@ pub(super) struct Asked {
     pub(super) tags: Map,
 }
 
-/// What is acted upon.
+/// The target of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Target {
@@ -32,7 +32,7 @@ pub(super) struct Target {
     pub(super) selection_mode: String,
 }
 
-/// What is done to it.
+/// The action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "the API's names")]
@@ -44,7 +44,7 @@ pub(super) struct Action {
     pub(super) targets: Map,
 }
 
-/// An experiment, as `StartExperiment` asks for it.
+/// An experiment, as requested by `StartExperiment`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Start {

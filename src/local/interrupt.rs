@@ -1,9 +1,9 @@
-//! Spot interruptions: no call of EC2's API asks for one; an experiment of Fault Injection Service
-//! does, and so do tests and `xdrive local interrupt`.
+//! Spot interruptions, by an experiment of Fault Injection Service, by tests, or by `xdrive local
+//! interrupt`: EC2's API has no call for them.
 //!
 //! The notice is in the instance's metadata and in the status of its spot request at once. The
-//! instance's supervisor ends it at the announced moment (a paper instance's end the next call
-//! records), so that nothing depends on the process that asked.
+//! instance's supervisor ends it at the announced moment (the next call records a paper instance's
+//! end), so that nothing depends on the process that asked.
 
 use std::time::Duration;
 
@@ -18,17 +18,16 @@ use super::world::Intent;
 
 impl Local {
     /// Interrupts the spot instance `id`: the notice comes now, and the instance ends `after` from
-    /// now at the latest, as by a power cut (two minutes on EC2). The answer is the moment of the
-    /// end; of two interruptions the earlier end holds.
+    /// now at the latest, as by a power cut (two minutes on EC2). Returns the moment of the end; of
+    /// two interruptions the earlier end holds.
     ///
-    /// Refuses what cannot be: an unknown id, an on-demand instance, one that is not running.
+    /// Refuses an unknown id, an on-demand instance, and one that is not running.
     pub fn interrupt(&self, id: &str, after: Duration) -> Result<Timestamp, ApiError> {
         self.change(|change| interrupt(change, id, after))
     }
 
     /// Sends the spot instance `id` a rebalance recommendation: it is at elevated risk of
-    /// interruption. The answer is the moment of the notice. Refuses what [`Local::interrupt`]
-    /// refuses.
+    /// interruption. Returns the moment of the notice. Refuses what [`Local::interrupt`] refuses.
     pub fn recommend_rebalance(&self, id: &str) -> Result<Timestamp, ApiError> {
         self.change(|change| {
             running_spot(change, id)?;
@@ -48,7 +47,7 @@ pub(super) fn interrupt(
     running_spot(change, id)?;
     // It must be possible before it is recorded.
     change.local.0.plane.can_interrupt()?;
-    // The metadata service counts in seconds: it must not promise more than is given.
+    // The metadata service counts in seconds: it must not announce a later end than the real one.
     let at = whole_second(now + after).max(now);
     let Some(spot) = change
         .world

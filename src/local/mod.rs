@@ -1,4 +1,4 @@
-//! An EC2 in a folder: the EC2 Query API over real Linux machines, with no daemon of its own.
+//! An EC2 in a folder: the EC2 Query API over real Linux machines, without a daemon.
 //!
 //! ```text
 //! request ─ wire (query in, SigV4, XML out) ─ calls (EC2's behaviour) ─ change ─ store (one file)
@@ -8,9 +8,9 @@
 //!
 //! The rest of xdrive sees none of this: it calls an `aws-sdk-ec2` client. All state is in one
 //! directory, which several processes may use at once. States follow from time stamps (`records`)
-//! and one table of delays (`delays`). What a machine does by itself, the next call records
-//! (`world`, `change`). For the calls and parameters it knows, it answers as EC2 does, errors
-//! included; it refuses all others and never makes up a success.
+//! and one table of delays (`delays`). The next call records what a machine has done by itself
+//! (`world`, `change`). It answers the calls and parameters it knows as EC2 does, errors included;
+//! it refuses all others and never makes up a success.
 
 mod calls;
 mod catalog;
@@ -43,16 +43,16 @@ use records::Ending;
 use store::Store;
 use wire::{ApiError, Params, Xml};
 
-/// How to open an EC2 in a folder.
+/// The options for opening an EC2 in a folder.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// The state directory; made if it is not there.
     pub dir: PathBuf,
     /// Paper or real. A directory is one of them for good.
     pub plane: Arc<dyn Plane>,
-    /// Its time.
+    /// Its clock.
     pub clock: Clock,
-    /// What overrides the directory's `settings.toml`.
+    /// The settings that override the directory's `settings.toml`.
     pub settings: Settings,
 }
 
@@ -186,9 +186,9 @@ impl Local {
     /// Carries out one call. Blocks for as long as the lock and the data plane take.
     ///
     /// The answer is the response element: `<DescribeVolumesResponse>` with `<volumeSet>` in it
-    /// (the wire adds namespace and request id); for STS what stands in
-    /// `<GetCallerIdentityResult>`; for EC2 Instance Connect children that are the members of its
-    /// JSON answer.
+    /// (the wire adds namespace and request id); for STS the content of
+    /// `<GetCallerIdentityResult>`; for EC2 Instance Connect the members of its JSON answer as
+    /// children.
     pub fn call(&self, action: &str, params: &Params) -> Result<Xml, ApiError> {
         calls::dispatch(self, action, params)
     }
@@ -230,7 +230,7 @@ impl Local {
         &self.0.instance_profiles
     }
 
-    /// What stands in for the GPUs of types that have one.
+    /// The stand-in for the GPUs of types that have one.
     fn gpu(&self) -> Gpu {
         self.0.gpu
     }
@@ -240,7 +240,7 @@ impl Local {
         self.0.boots.get(kind).copied().unwrap_or_default()
     }
 
-    /// Its time.
+    /// Its clock.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.0.clock
@@ -258,7 +258,7 @@ impl Local {
         &self.0.delays
     }
 
-    /// Makes the next calls fail: tests plant the fault, the program under test meets it.
+    /// Makes the next calls fail: tests plant the fault for the program under test.
     pub fn plant(&self, fault: Fault) -> Result<(), ApiError> {
         self.change(|change| {
             change.world.faults.push(fault);
@@ -296,8 +296,8 @@ impl Local {
         })
     }
 
-    /// Delays what the instance, volume or snapshot `id` is waiting for by an hour: a `pending`,
-    /// `creating` or `attaching` that does not end. Real machines keep to the first moment.
+    /// Delays the next transition of the instance, volume or snapshot `id` by an hour, as a
+    /// `pending`, `creating` or `attaching` that does not end. Real machines keep the first moment.
     pub fn stall(&self, id: &str) -> Result<(), ApiError> {
         const STALLED: std::time::Duration = std::time::Duration::from_hours(1);
         self.change(|change| {
@@ -322,8 +322,7 @@ impl Local {
         })
     }
 
-    /// Whether the machine of the instance `id` has booted: its console would show it, no call
-    /// does.
+    /// Whether the machine of the instance `id` has booted, which no call shows.
     pub fn has_booted(&self, id: &str) -> Result<bool, ApiError> {
         let world = self.look()?;
         let now = world.now(self.0.clock.now());

@@ -39,17 +39,17 @@ impl InstanceState {
     }
 }
 
-/// A client token, with what it was first used for.
+/// A client token, with the parameters of its first use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Token {
     pub(super) word: String,
-    /// The zone asked for, if any: a token holds in one zone.
+    /// The requested zone, if any: a token holds in one zone.
     pub(super) zone: Option<String>,
     /// A digest of all other parameters.
     pub(super) parameters: String,
 }
 
-/// The end of an instance, asked for or of its own doing.
+/// The end of an instance, by a call or by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ending {
     pub(super) since: Timestamp,
@@ -120,12 +120,12 @@ pub(super) struct Instance {
     pub(super) zone: String,
     pub(super) spot: Option<Spot>,
     pub(super) groups: Vec<String>,
-    /// Whether it has a public address while it runs: its private one, as both are this computer's.
+    /// Whether it has a public address while it runs; it equals the private one.
     #[serde(default = "yes")]
     pub(super) public: bool,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
-    /// Whether switching itself off terminates it, and does not stop it.
+    /// Whether switching itself off terminates it, instead of stopping it.
     pub(super) terminates_itself: bool,
     /// The ARN of its instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ fn yes() -> bool {
 }
 
 impl Instance {
-    /// Its state at `at`; `None` before its launch. Until when it is listed is not known here.
+    /// Its state at `at`; `None` before its launch. The end of its listing is not known here.
     pub(super) fn state(&self, at: Timestamp) -> Option<InstanceState> {
         let reached = |ending: Option<Ending>, over, under_way| {
             let ending = ending.filter(|ending| ending.since <= at)?;
@@ -212,7 +212,7 @@ impl Instance {
                 .is_some_and(|interruption| interruption.at <= ending.since)
     }
 
-    /// Whether a machine still stands behind it.
+    /// Whether it still has a machine.
     pub(super) fn has_machine(&self) -> bool {
         let over = |ending: Option<Ending>| ending.is_some_and(|ending| ending.done.is_some());
         !over(self.termination) && !over(self.stop)
@@ -226,7 +226,7 @@ pub(super) struct Attachment {
     pub(super) device: String,
     pub(super) attaching: Timestamp,
     pub(super) attached: Timestamp,
-    /// When its detaching was asked for.
+    /// When `DetachVolume` was called.
     pub(super) detaching: Option<Timestamp>,
     /// When it is detached; none while the machine holds it.
     pub(super) detached: Option<Timestamp>,
@@ -269,7 +269,7 @@ pub(super) struct Volume {
     pub(super) kind: String,
     pub(super) iops: Option<u32>,
     pub(super) throughput: Option<u32>,
-    /// How fast it was to be filled from its snapshot, in MiB a second.
+    /// Its initialization rate from its snapshot, in MiB a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) initialization: Option<u32>,
     pub(super) encrypted: bool,

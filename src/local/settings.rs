@@ -1,4 +1,4 @@
-//! What can be set: `settings.toml` in the state directory, and what overrides it at opening.
+//! The settings: `settings.toml` in the state directory, and what overrides it at opening.
 //!
 //! ```toml
 //! region = "us-east-1"
@@ -70,9 +70,9 @@ pub enum Plan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Boots {
-    /// How long after EC2 calls them running, in seconds: large and metal types take minutes.
+    /// How long after they are `running`, in seconds: large and metal types take minutes.
     pub seconds: u32,
-    /// Whether they never do: their instance status check fails that long after.
+    /// Whether they never boot: their instance status check fails after that time.
     pub fails: bool,
 }
 
@@ -88,7 +88,7 @@ impl Boots {
     }
 }
 
-/// Settings of one EC2 in a folder; what is absent has its default.
+/// Settings of one EC2 in a folder; `None` means the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
@@ -121,21 +121,18 @@ pub struct Settings {
     /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
     pub instance_profiles: Option<Vec<String>>,
     /// The IPv4 address ranges that the VPC has besides its first (VPC user guide, *VPC CIDR
-    /// blocks*); none by default. Its subnets are in the first; peers in the others are for a test
-    /// to make.
+    /// blocks*); none by default. Its subnets are in the first; a test makes peers in the others.
     pub secondary_cidrs: Option<Vec<String>>,
     /// The caller's ARN in STS's answers; a user's by default.
     pub caller: Option<String>,
-    /// What stands in for the GPUs of types that have one of NVIDIA's; a driver that is there at
-    /// once by default. There is no GPU: nothing computes on it.
+    /// The stand-in for NVIDIA's GPUs of types that have one; by default with a driver in the
+    /// image. Nothing computes on it.
     pub gpu: Option<Gpu>,
     /// The account's plan; paid by default.
     pub plan: Option<Plan>,
-    /// How the instances of a type boot, by its name; those that are not named here boot as soon as
-    /// they run.
+    /// How the instances of a type boot, by its name; other types boot as soon as they run.
     pub boots: Option<BTreeMap<String, Boots>>,
-    /// How many vCPUs may run at once, by the code of the quota that they count against; what is
-    /// not named here has no limit.
+    /// How many vCPUs may run at once, by the code of their quota; other quotas have no limit.
     pub quotas: Option<BTreeMap<String, u32>>,
 }
 
@@ -195,7 +192,7 @@ impl Settings {
         }
     }
 
-    /// The table of delays: the preset, and what overrides it.
+    /// The table of delays: the preset, and the settings that override it.
     #[must_use]
     pub fn table(&self) -> Delays {
         let mut delays = Delays::new(self.delays.unwrap_or_default());

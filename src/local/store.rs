@@ -1,7 +1,7 @@
 //! The state directory: one JSON file, replaced atomically, and one lock.
 //!
-//! - `state.json` — the whole [`World`]. Written beside its place, then renamed over it: a reader
-//!   needs no lock and never sees half of it.
+//! - `state.json` — the whole [`World`]. Written under another name, then renamed: a reader needs
+//!   no lock and never sees half of it.
 //! - `lock` — held (flock(2)) by a process that changes the world, from reading it to having
 //!   replaced it. The kernel releases it when the process dies.
 //! - `credentials.json` — the key that requests must be signed with; mode 0600.
@@ -23,7 +23,7 @@ use super::world::{VERSION, World};
 /// Why the state cannot be used, with what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Not JSON, or not what this program writes.
+    /// Not JSON, or not in this program's format.
     #[error(
         "{path} is damaged ({cause}); nothing was changed. Bring the file back from a backup, or \
          move the directory away to begin with an empty one"
@@ -65,9 +65,9 @@ pub enum StoreError {
     /// The operating system refused.
     #[error("cannot {what} {path}: {cause}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// Its file.
         path: PathBuf,
         /// Its error.
         cause: std::io::Error,
@@ -91,20 +91,20 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// How files begin that are still being written.
+/// The prefix of files that are still being written.
 const NEW: &str = ".new-";
 
 /// The files of one state directory.
 #[derive(Debug)]
 pub(super) struct Store {
     dir: PathBuf,
-    /// Whether a change must survive a power cut: not where nothing real stands behind it.
+    /// Whether a change must survive a power cut: not on paper.
     durable: bool,
-    /// What was read or written last: parsing it again would cost more than all else in a call.
+    /// The content last read or written: parsing it again would cost more than all else in a call.
     known: Mutex<Option<Known>>,
 }
 
-/// A state file's bytes, and what they mean.
+/// A state file's bytes, and the parsed world.
 #[derive(Debug)]
 struct Known {
     bytes: Vec<u8>,
@@ -213,7 +213,7 @@ impl Store {
         if let Some(known) = known.as_ref().filter(|known| known.bytes == bytes) {
             return Ok(Some(Arc::clone(&known.world)));
         }
-        // Another format need not be readable as this one: its number is.
+        // Another format need not parse as this one; its number does.
         let format: Format = serde_json::from_slice(&bytes).map_err(damaged)?;
         match format.version {
             VERSION => {

@@ -10,8 +10,8 @@
 //! speaks JSON 1.1, the EBS direct APIs REST with JSON and raw blocks, and Fault Injection Service
 //! REST with JSON. All share one address: the request itself shows its service.
 //!
-//! No request is carried out before its signature is verified, in process too: tests must run on
-//! the path that other tools use. Nothing here knows what a call does.
+//! No request is carried out before its signature is verified, in process too: tests take the same
+//! path as other tools. Nothing here knows what a call does.
 
 mod announcement;
 pub(super) mod blob;

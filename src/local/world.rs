@@ -1,8 +1,8 @@
-//! All records together, and what time and machines do to them.
+//! The world: all records together, changed by time and machines.
 //!
 //! Most transitions are stamps in the records and happen by themselves. Of two only the machine
-//! knows the moment: that it is off ([`World::end`]), and that it has let go of a volume. The next
-//! call that finds one records it under the lock.
+//! knows the moment: its switching off ([`World::end`]), and its release of a volume. The next call
+//! that finds one records it under the lock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,13 +24,13 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Intent {
-    /// Files or machines are made or removed: those without a record are removed.
+    /// Files or machines are made or removed: recovery removes those without a record.
     Sweep,
-    /// A volume is plugged in: unplugged again, unless it is recorded as attached.
+    /// A volume is plugged in: recovery unplugs it, unless it is recorded as attached.
     Attach { volume: String, instance: String },
     /// A volume is unplugged.
     Detach { volume: String, instance: String },
-    /// An interruption is announced: announced again, as recorded.
+    /// An interruption is announced: recovery announces it again, as recorded.
     Interrupt { instance: String },
 }
 
@@ -39,12 +39,12 @@ pub(super) enum Intent {
 #[serde(deny_unknown_fields)]
 pub(super) struct World {
     pub(super) version: u32,
-    /// Whether machines and disks stand behind the records.
+    /// Whether the records have real machines and disks.
     pub(super) real: bool,
     pub(super) region: String,
     /// The last moment at which something was changed.
     last: Timestamp,
-    /// How far this world's time is ahead of the clock, which was set back, in milliseconds.
+    /// How far this world's time is ahead of a clock that was set back, in milliseconds.
     ahead: i64,
     /// How many instances were ever launched.
     pub(super) launches: u32,
@@ -52,7 +52,7 @@ pub(super) struct World {
     pub(super) volumes: BTreeMap<String, Volume>,
     pub(super) snapshots: BTreeMap<String, Snapshot>,
     pub(super) groups: BTreeMap<String, Group>,
-    /// Fault Injection Service's.
+    /// The templates of Fault Injection Service.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) templates: BTreeMap<String, Template>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -62,7 +62,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// An empty one: the default security group and nothing else.
+    /// An empty world: the default security group and nothing else.
     pub(super) fn new(real: bool, region: &str, now: Timestamp) -> Self {
         let everywhere = Rule {
             id: "sgr-00000000000000001".to_owned(),
@@ -98,8 +98,8 @@ impl World {
         }
     }
 
-    /// This world's time, given the clock's. It never runs backwards: if it did so with the clock,
-    /// things made before would not exist yet.
+    /// This world's time, given the clock's. It never runs backwards, since resources made before
+    /// would not exist yet.
     pub(super) fn now(&self, clock: Timestamp) -> Timestamp {
         if self.last <= clock {
             return clock;
@@ -150,7 +150,7 @@ impl World {
     }
 
     /// Records that `id` begins to end. It is terminated; or stopped, if it ran, switched itself
-    /// off and its shutdown behaviour is so.
+    /// off, and has that shutdown behaviour.
     pub(super) fn begin_end(&mut self, id: &str, ending: Ending) {
         let Some(instance) = self.instances.get_mut(id) else {
             return;
@@ -164,7 +164,7 @@ impl World {
     }
 
     /// Records that the machine behind `id` is off since `done`. The volumes of a terminated
-    /// instance are detached, or deleted with it: the answer is the volumes to remove.
+    /// instance are detached, or deleted with it: returns the volumes to remove.
     pub(super) fn end(&mut self, id: &str, done: Timestamp) -> Vec<String> {
         let Some(instance) = self.instances.get_mut(id) else {
             return Vec::new();
@@ -196,11 +196,12 @@ impl World {
         removed
     }
 
-    /// Removes what no answer can show any more, however stale.
+    /// Removes records that no answer can show any more, however stale.
     pub(super) fn forget(&mut self, now: Timestamp, delays: &Delays) {
-        /// Longer than any limit looks back: a snapshot deleted while pending still counts.
+        /// How long records are kept: longer than any limit counts back (a snapshot deleted while
+        /// pending still counts).
         const KEPT: Duration = Duration::from_mins(2);
-        /// The stalest lists that another process may be set to.
+        /// The greatest staleness of lists in another process's settings.
         const STALEST: Duration = Duration::from_mins(1);
         /// How long Fault Injection Service lists an experiment (user guide, *Quotas*).
         const EXPERIMENTS: Duration = Duration::from_hours(120 * 24);

@@ -1,4 +1,4 @@
-//! The caller (STS), and a key that logs in for a minute (EC2 Instance Connect).
+//! The caller (STS), and keys that are authorized for a minute (EC2 Instance Connect).
 
 use super::request::no_such;
 use super::{Answer, Reading};
@@ -23,7 +23,8 @@ pub(super) fn caller(reading: &Reading<'_>) -> Answer {
     ])
 }
 
-/// EC2 Instance Connect `SendSSHPublicKey`: the key logs the user in for 60 seconds.
+/// EC2 Instance Connect `SendSSHPublicKey`: authorizes the key to log in as the user for 60
+/// seconds.
 pub(super) fn send_ssh_key(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let id = request.required("InstanceId")?;

@@ -1,8 +1,8 @@
 //! `AttachVolume` and `DetachVolume`.
 //!
-//! A volume is attached to one instance, in its own zone, that runs. A machine that still has the
-//! volume mounted keeps it: the call succeeds, as on EC2, and the attachment stays `detaching`,
-//! later `busy`, until the machine lets go.
+//! A volume is attached to one running instance in its zone. A machine that still has the volume
+//! mounted keeps it: the call succeeds, as on EC2, and the attachment stays `detaching`, later
+//! `busy`, until the machine releases it.
 
 use jiff::Timestamp;
 

@@ -1,9 +1,8 @@
 //! The EBS direct APIs: the content of a snapshot, block by block.
 //!
 //! Source: EBS direct APIs reference, and EBS user guide, *Use EBS direct APIs to access the
-//! contents of an EBS snapshot*. A block is 512 KiB; what was never written is not listed; a token
-//! is good for one block of one snapshot until the time named. A snapshot that is not completed
-//! cannot be asked.
+//! contents of an EBS snapshot*. A block is 512 KiB; unwritten ones are not listed; a token is good
+//! for one block of one snapshot until its expiry. Only completed snapshots can be read.
 
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
@@ -14,10 +13,10 @@ use crate::local::plane::BLOCK;
 use crate::local::records::Snapshot;
 use crate::local::wire::{ApiError, Xml, blob};
 
-/// How long block tokens are good.
+/// The life of a block token.
 const TOKEN: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// The least and the most that a page may be asked to hold.
+/// The limits of a page's requested size.
 const PAGES: std::ops::RangeInclusive<u32> = 100..=10_000;
 
 /// `ListSnapshotBlocks`.
@@ -29,7 +28,7 @@ pub(super) fn list(reading: &Reading<'_>) -> Answer {
         None => number(request, "StartingBlockIndex")?.unwrap_or(0),
     };
     let limit = number(request, "MaxResults")?.unwrap_or(*PAGES.end());
-    // Fewer are asked for in vain (EBS user guide, *Frequently asked questions*).
+    // A smaller number counts as the least (EBS user guide, *Frequently asked questions*).
     let limit = limit.clamp(*PAGES.start(), *PAGES.end()) as usize;
     let mut rest = blocks(reading, id, snapshot)?
         .into_iter()
@@ -80,7 +79,7 @@ pub(super) fn get(reading: &Reading<'_>) -> Answer {
     ])
 }
 
-/// The snapshot asked about: known, whole, and not on its way out.
+/// The requested snapshot: known, completed, and not being deleted.
 fn snapshot<'a>(reading: &'a Reading<'_>) -> Result<(&'a str, &'a Snapshot), ApiError> {
     let id = reading.request.required("SnapshotId")?;
     let found = reading.world.snapshots.get(id);
@@ -112,7 +111,7 @@ fn number(request: Request<'_>, name: &'static str) -> Result<Option<u32>, ApiEr
         .map_err(|_| invalid("INVALID_PARAMETER_VALUE", name))
 }
 
-/// A block's token: its expiry, and what only this folder can compute for it.
+/// A block's token: its expiry, and a code that only this folder can compute.
 fn token(reading: &Reading<'_>, snapshot: &str, index: u32, expiry: i64) -> String {
     let mut digest = Sha256::new();
     digest.update(&reading.inner.credentials.secret_access_key);

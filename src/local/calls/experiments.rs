@@ -1,8 +1,8 @@
 //! Fault Injection Service: the one action that interrupts spot instances.
 //!
 //! Sources: AWS FIS API reference; AWS FIS user guide, *Actions reference*, *Targets for AWS FIS*.
-//! All else that the service has is refused, never ignored. An experiment runs within
-//! `StartExperiment`: afterwards it is completed, or failed where there was nothing to interrupt.
+//! All else in the service is refused, never ignored. An experiment runs within `StartExperiment`:
+//! afterwards it is completed, or failed if there was nothing to interrupt.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::local::wire::{ApiError, Xml};
 
 const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
 
-/// What the action's target is called.
+/// The name of the action's target.
 const TARGET: &str = "SpotInstances";
 
 const TYPE: &str = "aws:ec2:spot-instance";
@@ -53,7 +53,7 @@ pub(super) fn create_template(request: Request<'_>, change: &mut Change<'_>) -> 
     Ok(of_template(&id, &template, &change.world.region))
 }
 
-/// `DeleteExperimentTemplate`. Experiments that it was started as go on.
+/// `DeleteExperimentTemplate`. Experiments that it started go on.
 pub(super) fn delete_template(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("Id")?;
     let template = change.world.templates.remove(id);
@@ -109,7 +109,7 @@ fn read<T: DeserializeOwned>(request: Request<'_>) -> Result<T, ApiError> {
     serde_json::from_str(request.required("Body")?).map_err(|error| invalid(error.to_string()))
 }
 
-/// Refuses what this service cannot do, and what cannot be.
+/// Refuses what this service does not support, and what is invalid.
 fn check(asked: &Asked) -> Result<(), ApiError> {
     let refuse = |why: &str| Err(invalid(why.to_owned()));
     let is_role = asked.role_arn.starts_with("arn:aws") && asked.role_arn.contains(":role/");
@@ -144,7 +144,7 @@ fn check(asked: &Asked) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The instances among the targets that are of this account and region.
+/// The targets that are instances of this account and region.
 fn targets(asked: &Asked, region: &str) -> Vec<String> {
     let prefix = format!("arn:aws:ec2:{region}:{}:instance/", catalog::ACCOUNT);
     let arns = asked.targets.values();
@@ -169,7 +169,7 @@ fn of_template(id: &str, template: &Template, region: &str) -> Vec<Xml> {
     document(&json!({"experimentTemplate": body}))
 }
 
-/// An experiment, which is in this state if it did not fail.
+/// The answer for an experiment, in this state unless it failed.
 fn of_experiment(id: &str, experiment: &Experiment, state: &str) -> Vec<Xml> {
     let state = match &experiment.failed {
         Some(reason) => json!({"status": "failed", "reason": reason}),

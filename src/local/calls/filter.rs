@@ -1,8 +1,8 @@
 //! `Filter.N`: which resources a Describe call answers.
 //!
-//! All filters must match, any value of each; `*` and `?` are wildcards, `\` takes their meaning
-//! away, letters keep their case (EC2 user guide, *List and filter using the CLI and API*). A
-//! filter that the call does not know is refused.
+//! All filters must match, by any of their values; `*` and `?` are wildcards, `\` escapes them,
+//! case matters (EC2 user guide, *List and filter using the CLI and API*). A filter that the call
+//! does not know is refused.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ fn matches(pattern: &str, value: &str) -> bool {
         });
     }
     let value: Vec<char> = value.chars().collect();
-    // The usual linear match with one point to come back to: the last `*`.
+    // The usual linear match, which backtracks to the last `*` only.
     let (mut at, mut glob, mut back) = (0, 0, None);
     while at < value.len() {
         match globs.get(glob) {

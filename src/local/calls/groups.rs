@@ -1,4 +1,4 @@
-//! Security groups: records only. Here no packet is dropped for them.
+//! Security groups: records only, which drop no packets.
 
 use std::net::IpAddr;
 
@@ -253,7 +253,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
     ])
 }
 
-/// `UpdateSecurityGroupRuleDescriptionsIngress`: of rules that are there, all or none.
+/// `UpdateSecurityGroupRuleDescriptionsIngress`: of existing rules, all or none.
 pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = named(request, &change.world)?;
     let rules = rules(request)?;

@@ -44,7 +44,7 @@ pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
         })
 }
 
-/// The snapshot that an image's root disks are made from, by name only.
+/// The id of the snapshot behind an image's root disks; it has no record.
 pub(super) fn root_snapshot(image: &str) -> String {
     format!("snap-{}", image.trim_start_matches("ami-"))
 }

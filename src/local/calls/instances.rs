@@ -1,4 +1,4 @@
-//! Instances once they run: describing, changing, ending them, and their consoles.
+//! Calls on launched instances: describe, change, end; and their consoles.
 
 use std::collections::BTreeMap;
 
@@ -280,7 +280,7 @@ pub(super) fn state_node(name: &'static str, state: InstanceState) -> Xml {
     )
 }
 
-/// `reason`: AWS leaves it empty for what the instance did itself.
+/// `reason`, which AWS leaves empty if the instance ended itself.
 fn reason(instance: &Instance, at: Timestamp) -> String {
     let Some(ending) = instance.ending(at) else {
         return String::new();
@@ -381,7 +381,7 @@ pub(super) fn reboot(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     Ok(vec![Xml::text("return", true)])
 }
 
-/// `ModifyInstanceAttribute`: one attribute a call, as EC2 wants it.
+/// `ModifyInstanceAttribute`: one attribute a call, as EC2 requires.
 pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let id = request.required("InstanceId")?;
     let now = change.now;
@@ -454,7 +454,7 @@ pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     Ok(vec![Xml::text("return", true)])
 }
 
-/// `GetConsoleOutput`; here it is always the latest there is.
+/// `GetConsoleOutput`; here always the latest.
 pub(super) fn console(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let id = request.required("InstanceId")?;

@@ -1,9 +1,9 @@
-//! EC2's behaviour: one table of calls ([`table`]), one file for each family of them.
+//! EC2's calls: one table of them ([`table`]), one file for each family.
 //!
-//! This file finds a call, checks its parameters, ends it for `DryRun`, and lets planted faults
-//! meet it. A call that is not in the table is `InvalidAction`; a parameter that a call does not
-//! understand is `UnknownParameter`, never ignored. Codes and messages are those of the EC2 API
-//! reference (*Error codes*) and of recorded answers.
+//! This file finds a call, checks its parameters, ends it for `DryRun`, and applies planted faults.
+//! A call that is not in the table is `InvalidAction`; a parameter that a call does not understand
+//! is `UnknownParameter`, never ignored. Codes and messages are those of the EC2 API reference
+//! (*Error codes*) and of recorded answers.
 
 mod account;
 mod attachments;

@@ -1,6 +1,6 @@
-//! Regions, zones, and the one VPC with a subnet in each zone: the default VPC, unless it is set
-//! that there is none. Whether its subnets give public addresses, and whether its one route table
-//! leads to an internet gateway, is set too.
+//! Regions, zones, and the one VPC with a subnet in each zone: the default VPC, unless the settings
+//! remove that. They also decide whether its subnets give public addresses, and whether its one
+//! route table leads to an internet gateway.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Answer, Reading};
 use crate::local::catalog;
 use crate::local::wire::{ApiError, Xml};
 
-/// The error for a request that leaves the VPC to EC2, where none is the default one.
+/// The error for a request without a VPC, where there is no default one.
 pub(super) fn no_default_vpc() -> ApiError {
     ApiError::client("VPCIdNotSpecified", "No default VPC for this user.")
 }
@@ -228,7 +228,7 @@ pub(super) fn vpcs(reading: &Reading<'_>) -> Answer {
     Ok(page.answer("vpcSet", found))
 }
 
-/// `DescribeRouteTables`: the VPC's main one, which all its subnets go by.
+/// `DescribeRouteTables`: the VPC's main one, which all its subnets use.
 pub(super) fn route_tables(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let ids = request.list("RouteTableId");
@@ -249,7 +249,7 @@ pub(super) fn route_tables(reading: &Reading<'_>) -> Answer {
     let page = Page::new(request, "DescribeRouteTables", 5, !ids.is_empty())?;
     let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
         "association.main" => Field::one(true),
-        // No subnet names it: all of them fall back on it.
+        // No subnet is associated with it: all use it as the main one.
         "association.subnet-id" => Field::maybe(None::<&str>),
         "owner-id" => Field::one(catalog::ACCOUNT),
         "route-table-id" => Field::one(catalog::ROUTES),

@@ -35,13 +35,13 @@ pub(super) struct Order {
 /// How it is paid for.
 pub(super) enum Market {
     OnDemand,
-    /// One-time; at no more than this price, if there is one.
+    /// One-time spot, at no more than this price, if given.
     Spot {
         max_price: Option<String>,
     },
 }
 
-/// The root disk that is asked for.
+/// The requested root disk.
 pub(super) struct Root {
     pub(super) gib: u32,
     pub(super) kind: String,
@@ -68,8 +68,8 @@ pub(super) fn order(
             format!("Invalid value '{name}' for InstanceType."),
         )
     })?;
-    // Before the image: instances are namespaces of this computer and run its programs only, so a
-    // type of the other architecture is one that these zones do not have.
+    // Before the image: instances are namespaces of this computer and run its programs only, so
+    // these zones lack types of the other architecture.
     if kind.architecture != catalog::ARCHITECTURE {
         return Err(ApiError::client(
             "Unsupported",
@@ -132,8 +132,7 @@ pub(super) fn order(
     Ok(order)
 }
 
-/// The ARN of the instance profile that is asked for, by its name or its ARN: one that the settings
-/// have.
+/// The ARN of the requested instance profile, given by name or ARN: one in the settings.
 fn profile(request: Request<'_>, change: &Change<'_>) -> Result<Option<String>, ApiError> {
     let known = change.local.instance_profiles().iter();
     let mut known = known.map(|name| (name, catalog::instance_profile(name)));
@@ -209,7 +208,7 @@ fn metadata(request: Request<'_>) -> Result<(bool, u32), ApiError> {
 struct Interface<'a> {
     subnet: Option<&'a str>,
     groups: Vec<&'a str>,
-    /// Whether it is to have a public address; none leaves that to the subnet.
+    /// Whether to give a public address; `None` leaves that to the subnet.
     public: Option<bool>,
 }
 
@@ -373,7 +372,7 @@ fn market(request: Request<'_>) -> Result<Market, ApiError> {
     })
 }
 
-/// Refuses spot whose price is above the most that is to be paid.
+/// Refuses spot whose price is above the maximum price.
 fn afford(
     kind: &InstanceType,
     zone: &Zone,
@@ -415,7 +414,7 @@ fn root(request: Request<'_>, device_of_image: &str) -> Result<Root, ApiError> {
         let device = mapping.get("DeviceName").unwrap_or_default();
         let ebs = mapping.below("Ebs");
         if device != device_of_image {
-            // What is not the image's own is another disk, and EC2 must be told how large.
+            // A device other than the image's is another disk, for which EC2 requires a size.
             if ebs.get("VolumeSize").is_none() {
                 return Err(ApiError::client(
                     "MissingParameter",

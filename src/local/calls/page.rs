@@ -1,14 +1,14 @@
 //! `MaxResults` and `NextToken`: a long answer in pages.
 //!
-//! Items come in the order of their ids, and a token names the last one given: an item that is made
-//! or deleted between two pages neither repeats nor hides another. To clients it is opaque.
+//! Items come in the order of their ids, and a token names the last one returned: an item that is
+//! made or deleted between two pages neither repeats nor hides another. To clients it is opaque.
 
 use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
 use crate::local::wire::{ApiError, Xml};
 
-/// The part of an answer that is asked for.
+/// The requested part of an answer.
 pub(super) struct Page {
     call: &'static str,
     limit: usize,
@@ -16,8 +16,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page that the request asks for: between `least` and 1000 items (more count as 1000), all
-    /// without `MaxResults`. Pages and ids (`by_id`) exclude each other.
+    /// The requested page: between `least` and 1000 items (more count as 1000), all without
+    /// `MaxResults`. Pages and ids (`by_id`) exclude each other.
     pub(super) fn new(
         request: Request<'_>,
         call: &'static str,

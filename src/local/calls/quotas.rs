@@ -1,8 +1,8 @@
 //! The limits of an account's launches: its plan, and its quotas of vCPUs (Service Quotas).
 //!
 //! Names and codes are those of the Amazon EC2 endpoints and quotas page (AWS General Reference,
-//! *Amazon EC2 instance type quotas*), for the families that are sold here. What the settings do
-//! not name has no limit, and `GetServiceQuota` does not know it.
+//! *Amazon EC2 instance type quotas*), for the families that are sold here. Quotas without a
+//! setting have no limit, and are unknown to `GetServiceQuota`.
 
 use super::order::{Market, Order};
 use super::{Answer, Reading};
@@ -15,13 +15,13 @@ use crate::local::wire::{ApiError, Xml};
 /// A quota: its code and its name.
 type Quota = (&'static str, &'static str);
 
-/// Those of G and VT, as spot and on demand.
+/// The quotas of G and VT, as spot and on demand.
 const GRAPHICS: [Quota; 2] = [
     ("L-3819A6DF", "All G and VT Spot Instance Requests"),
     ("L-DB2E81BA", "Running On-Demand G and VT instances"),
 ];
 
-/// Those of nearly everything else that is sold here.
+/// The quotas of nearly all other types sold here.
 const STANDARD: [Quota; 2] = [
     (
         "L-34B43A08",
@@ -43,8 +43,8 @@ fn code_of(kind: &InstanceType, is_spot: bool) -> &'static str {
     if is_spot { spot.0 } else { on_demand.0 }
 }
 
-/// Refuses what the account's plan or quotas do not allow. A dry run never gets here: EC2 answers
-/// it before it looks at either.
+/// Refuses what the account's plan or quotas do not allow. Dry runs never get here: EC2 answers
+/// them before it checks either.
 pub(super) fn check(order: &Order, change: &Change<'_>) -> Result<(), ApiError> {
     let inner = &change.local.0;
     if inner.plan == Plan::Free && !order.kind.is_free() {

@@ -66,8 +66,8 @@ impl<'a> Request<'a> {
         number(self.0, name)
     }
 
-    /// The tags that `TagSpecification` asks for, by resource type. A type that is not in
-    /// `allowed` is refused.
+    /// The tags in `TagSpecification`, by resource type. A type that is not in `allowed` is
+    /// refused.
     pub(super) fn tag_specifications(
         self,
         allowed: &[&str],
@@ -97,7 +97,7 @@ impl<'a> Request<'a> {
         Ok(all)
     }
 
-    /// The client token, with the zone asked for and a digest of everything else.
+    /// The client token, with the requested zone and a digest of all other parameters.
     pub(super) fn token(self, zone: Option<&str>) -> Option<Token> {
         let token = self.text("ClientToken")?;
         let mut digest = Sha256::new();
@@ -115,8 +115,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether a call with the token `asked` repeats the one with `known`: an error if the parameters
-/// are others. In another zone it is another token.
+/// Whether a call with the token `asked` repeats the one with `known`: an error if its parameters
+/// differ. In another zone it is another token.
 pub(super) fn repeats(known: Option<&Token>, asked: Option<&Token>) -> Result<bool, ApiError> {
     match (known, asked) {
         (Some(known), Some(asked)) if known.word == asked.word && known.zone == asked.zone => {
@@ -193,7 +193,7 @@ pub(super) fn tags(params: &Params) -> Result<BTreeMap<String, String>, ApiError
     Ok(tags)
 }
 
-/// Refuses more than 50 tags on one thing.
+/// Refuses more than 50 tags on one resource.
 pub(super) fn check_count(tags: usize) -> Result<(), ApiError> {
     if tags > 50 {
         return Err(ApiError::client(

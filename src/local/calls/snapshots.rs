@@ -58,7 +58,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         ));
     }
     let mut specified = request.tag_specifications(&["snapshot"])?;
-    // A pending one that was deleted still counts until its copy is through.
+    // A pending one that was deleted still counts until its copy would be completed.
     let others = || {
         change
             .world
@@ -121,7 +121,7 @@ fn full(error: PlaneError) -> ApiError {
     }
 }
 
-/// `DescribeSnapshots`. All are this account's own; what others share is not here.
+/// `DescribeSnapshots`. All are this account's own; others share none here.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let ids = request.list("SnapshotId");
@@ -178,7 +178,7 @@ fn field(id: &str, snapshot: &Snapshot, state: &str, name: &str) -> Field {
     }
 }
 
-/// `Progress`: EBS says 99 % from the start, whatever is left.
+/// `Progress`: EBS reports 99 % from the start.
 fn progress(state: &str) -> &'static str {
     match state {
         "completed" => "100%",

@@ -13,7 +13,7 @@ use crate::local::catalog::{self, TYPES, dollars};
 use crate::local::records::{Instance, InstanceState};
 use crate::local::wire::{ApiError, Xml};
 
-/// What spot prices are for; there is nothing else to run here.
+/// The only product here.
 const PRODUCT: &str = "Linux/UNIX";
 
 /// `DescribeSpotPriceHistory`: prices never change here, so that each has one entry, which holds
@@ -72,7 +72,7 @@ pub(super) fn prices(reading: &Reading<'_>) -> Answer {
                     Xml::text("instanceType", kind.name),
                     Xml::text("productDescription", PRODUCT),
                     Xml::text("spotPrice", &price),
-                    // The start of the last full hour: EC2 too dates a price before the call.
+                    // The start of the current hour: EC2 too dates a price before the call.
                     Xml::text("timestamp", stamp(hour(reading.now))),
                     Xml::text("availabilityZone", &zone.name),
                     Xml::text("availabilityZoneId", &zone.id),
@@ -173,9 +173,9 @@ pub(super) fn requests(reading: &Reading<'_>) -> Answer {
     Ok(page.answer("spotInstanceRequestSet", found))
 }
 
-/// How far a request is (EC2 user guide, *Get the status of a Spot Instance request* and *State
-/// changes for a Spot request*). An interruption shows from its notice on: the request is closed
-/// at once, while the instance runs on until the end that was announced.
+/// The status of a request (EC2 user guide, *Get the status of a Spot Instance request* and *State
+/// changes for a Spot request*). An interruption shows from its notice on: the request is closed at
+/// once, while the instance runs on until the end that was announced.
 struct Status {
     state: &'static str,
     code: &'static str,

@@ -1,10 +1,10 @@
 //! `DescribeInstanceStatus`: the status checks of instances.
 //!
-//! EC2 looks at each running instance once a minute: whether what carries it can be reached
-//! (*system*), and whether its own network answers (*instance*). Until both have an answer they are
+//! EC2 checks each running instance once a minute: whether its hardware can be reached (*system*),
+//! and whether its own network answers (*instance*). Until both have an answer they are
 //! `initializing`, for some minutes after a launch, and for as long as a large type takes to boot
-//! (EC2 user guide, *Status checks for Amazon EC2 instances*). On EC2 a reboot begins them anew;
-//! here it does not.
+//! (EC2 user guide, *Status checks for Amazon EC2 instances*). On EC2 a reboot restarts them; here
+//! it does not.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn checks(
     }
 }
 
-/// `DescribeInstanceStatus`: of running instances, unless all are asked for.
+/// `DescribeInstanceStatus`: of running instances, unless all are requested.
 pub(super) fn describe(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let ids = request.list("InstanceId");

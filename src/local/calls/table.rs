@@ -7,7 +7,7 @@ use super::{
 };
 use crate::local::change::Change;
 
-/// How a call is carried out.
+/// The function that carries out a call.
 pub(super) enum Run {
     /// Reads a world, no lock held.
     Read(fn(&Reading<'_>) -> Answer),

@@ -23,7 +23,7 @@ pub(super) fn set(tags: &Tags, at: Timestamp) -> Xml {
     Xml::list("tagSet", items)
 }
 
-/// The tags of `id`, to be changed, if it is there.
+/// The tags of `id`, to be changed, if it exists.
 fn tags_mut<'a>(
     world: &'a mut World,
     id: &str,

@@ -35,7 +35,7 @@ const LARGEST_GP2: u32 = 16_384;
 const LARGEST_GP3: u32 = 65_536;
 
 /// `CreateVolume`: empty, or from a completed snapshot. A size below the snapshot's is rounded up
-/// to it, as EC2 was seen to do.
+/// to it, as observed on EC2.
 pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let zone = pick_zone(request, change.local.region())?;
     let token = request.token(Some(&zone.name));

@@ -1,4 +1,4 @@
-//! What is in a snapshot's file, block by block. A file's holes are what was never written.
+//! The content of a snapshot's file, block by block. Holes of the file are unwritten blocks.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -14,7 +14,7 @@ use super::copies::Disks;
 /// The size of a block, in bytes (EBS user guide, *Concepts for EBS direct APIs*).
 pub const BLOCK: usize = 512 << 10;
 
-/// The blocks of a snapshot that may hold something, in order.
+/// The blocks of a snapshot that may hold data, in order.
 pub(super) fn list(dir: &Path, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
     let disks = Disks::open(dir)?;
     let path = disks.existing(snapshot)?;
@@ -25,7 +25,7 @@ pub(super) fn list(dir: &Path, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
     loop {
         let data = match seek(&file, SeekFrom::Data(from)) {
             Ok(data) => data,
-            // Nothing but holes from there on.
+            // The rest of the file is a hole.
             Err(Errno::NXIO) => return Ok(blocks),
             Err(error) => return Err(anyhow::Error::new(error).context(reading()).into()),
         };

@@ -1,4 +1,4 @@
-//! The cgroups of one instance: where all its processes are, so that all can be found and ended.
+//! The cgroups of one instance, which hold all its processes, so that all can be found and ended.
 //!
 //! Hosts come in two kinds (cgroups(7)): v1 hierarchies side by side, with or without an empty v2
 //! one next to them ("hybrid"), or a single v2 hierarchy. An instance gets one cgroup of its own
@@ -41,7 +41,7 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// The cgroups called `name`, there or not.
+    /// The cgroups called `name`, which need not exist.
     pub(super) fn new(name: &str) -> Result<Self, PlaneError> {
         let mounts =
             fs::read_to_string("/proc/self/mounts").context("reading /proc/self/mounts")?;
@@ -102,7 +102,7 @@ impl Cgroups {
     pub(super) fn processes(&self) -> BTreeSet<i32> {
         let mut found = BTreeSet::new();
         for folder in self.folders() {
-            // Gone in between has no processes.
+            // A cgroup that was removed meanwhile has no processes.
             let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             // A process of a namespace that is not below ours reads as 0.
             found.extend(
@@ -126,7 +126,7 @@ impl Cgroups {
                 return Err(anyhow!("processes of {} do not end: {processes:?}", self.name).into());
             }
             for pid in processes.into_iter().filter_map(Pid::from_raw) {
-                // Gone in between is what was wanted.
+                // It fails only for a process that has ended meanwhile.
                 let _ = kill_process(pid, Signal::KILL);
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -224,7 +224,7 @@ fn parse_mounts(mounts: &str) -> Vec<Hierarchy> {
     found
 }
 
-/// What of a v1 mount's options names the hierarchy; the rest is flags of the mount.
+/// The options of a v1 mount that name the hierarchy; the rest are flags of the mount.
 fn v1_options(options: &str) -> String {
     let flags = ["rw", "ro", "nosuid", "nodev", "noexec", "relatime", "xattr"];
     let kept: Vec<&str> = options

@@ -15,9 +15,9 @@ use rustix::pipe::PipeFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-/// What a reader gets: EC2 keeps the last 64 KiB (API reference, `GetConsoleOutput`).
+/// The length of a read: EC2 keeps the last 64 KiB (API reference, `GetConsoleOutput`).
 const KEPT: u64 = 64 * 1024;
-/// When the file is cut back to [`KEPT`].
+/// The length at which the file is cut back to [`KEPT`].
 const MOST: u64 = 4 * KEPT;
 
 /// A console that is being written.
@@ -47,7 +47,7 @@ impl Console {
         &self.device
     }
 
-    /// Writes down what was printed so far, and ends the recording.
+    /// Records what was printed so far, and ends the recording.
     pub(super) fn close(self) {
         drop(self.stop);
         if self.recording.join().is_err() {
@@ -66,7 +66,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// A terminal in raw mode: what is recorded is what was printed.
+    /// Opens a terminal in raw mode, so that output is recorded unchanged.
     fn open() -> anyhow::Result<Self> {
         let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&host)?;
@@ -85,8 +85,8 @@ impl Terminal {
         })
     }
 
-    /// Copies to `tail` until the other end of `stopped` is closed. A console that cannot be
-    /// written (a full disk) is no reason to end the instance, nor to let it block on printing.
+    /// Copies to `tail` until the other end of `stopped` is closed. A console file that cannot be
+    /// written (a full disk) must neither end the instance nor block its output.
     fn record(&self, mut tail: Tail, stopped: &OwnedFd) {
         let mut buffer = [0; 8192];
         loop {
@@ -109,7 +109,7 @@ impl Terminal {
     }
 }
 
-/// A file that forgets its beginning.
+/// A bounded file, whose beginning is cut off.
 #[derive(Debug)]
 struct Tail {
     path: PathBuf,

@@ -22,15 +22,15 @@ use super::host_lock::HostLock;
 use super::program::{MKFS, run};
 use super::{PlaneError, loops};
 
-/// The nominal size of the XFS, in bytes. It takes the room of what is in it.
+/// The nominal size of the XFS, in bytes. It occupies only what is in it.
 const STORE: u64 = 1 << 40;
-/// What it is called until it is complete.
+/// Its name until it is complete.
 const HALF_STORE: &str = "disks.xfs.half";
 /// Below this much free space nothing is begun, in bytes: a file system in a file that finds no
 /// room for its own records in the middle of a write shuts down.
 const ROOM: u64 = 64 << 20;
 
-/// The folder of volumes and snapshots, in place for as long as this lives.
+/// The folder of volumes and snapshots, mounted while this lives.
 #[derive(Debug)]
 pub(super) struct Disks {
     /// The state directory, absolute and without links: as sysfs writes it.
@@ -40,7 +40,7 @@ pub(super) struct Disks {
 }
 
 impl Disks {
-    /// Puts the folder in place, making it first if there was none.
+    /// Mounts the folder, and makes it if there is none.
     pub(super) fn open(dir: &Path) -> Result<Self, PlaneError> {
         let open = || -> anyhow::Result<Self> {
             fs::create_dir_all(dir)?;
@@ -56,7 +56,7 @@ impl Disks {
         while !disks.is_in_place()? {
             disks.flock(FlockOperation::LockExclusive)?;
             disks.put_in_place()?;
-            // Between the two locks another may have unmounted it: look again.
+            // Between the two locks another may have unmounted it: check again.
             disks.flock(FlockOperation::LockShared)?;
         }
         Ok(disks)
@@ -205,7 +205,7 @@ impl Disks {
         }
         fs::create_dir_all(self.folder()).context("making the folder of disks")?;
         let _lock = HostLock::Loops.lock()?;
-        // discard: what is deleted in it is given back to the file system it is a file of.
+        // discard: the blocks of deleted files are freed on the outer file system.
         let options = ["-t", "xfs", "-o", "loop,discard,noatime"];
         let arguments = options.iter().map(std::ffi::OsStr::new);
         run(

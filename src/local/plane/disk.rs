@@ -2,13 +2,13 @@
 //!
 //! A volume is plugged in by giving its file a loop device and making the device's node in the
 //! instance's own `/dev`, with the names that udev gives an EBS volume (EBS user guide, on device
-//! names). On a Nitro instance these are `/dev/nvmeXn1`, a link from the name that was asked for
-//! and one from that with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen
-//! instance it is the name that was asked for, with `xvd` for `sd`, and nothing else identifies the
-//! volume. It is never pulled out from under a mounted file system or an open file.
+//! names). On a Nitro instance these are `/dev/nvmeXn1`, links under the requested name and the
+//! same with `xvd` for `sd` (Amazon Linux has both), and links by volume id. On a Xen instance it
+//! is the requested name, with `xvd` for `sd`, and nothing else identifies the volume. A volume is
+//! never unplugged while its file system is mounted or a file on it open.
 //!
-//! The device comes when it is due. The call has done all that can fail by then; the supervisor
-//! makes the nodes of a device that is due later, or whose instance is rebooting.
+//! The device appears when it is due. The call has done all that can fail; the supervisor makes the
+//! nodes of a device that is due later, or whose instance is rebooting.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -121,7 +121,8 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
                 Ok(nodes)
             };
             let nodes = unplug().with_context(|| format!("unplugging {volume} from {instance}"))?;
-            // Without a node it cannot be opened any more, but may have been just before.
+            // Without a node it cannot be opened any more, but a process may have opened it just
+            // before.
             let free = if is_used(&plugged, &cgroups)? {
                 Err(PlaneError::Busy)
             } else {
@@ -138,8 +139,8 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
     remove(&folder.attached().join(volume))
 }
 
-/// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; those that
-/// are there stay. One that cannot be made keeps no other from being made.
+/// Makes the names of all that is due at `now` in the `/dev` of an instance that runs; existing
+/// ones stay. One that cannot be made does not prevent the others.
 pub(super) fn plug_in(
     dir: &Path,
     folder: &Folder,
@@ -184,7 +185,7 @@ fn due(folder: &Folder, now: BootTime) -> Result<Vec<(String, Plug)>, PlaneError
 pub(super) fn next_due(folder: &Folder, now: BootTime) -> Result<Option<BootTime>, PlaneError> {
     let mut next: Option<BootTime> = None;
     for volume in folder.plugged()? {
-        // One that is unplugged meanwhile is none.
+        // A volume unplugged meanwhile does not count.
         if let Some(plug) = folder.plug(&volume)?.filter(|plug| plug.due > now) {
             next = Some(next.map_or(plug.due, |next| next.min(plug.due)));
         }
@@ -236,7 +237,7 @@ fn is_used(device: &Loop, cgroups: &Cgroups) -> Result<bool, PlaneError> {
 struct Nodes {
     /// The instance's `/dev`.
     dev: OwnedFd,
-    /// What they are.
+    /// The names.
     names: Names,
 }
 
@@ -248,7 +249,7 @@ enum Names {
         by_id: OwnedFd,
         /// The names there: of the device, and of its first name space.
         ids: [String; 2],
-        /// The name asked for, without `/dev/`, and that with `xvd` for `sd`.
+        /// The requested name, without `/dev/`, and the same with `xvd` for `sd`.
         aliases: [String; 2],
     },
     /// As on Xen: the node's own.
@@ -287,7 +288,7 @@ impl Nodes {
         Ok(Self { dev, names })
     }
 
-    /// Makes them; those that are there stay.
+    /// Makes them; existing ones stay.
     fn make(&self, device: &Loop) -> anyhow::Result<()> {
         let Names::Nvme {
             by_id,
@@ -376,7 +377,7 @@ fn hypervisor(folder: &Folder) -> Result<Hypervisor, PlaneError> {
     Ok(Hypervisor::of(&folder.machine()?.instance_type))
 }
 
-/// The name below `/dev` that `device` asks for.
+/// The name below `/dev` in `device`.
 fn alias(device: &str) -> anyhow::Result<&str> {
     let alias = device.strip_prefix("/dev/").unwrap_or(device);
     if alias.is_empty() || alias.contains('/') || alias.starts_with('.') {

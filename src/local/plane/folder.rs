@@ -37,7 +37,7 @@ pub(super) fn all(dir: &Path) -> PathBuf {
 /// How a volume is plugged into the instance, or will be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plug {
-    /// The device's name, as it was asked for.
+    /// The requested device name.
     pub device: String,
     /// From when on the instance has the device.
     pub due: BootTime,
@@ -63,8 +63,8 @@ impl Folder {
         }
     }
 
-    /// What the instance's namespace, host interface and cgroups are called: `xd-` and the last
-    /// eight digits of its id (an interface's name has at most 15 bytes).
+    /// The name of the instance's namespace, host interface and cgroups: `xd-` and the last eight
+    /// digits of its id (an interface's name has at most 15 bytes).
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -134,8 +134,8 @@ impl Folder {
         self.read("supervisor.json")
     }
 
-    /// [`PlaneError::Gone`] unless its supervisor lives: as long as there is an instance, booted or
-    /// not.
+    /// [`PlaneError::Gone`] unless its supervisor lives, as it does while there is an instance,
+    /// booted or not.
     pub(super) fn supervised(&self) -> Result<(), PlaneError> {
         let supervisor = self.supervisor()?.filter(|process| process.is_alive());
         supervisor.map(|_| ()).ok_or(PlaneError::Gone)
@@ -145,8 +145,7 @@ impl Folder {
         self.write("init.json", &process)
     }
 
-    /// Whether the instance ever had a process 1. True for one that was cleared: that is unknown
-    /// then, and most had.
+    /// Whether the instance ever had a process 1. True for one that was cleared, since most had.
     pub(super) fn has_booted(&self) -> Result<bool, PlaneError> {
         let init: Option<Process> = self.read("init.json")?;
         let machine: Option<Machine> = self.read("machine.json")?;

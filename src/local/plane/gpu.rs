@@ -1,13 +1,12 @@
-//! What stands in for NVIDIA's GPUs: a device on the instance's bus, and the programs of an image
-//! that is made for GPUs. Nothing here computes.
+//! The stand-in for NVIDIA's GPUs: a device on the instance's bus, and the programs of an image for
+//! GPUs. Nothing here computes.
 //!
 //! The device is a folder with the numbers that sysfs shows of a real one; the boot script puts it
 //! where the instance's kernel would have it. `nvidia-smi` answers as the real one does while there
 //! is no driver yet, and once there is; the unit that loads the driver, the hook that Docker's
-//! `--gpus` asks and the runtime named `nvidia` write down in `/run/gpu-stand-in` that they were
-//! asked, and how.
+//! `--gpus` calls and the runtime named `nvidia` log their calls in `/run/gpu-stand-in`.
 //!
-//! What is on this computer's own bus no instance sees, whatever its type.
+//! No instance sees this computer's own bus.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folder::Folder;
 
-/// What stands in for an instance's GPU: `[gpu]` in `settings.toml`.
+/// The stand-in for an instance's GPU: `[gpu]` in `settings.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Gpu {
@@ -71,8 +70,8 @@ impl Driver {
     }
 }
 
-/// The device's address on the bus, and what sysfs says of it: a T4, as a 3D controller (PCI Code
-/// and ID Assignment Specification, base class 03).
+/// The device's address on the bus, and its files in sysfs: a T4, as a 3D controller (PCI Code and
+/// ID Assignment Specification, base class 03).
 const DEVICE: (&str, [(&str, &str); 3]) = (
     "0000:00:1e.0",
     [
@@ -82,7 +81,7 @@ const DEVICE: (&str, [(&str, &str); 3]) = (
     ],
 );
 
-/// Where the stand-in's own files are in an instance.
+/// The folder of the stand-in's own files in an instance.
 const OWN: &str = "usr/lib/gpu-stand-in";
 
 /// Programs, by where they are in an instance.

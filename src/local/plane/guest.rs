@@ -53,7 +53,7 @@ impl Guest {
             .arg(cgroups.list())
             .arg(console.device())
             .arg(hypervisor.root_disk())
-            // Nothing of the caller's environment, which may hold secrets, goes in.
+            // The caller's environment, which may hold secrets, is not passed on.
             .env_clear()
             .env("PATH", PATH)
             .env("script", BOOT)
@@ -135,7 +135,7 @@ pub(super) fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Puts what is each instance's own into its root file system, before it is mounted.
+/// Writes the files that differ by instance into its root file system, before it is mounted.
 pub(super) fn personalize(
     folder: &Folder,
     instance: &str,
@@ -152,7 +152,7 @@ pub(super) fn personalize(
             "hosts",
             format!("127.0.0.1 localhost\n127.0.1.1 {host_name}\n::1 localhost\n"),
         ),
-        // Nothing outside is reachable, and a name server that does not answer blocks for long.
+        // No name server is reachable, and waiting for one blocks for long.
         ("resolv.conf", "nameserver 127.0.0.1\n".to_owned()),
         ("machine-id", format!("{}\n", id.get(..32).unwrap_or(&id))),
     ];

@@ -20,8 +20,8 @@ pub(super) fn root_of(init: Process) -> Result<OwnedFd, PlaneError> {
     }
 }
 
-/// Opens a path below `root`, which belongs to an instance: whatever links it made there, none
-/// leads out of it (openat2(2), `RESOLVE_IN_ROOT`).
+/// Opens a path below `root`, an instance's root: no link in it leads out of it (openat2(2),
+/// `RESOLVE_IN_ROOT`).
 pub(super) fn open_inside(
     root: &OwnedFd,
     path: &str,

@@ -1,4 +1,4 @@
-//! Locks of the whole computer, for what all its state directories share.
+//! Locks of the whole computer, for resources that all its state directories share.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The images that instances run: folders of the cache that `shell/local/machine.sh` builds, and
-//! `shell/local/second.sh` for tests. What each is made of is a matter of `root`.
+//! `shell/local/second.sh` for tests. `root` knows their content.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -63,7 +63,7 @@ pub(super) fn tree(cache: &Path, id: &str) -> Result<PathBuf, PlaneError> {
     }
 }
 
-/// An image's name as vendors write them: what is installed and for which processor.
+/// An image's name in the vendors' form: its system and processor.
 fn label(tree: &Path) -> String {
     let release = fs::read_to_string(tree.join("etc/os-release")).unwrap_or_default();
     let field = |key: &str| {

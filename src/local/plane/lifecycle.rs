@@ -1,11 +1,11 @@
-//! An instance from its first boot to its end: the one loop in which everything happens to it.
+//! The life of an instance, from its first boot to its end, in one loop.
 //!
 //! Orders come at any moment, and most of their effects are due later: each is a timer, and the
 //! loop does what is due first. A moment (the first boot, devices) is due on the clock since the
 //! computer's start, which counts while it sleeps; a span (graces, a power cut) on the supervisor's
-//! own. Before the first boot there is nothing to shut down or to reboot: only the end can come.
+//! own. Before the first boot there is nothing to shut down or to reboot: it can only end.
 //!
-//! The supervisor makes and removes what the instance stands on.
+//! The supervisor makes and removes the instance's network, cgroups and disks.
 
 use std::future::pending;
 use std::path::Path;
@@ -36,7 +36,7 @@ const SOON: Duration = Duration::from_millis(100);
 /// How often to check whether the computer slept meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What an instance needs, through all its boots.
+/// The parts of an instance that outlast its boots.
 #[derive(Debug)]
 pub(super) struct Lifecycle<'a> {
     /// The state directory.
@@ -56,7 +56,7 @@ struct Timers {
     boot: Option<BootTime>,
     /// The next device.
     device: Option<BootTime>,
-    /// To ask for the shutdown, once more; from the first time on the instance is to end.
+    /// The next request for the shutdown; from the first on the instance is to end.
     ask: Option<Instant>,
     /// The end by force.
     end: Option<Instant>,
@@ -69,11 +69,11 @@ struct Timers {
 }
 
 impl Lifecycle<'_> {
-    /// Boots the instance at `boots` and obeys `orders` until it has ended. The answer is how its
-    /// process 1 ended, if there ever was one.
+    /// Boots the instance at `boots` and obeys `orders` until it has ended. Returns how its process
+    /// 1 ended, if it ever had one.
     ///
-    /// `up` is called once, when nothing but the first boot is left to do; where that is due by
-    /// then or soon, after it. Must run on the thread that lives longest ([`Guest::start`]).
+    /// `up` is called once, when all but the first boot is done, or after that if it is due by then
+    /// or soon. Must run on the thread that lives longest ([`Guest::start`]).
     pub(super) async fn run(
         &self,
         boots: BootTime,
@@ -188,7 +188,7 @@ impl Lifecycle<'_> {
         Ok(())
     }
 
-    /// Starts the instance, writes down its process 1, and gives it its devices.
+    /// Starts the instance, records its process 1, and gives it its devices.
     async fn boot(&self, due: &mut Timers) -> Result<Guest, PlaneError> {
         let guest = {
             let _mounts = HostLock::Mounts.share()?;
@@ -204,7 +204,7 @@ impl Lifecycle<'_> {
     fn plug_in(&self, guest: &Guest) -> Result<Option<BootTime>, PlaneError> {
         let now = Clock::system().boot();
         if let Err(error) = disk::plug_in(self.dir, self.folder, guest.init, now) {
-            // To its user it is a device that does not come; all else goes on.
+            // Its user sees a device that does not appear; all else goes on.
             tracing::error!(instance = self.folder.name(), %error, "a device is missing");
         }
         disk::next_due(self.folder, now)

@@ -1,4 +1,5 @@
-//! Loop devices: how a file becomes a disk. sysfs is the record of which device serves which file.
+//! Loop devices, which turn files into disks. sysfs is the record of which device serves which
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub(super) fn all() -> Result<Vec<Loop>, PlaneError> {
     for entry in fs::read_dir("/sys/block").context("reading /sys/block")? {
         let entry = entry.context("reading /sys/block")?;
         let name = entry.file_name();
-        // One that goes away meanwhile, or has no file, has nothing to read here.
+        // A device that is removed meanwhile, or has no file, cannot be read here.
         let (Ok(file), Ok(number)) = (
             fs::read_to_string(entry.path().join("loop/backing_file")),
             fs::read_to_string(entry.path().join("dev")),
@@ -59,7 +60,7 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
     {
         // Two that look for a free device at once would find the same.
         let _lock = HostLock::Loops.lock()?;
-        // Around the host's page cache: the instance has its own, and a copy of the file is then
+        // Past the host's page cache (the instance has its own), so that a copy of the file has
         // exactly what the instance has written to its disk.
         let arguments = ["--find", "--nooverlap", "--direct-io=on"];
         let arguments = arguments
@@ -105,8 +106,8 @@ impl Loop {
             return Err(error);
         }
         drop(lock);
-        // The kernel does it at the last close. A program of the host that looks at every new
-        // device (udev) closes it in a moment.
+        // The kernel does it at the last close. A program of the host that opens every new device
+        // (udev) closes it in a moment.
         let deadline = Instant::now() + Duration::from_secs(2);
         while self.is_there()? {
             if Instant::now() > deadline {
@@ -130,7 +131,7 @@ impl Loop {
     }
 }
 
-/// Detaches every device whose file is below `folder` and that `keep` does not want.
+/// Detaches every device whose file is below `folder` and not in `keep`.
 pub(super) fn detach_below(folder: &Path, keep: impl Fn(&Path) -> bool) -> Result<(), PlaneError> {
     for device in all()? {
         if device.file.starts_with(folder) && !keep(&device.file) {

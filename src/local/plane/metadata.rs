@@ -1,9 +1,9 @@
 //! The instance metadata service (EC2 user guide, *Use the Instance Metadata Service to access
 //! instance metadata*), version 2: a token first, then everything else.
 //!
-//! What it answers is a folder: a file is a value, a folder is a list. It is read at each request,
-//! so that a notice put there is seen at once. The socket is made in the instance's network
-//! namespace and nowhere else; no other instance, and not the host, can reach it.
+//! It serves a folder: a file is a value, a folder is a list. It is read at each request, so that a
+//! new notice shows at once. The socket is made in the instance's network namespace and nowhere
+//! else; no other instance, and not the host, can reach it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -77,7 +77,7 @@ impl Metadata {
                     std::future::ready(Ok::<_, std::convert::Infallible>(answer))
                 });
                 let connection = hyper::server::conn::http1::Builder::new();
-                // A client that hangs up in the middle is its own affair.
+                // A client may hang up in the middle.
                 let _ = connection
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
@@ -122,7 +122,7 @@ impl Metadata {
 
     /// A new token, for as many seconds as asked.
     fn issue(&self, headers: &HeaderMap) -> Result<(Vec<u8>, Option<u64>), StatusCode> {
-        // A request that came through a proxy is not the instance's own.
+        // A request through a proxy is not the instance's own.
         if headers.contains_key("x-forwarded-for") {
             return Err(StatusCode::FORBIDDEN);
         }
@@ -141,7 +141,7 @@ impl Metadata {
         Ok((token.into_bytes(), Some(ttl)))
     }
 
-    /// Why a request without a good token gets nothing.
+    /// The refusal of a request without a good token.
     fn refuse(&self, headers: &HeaderMap) -> Option<StatusCode> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         match headers.get(TOKEN) {
@@ -165,7 +165,7 @@ impl Metadata {
         }
         let mut at = self.folder.clone();
         for part in parts {
-            // Only names: a part is never a way out of the folder.
+            // Only names: no part leads out of the folder.
             if part.starts_with('.') || part.contains('\0') {
                 return Err(StatusCode::NOT_FOUND);
             }
@@ -219,7 +219,7 @@ pub(super) fn listen(name: &str) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("binding {ADDRESS} in {name}"))
 }
 
-/// Writes down what the service knows about a machine, below `folder`.
+/// Writes a machine's metadata below `folder`.
 pub(super) fn describe(
     folder: &Path,
     machine: &Machine,
@@ -309,7 +309,7 @@ fn change(instance: &Folder, name: &str, value: &str) -> anyhow::Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        // Beside the folder that is served: what is there is listed.
+        // Outside the served folder, which would list it.
         let new = instance.path().join("imds.new");
         fs::write(&new, value)?;
         fs::rename(new, &path)

@@ -1,4 +1,4 @@
-//! What stands behind the API: paper (states only), or real machines and disks.
+//! The data plane behind the API: paper (states only), or real machines and disks.
 //!
 //! ```text
 //! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, root, systemd)
@@ -10,8 +10,8 @@
 //!
 //! Everything of an instance is named after it and lives in its folder, so that after a kill at any
 //! moment the next process finds and removes what is left. The plane does not decide what *should*
-//! exist: the store's records do. It does not wait: what is due later (a boot, a device, a power
-//! cut) is the instance's supervisor's. The supervisor ends with its instance, the instance with
+//! exist: the store's records do. It does not wait: the instance's supervisor does what is due
+//! later (a boot, a device, a power cut). The supervisor ends with its instance, the instance with
 //! its supervisor.
 
 mod blocks;
@@ -72,7 +72,7 @@ pub struct Machine {
     pub tokens_required: bool,
     /// The caller's account, for the instance identity document.
     pub account: String,
-    /// What stands in for its GPU, if its type has one.
+    /// The stand-in for its GPU, if its type has one.
     #[serde(default)]
     pub gpu: Option<Gpu>,
     /// The address ranges of its VPC, for the metadata service.
@@ -132,8 +132,8 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// [`PlaneError::Missing`] names those that it lacks. Changes nothing.
     fn check(&self) -> Result<(), PlaneError>;
 
-    /// Brings `machine` up. Returns when its process 1 runs, before it has booted; or, if it is to
-    /// boot later, when all but the boot is done. Its metadata service answers then.
+    /// Brings `machine` up. Returns when its process 1 runs, before it has booted; or, if it boots
+    /// later, when all but the boot is done. Its metadata service answers then.
     ///
     /// A machine whose launch fails leaves nothing behind but its console. One that fails to boot
     /// later is not up any more; its console has the reason.
@@ -206,7 +206,7 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// Removes the snapshot's file; not there is success.
     fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError>;
 
-    /// The blocks of a snapshot that may hold something, in order; on paper there are none.
+    /// The blocks of a snapshot that may hold data, in order; on paper there are none.
     fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError>;
 
     /// One whole block of a snapshot; all zeros where nothing was ever written.
@@ -215,16 +215,16 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// The last 64 KiB that the instance wrote to its console; kept after its end.
     fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError>;
 
-    /// `SendSSHPublicKey`: `key` logs `user` in for 60 seconds (EC2 user guide, *EC2 Instance
-    /// Connect*).
+    /// `SendSSHPublicKey`: authorizes `key` to log in as `user` for 60 seconds (EC2 user guide,
+    /// *EC2 Instance Connect*).
     fn send_ssh_key(&self, instance: &str, user: &str, key: &str) -> Result<(), PlaneError>;
 
     /// The images there are, the current one first.
     fn images(&self) -> Result<Vec<Image>, PlaneError>;
 
     /// Removes the files and machines that are not among these (of a killed call), and unmounts
-    /// what has no user. Called at every opening, with all that has a record. Consoles stay for an
-    /// hour, as long as EC2 lists a terminated instance.
+    /// unused folders. Called at every opening, with everything that has a record. Consoles stay
+    /// for an hour, as long as EC2 lists a terminated instance.
     fn sweep(
         &self,
         instances: &[&str],

@@ -1,7 +1,7 @@
 //! An instance's network: one veth pair, one address, nothing beyond this computer.
 //!
 //! Addresses come from 10.99.0.0/16 and are unique over all state directories of the computer: the
-//! host's routes are the record of what is taken, read and written under one lock. The host's end
+//! host's routes are the record of used addresses, read and written under one lock. The host's end
 //! of each pair is 10.99.0.1. It does not forward, so that no packet of an instance leaves the
 //! computer or reaches another instance; a blackhole route for the whole range, there as long as
 //! any instance is, keeps packets *for* one that is gone from leaving by the default route.

@@ -35,7 +35,7 @@ pub(super) enum Order {
         /// How long from now.
         after: Duration,
     },
-    /// Read again which volumes are to be plugged in, and when.
+    /// Read the due volumes again.
     PlugIn,
 }
 

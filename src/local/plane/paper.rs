@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{BLOCK, Image, Machine, Plane, PlaneError, Up};
 use crate::clock::BootTime;
 
-/// The one image there is.
+/// The only image.
 const IMAGE: &str = "ami-00000000000000001";
 
 /// States only: no process, no disk.

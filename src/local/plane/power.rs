@@ -1,13 +1,13 @@
-//! A power cut: the instance is gone between two instructions, and its disks have what had reached
-//! them by then.
+//! A power cut: the instance stops between two instructions, and its disks keep what had reached
+//! them.
 //!
-//! Killing all processes is none: the kernel, which is the computer's own, would then write out
-//! what they had not synced and unmount in order. So each file system on the instance's volumes is
-//! first stopped dead without writing its journal (the ioctl `EXT4_IOC_SHUTDOWN` with the flag
-//! `NOLOGFLUSH`, which XFS has too: `xfs_io(8)`, its `shutdown`), and the network goes, so that no
-//! peer sees its connections being closed.
+//! Killing all processes is not enough: the computer's kernel would write out unsynced data and
+//! unmount in order. So each file system on the instance's volumes is first shut down without
+//! writing its journal (the ioctl `EXT4_IOC_SHUTDOWN` with the flag `NOLOGFLUSH`, which XFS has
+//! too: `xfs_io(8)`, its `shutdown`), and the network is removed, so that no peer sees its
+//! connections being closed.
 //!
-//! The supervisor decides when.
+//! The supervisor decides the moment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +30,8 @@ pub(super) fn check() -> Result<(), PlaneError> {
     program::need(CUT.0)
 }
 
-/// Cuts the instance off from its volumes and from the network. Its processes are still there:
-/// whatever they do now, it reaches nothing.
+/// Cuts the instance off from its volumes and from the network. Its processes still run, but
+/// nothing that they do has an effect.
 pub(super) fn cut(dir: &Path, folder: &Folder, init: Process) -> Result<(), PlaneError> {
     network::down(folder.name())?;
     stop_disks(dir, folder, init)
@@ -66,7 +66,7 @@ fn numbers(dir: &Path, folder: &Folder) -> Result<BTreeSet<Dev>, PlaneError> {
     Ok(numbers)
 }
 
-/// Where each of `disks` is mounted first, from the lines of mountinfo (`proc_pid_mountinfo(5)`).
+/// The first mount point of each of `disks`, from the lines of mountinfo (`proc_pid_mountinfo(5)`).
 fn first_places(mounts: &str, disks: &BTreeSet<Dev>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let places = mounts.lines().filter_map(|line| {
@@ -78,7 +78,8 @@ fn first_places(mounts: &str, disks: &BTreeSet<Dev>) -> Vec<String> {
     places.collect()
 }
 
-/// Space, tab, newline and backslash stand there as `\` and three octal digits.
+/// Decodes a mount point, in which space, tab, newline and backslash are `\` and three octal
+/// digits.
 fn unescape(place: &str) -> String {
     let mut plain = String::with_capacity(place.len());
     let mut rest = place;

@@ -43,7 +43,7 @@ impl Process {
         if self.is_alive()
             && let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw)
         {
-            // Gone in between is what was wanted.
+            // It fails only for a process that has ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

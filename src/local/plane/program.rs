@@ -1,4 +1,4 @@
-//! Running the programs that the plane is made of, and knowing whether they are all there.
+//! The programs that the plane runs, and the check that all are installed.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
@@ -23,23 +23,24 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("setsid", "util-linux"),
     ("unshare", "util-linux"),
 ];
-/// Makes the file system of volumes where the state directory's own cannot copy them.
+/// The program that makes the XFS for volumes, if the state directory's file system has no
+/// reflinks.
 pub(super) const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
-/// Cuts power; nothing else needs it.
+/// The program that cuts power; nothing else needs it.
 pub(super) const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
 
-/// Where system programs are; root's own `PATH` may be a user's (`su` keeps it).
+/// The folders of system programs; root's own `PATH` may be a user's (`su` keeps it).
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The command `name`, found in the system's own folders, speaking English.
+/// The command `name`, found in the system's folders, with English messages.
 pub(super) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("PATH", PATH).env("LC_ALL", "C");
     command
 }
 
-/// [`program`], killed if the thread that runs it ends: what a killed xdrive had begun must not go
-/// on while another cleans up. Only for programs that are waited for.
+/// [`program`], killed if the thread that runs it ends: a killed xdrive's program must not go on
+/// while another cleans up. Only for programs that are awaited.
 pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
     let path = find(name).ok_or_else(|| missing(&[name]))?;
     let mut command = program("setpriv");
@@ -53,7 +54,8 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Whether all that the plane runs is there, and `also`; [`PlaneError::Missing`] names what is not.
+/// Checks that all programs of the plane, and `also`, are installed; [`PlaneError::Missing`] names
+/// those that are not.
 pub(super) fn check(also: Option<&str>) -> Result<(), PlaneError> {
     let names = PROGRAMS.iter().map(|(name, _)| *name).chain(also);
     let absent: Vec<&str> = names.filter(|name| find(name).is_none()).collect();
@@ -64,12 +66,12 @@ pub(super) fn check(also: Option<&str>) -> Result<(), PlaneError> {
     }
 }
 
-/// Whether the program `name` is there; [`PlaneError::Missing`] if not.
+/// Checks that the program `name` is installed; [`PlaneError::Missing`] if not.
 pub(super) fn need(name: &str) -> Result<(), PlaneError> {
     find(name).map(|_| ()).ok_or_else(|| missing(&[name]))
 }
 
-/// Runs `name` with `arguments` to its end. The answer is its stdout.
+/// Runs `name` with `arguments` to its end; returns its stdout.
 pub(super) fn run<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
@@ -104,7 +106,7 @@ pub(super) fn feed<A: AsRef<OsStr>>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Why a program did not even start.
+/// The error for a program that did not start.
 pub(super) fn cannot_start(name: &str, error: std::io::Error) -> PlaneError {
     if error.kind() == ErrorKind::NotFound {
         missing(&[name])

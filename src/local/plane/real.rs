@@ -26,7 +26,7 @@ pub struct RealPlane {
     pub dir: PathBuf,
     /// The `xdrive` program that supervises instances.
     pub program: PathBuf,
-    /// Where machine trees and images are cached.
+    /// The cache of machine trees and images.
     pub cache: PathBuf,
 }
 
@@ -128,7 +128,7 @@ impl Plane for RealPlane {
         power::check()
     }
 
-    /// The power cut is ordered first: a notice that nothing follows would be worse than none.
+    /// The power cut is ordered first: a notice without an end would be worse than none.
     fn interrupt(&self, instance: &str, at: Timestamp, left: Duration) -> Result<(), PlaneError> {
         Order::Cut { after: left }.give(&self.dir, instance)?;
         Ok(metadata::announce_interruption(&self.folder(instance), at)?)
@@ -136,7 +136,7 @@ impl Plane for RealPlane {
 
     fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError> {
         let folder = self.folder(instance);
-        // One that is off cannot read it.
+        // An instance that is off cannot read it.
         folder.supervised()?;
         Ok(metadata::recommend_rebalance(&folder, noticed)?)
     }

@@ -2,9 +2,9 @@
 //! disk of its own.
 //!
 //! A disk is a copy of the image's, as a root volume is one of an AMI's snapshot, and a real file
-//! system of whatever kind the image has. It is mounted by the boot script, in the instance's own
-//! mount namespace and nowhere else, from a loop device that the kernel takes away with the last
-//! mount (`loop(4)`, `LO_FLAGS_AUTOCLEAR`): it ends with the instance, whichever process is killed.
+//! system of whatever kind the image has. The boot script mounts it, in the instance's mount
+//! namespace only, from a loop device that the kernel releases with the last mount (`loop(4)`,
+//! `LO_FLAGS_AUTOCLEAR`): it ends with the instance, whichever process is killed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use super::host_lock::HostLock;
 use super::program::run;
 use super::{PlaneError, loops};
 
-/// The root disk in an image's folder, where the image is not a tree.
+/// The root disk in the folder of an image that is not a tree.
 const DISK: &str = "root.xfs";
 
 /// Gives the instance its root, from the image's folder `tree`; before its first boot.
@@ -51,8 +51,7 @@ pub(super) fn lock(folder: &Folder) -> Result<Option<File>, PlaneError> {
     }
 }
 
-/// Waits until the kernel has unmounted the root of an instance that has ended, and let go of its
-/// disk.
+/// Waits until the kernel has unmounted the root of an ended instance, and released its disk.
 pub(super) fn wait_for_end(folder: &Folder) -> Result<(), PlaneError> {
     let disk = match fs::canonicalize(folder.disk()) {
         Ok(disk) => disk,

@@ -1,9 +1,9 @@
 //! Keys that EC2 Instance Connect sent to an instance: each is good for 60 seconds.
 //!
 //! They reach the instance as on EC2, through its metadata service, where the program that sshd
-//! asks for keys finds them: `managed-ssh-keys/active-keys/USER`. (EC2 signs them; here nothing but
-//! the instance's own service answers at that address.) A file holds every key that was ever sent
-//! for its user, with the moment it ends on the clock since boot, which counts here and in every
+//! asks for keys finds them: `managed-ssh-keys/active-keys/USER`. (EC2 signs them; here only the
+//! instance's own service answers at that address.) A file holds every key that was ever sent for
+//! its user, with the moment it ends on the clock since boot, which counts here and in every
 //! instance alike; a key that has ended is skipped when read, and never removed.
 
 use std::fs;
@@ -15,13 +15,13 @@ use anyhow::Context as _;
 
 use crate::clock::BootTime;
 
-/// How long a key is good (EC2 Instance Connect API reference, *`SendSSHPublicKey`*).
+/// The life of a key (EC2 Instance Connect API reference, *`SendSSHPublicKey`*).
 const LIFE: Duration = Duration::from_mins(1);
 
-/// Where the keys are, below what the metadata service answers.
+/// The folder of the keys, below that of the metadata service.
 const FOLDER: &str = "meta-data/managed-ssh-keys/active-keys";
 
-/// Lets `key`, one line, log `user`, a plain name, in for a minute from `now`.
+/// Authorizes `key`, one line, to log in as `user`, a plain name, for a minute from `now`.
 pub(super) fn add(metadata: &Path, user: &str, key: &str, now: BootTime) -> anyhow::Result<()> {
     let folder = metadata.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;

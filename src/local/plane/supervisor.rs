@@ -2,8 +2,8 @@
 //!
 //! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It reports on
 //! stdout, in one line of JSON, that the instance is up or why not. Then it takes orders from the
-//! `control` FIFO in the instance's folder, and does what is due later: the first boot, devices,
-//! the ends of graces. It never outlives the instance, nor the instance it. If it is killed,
+//! `control` FIFO in the instance's folder, and carries out what is due later: the first boot,
+//! devices, the ends of graces. Neither outlives the other. If it is killed,
 //! [`super::Plane::clear`] clears up in its place.
 
 use std::fs::File;
@@ -43,7 +43,7 @@ pub(super) enum Report {
 ///
 /// Must run on the main thread, outside of any runtime: the instance lives as long as the thread.
 pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()> {
-    // Fails where it was started as the head of a session already, which is as good.
+    // Fails only if it leads a session already, which is as good.
     let _ = rustix::process::setsid();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,7 +51,7 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()>
         .context("starting the supervisor")?;
     let result = runtime.block_on(run(dir, cache, instance));
     if let Err(error) = &result {
-        // A second line is never read: after the first this only reaches the log.
+        // After the first report this only reaches the log.
         report(&match error {
             PlaneError::Missing(text) => Report::Missing(text.clone()),
             other => Report::Failed(format!("{:#}", anyhow::anyhow!(other.to_string()))),
@@ -60,7 +60,7 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()>
     Ok(result?)
 }
 
-/// Writes `report` to the launcher. That one may be gone: the instance lives on, as recorded.
+/// Writes `report` to the launcher, which may be gone: the instance lives on, as recorded.
 fn report(report: &Report) {
     let mut stdout = std::io::stdout();
     let line = serde_json::to_string(report).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Removing what is left of instances and of calls that were killed half way.
+//! The removal of what is left of instances and of calls that were killed half way.
 //!
 //! Every step is harmless when repeated, and when another process does the same meanwhile. The
-//! order of clearing an instance is: processes, network, disks, cgroups, folder; the record of
-//! what there is to clear (its folder) goes last.
+//! order of clearing an instance is: processes, network, disks, cgroups, folder; its folder, the
+//! record of all that, goes last.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,9 +20,9 @@ use super::copies::Disks;
 use super::folder::{self, Folder};
 use super::{PlaneError, copies, disk, loops, network, root};
 
-/// How long the console of an instance that is gone stays: EC2 lists it for about an hour.
+/// How long the console of a removed instance stays: EC2 lists it for about an hour.
 const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
-/// How long a supervisor that was killed may take to be gone.
+/// How long a killed supervisor may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Ends the instance if it still runs, and removes all of it but the console.
@@ -118,7 +118,7 @@ fn sweep_disks(dir: &Path, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
     Ok(())
 }
 
-/// What is in a folder; nothing if it is not there.
+/// The entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, PlaneError> {
     let read = || -> std::io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?

@@ -13,7 +13,7 @@ use crate::local::Local;
 
 const NAME: &str = "serving";
 
-/// How long a server waits for the lock: `environment` holds it for an instant while it looks.
+/// How long a server waits for the lock, which `environment` holds for an instant.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The file, while this process serves; removed when dropped.
@@ -77,7 +77,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Why there is no environment to print.
+/// The error of `environment`.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
     /// No living process serves the folder.
@@ -89,7 +89,7 @@ pub enum EnvironmentError {
 }
 
 impl EnvironmentError {
-    /// The command that helps, if there is one.
+    /// The command to type, if one helps.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -100,7 +100,7 @@ impl EnvironmentError {
 }
 
 /// The lines that point other tools at `local`, for a POSIX shell to `eval`: endpoint, key and
-/// region. A session token is unset: it would be another account's, left from another login.
+/// region. The session token is unset: a set one would be another account's.
 pub fn environment(local: &Local) -> Result<String, EnvironmentError> {
     let key = local.credentials();
     let url = served_at(local.dir())?;
@@ -135,7 +135,7 @@ fn served_at(dir: &Path) -> Result<String, EnvironmentError> {
     let mut url = String::new();
     file.read_to_string(&mut url).map_err(unreadable)?;
     match url.trim() {
-        // Locked, not written yet: it is about to be served.
+        // Locked, not written yet: a server is starting.
         "" => Err(not_served()),
         url => Ok(url.to_owned()),
     }

@@ -12,9 +12,8 @@ use bytes::Bytes;
 use super::respond;
 use crate::local::Local;
 
-/// An HTTP client whose every request is answered by a [`Local`] in this process, on a thread
-/// that may block. A call that its caller no longer waits for is carried out all the same, as it
-/// would be on a server.
+/// An HTTP client whose requests a [`Local`] in this process answers, on a thread that may block. A
+/// call whose caller stops waiting is carried out all the same, as on a server.
 #[derive(Debug, Clone)]
 pub struct InProcess {
     local: Local,

@@ -18,7 +18,7 @@ impl Params {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The parameter `name`, if given, which is then no longer there.
+    /// Removes the parameter `name`, and returns it if given.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
@@ -59,7 +59,7 @@ impl Params {
         )
     }
 
-    /// Every name given, for refusing what is not understood.
+    /// Every name given, to refuse unknown ones.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

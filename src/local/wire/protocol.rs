@@ -1,4 +1,4 @@
-//! The services that share the address: the protocol of each.
+//! The protocols of the services that share the address.
 //!
 //! Sources: Amazon EC2 API reference, *Query requests* and *Error codes*; STS API reference,
 //! *Making query requests*; smithy.io, *AWS JSON 1.1 protocol*.
@@ -17,11 +17,11 @@ const TARGET: &str = "x-amz-target";
 /// The only STS call, and the parameter that distinguishes an STS request from one for EC2.
 const CALLER: &str = "GetCallerIdentity";
 
-/// The only call of EC2 Instance Connect, and what its name follows.
+/// The only call of EC2 Instance Connect, and the prefix of its name.
 const SEND_KEY: &str = "SendSSHPublicKey";
 const CONNECT: &str = "AWSEC2InstanceConnectService.";
 
-/// The only call of Service Quotas, and what its name follows.
+/// The only call of Service Quotas, and the prefix of its name.
 const QUOTA: &str = "GetServiceQuota";
 const QUOTAS: &str = "ServiceQuotasV20190624.";
 
@@ -49,7 +49,7 @@ pub(super) struct Question {
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) content_type: &'static str,
-    /// The headers of the service's own, such as `x-amzn-errortype`.
+    /// The service's own headers, such as `x-amzn-errortype`.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
 }
@@ -150,7 +150,7 @@ impl Service {
                 format!("The requested version ({version}) of service AmazonEC2 does not exist"),
             ));
         }
-        // One table of calls stands behind all services: keep each to its own.
+        // All services share one table of calls: keep each to its own.
         if (action == CALLER) != (self == Self::Sts)
             || action == SEND_KEY
             || action == QUOTA

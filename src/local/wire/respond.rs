@@ -22,7 +22,7 @@ pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<
     responder.respond(request, |action, params| local.call(action, params))
 }
 
-/// What a request is checked against.
+/// The context that a request is checked in.
 struct Responder<'a> {
     key: &'a Credentials,
     region: &'a str,
@@ -70,8 +70,8 @@ impl Responder<'_> {
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-        // Clients learn from it how far their clock is off. This clock, not the machine's: under
-        // a test's paused one the SDK would otherwise correct its own by the difference.
+        // Clients compute from it how far their clock is off. It is this clock, not the machine's:
+        // otherwise the SDK would correct a test's paused clock by the difference.
         let date = self.now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         if let Ok(date) = HeaderValue::from_str(&date) {
             headers.insert(DATE, date);

@@ -1,8 +1,8 @@
 //! The EBS direct APIs on the wire: requests in the path, answers in JSON, blocks as they are.
 //!
 //! Sources: EBS direct APIs reference, `ListSnapshotBlocks`, `GetSnapshotBlock`; smithy.io, *AWS
-//! restJson1 protocol*. An error's reason, which only this service has, stands behind a dot in its
-//! code until it is written: `ValidationException.INVALID_BLOCK_TOKEN`.
+//! restJson1 protocol*. An error's reason, which only this service has, follows a dot in its code
+//! until it is written: `ValidationException.INVALID_BLOCK_TOKEN`.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::protocol::{Answer, Question, error_type};
 use super::{ApiError, Params, Xml};
 
-/// How answers without a block are written.
+/// The content type of answers without a block.
 pub(super) const JSON: &str = "application/json";
 
 const LIST: &str = "ListSnapshotBlocks";

@@ -1,4 +1,4 @@
-//! The same EC2 on a loopback port, for tools that are not in this process.
+//! The server: the same EC2 on a loopback port, for other processes.
 //!
 //! No browser can call it: a request with an `Origin` is refused, and so is a `Host` that is not
 //! this address, as an attacker's name for 127.0.0.1 ("DNS rebinding") would bring. Both before the
@@ -34,8 +34,8 @@ const BODY: usize = 1 << 20;
 /// How long a client may take to send its headers, and then its body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long connections may take to end after the shutdown began. A call in hand is always
-/// finished: it runs on a thread of its own, and the process waits for it.
+/// How long connections may take to end after the shutdown began. A running call is always
+/// finished: it has its own thread, and the process waits for it.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// A [`Local`] on a port, from [`Server::bind`] on; [`Server::run`] answers.
@@ -66,14 +66,14 @@ impl Server {
         })
     }
 
-    /// Where it listens, such as `http://127.0.0.1:43125`.
+    /// Its URL, such as `http://127.0.0.1:43125`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Answers until `shutdown` is ready; then takes no more connections and no more requests,
-    /// finishes those in hand, and returns.
+    /// Answers until `shutdown` is ready; then accepts no more connections and requests, finishes
+    /// the running ones, and returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self {
             local,
@@ -92,7 +92,7 @@ impl Server {
                         let connection = Connection { local: local.clone(), port: address.port() };
                         connections.spawn(connection.converse(stream, ended.clone()));
                     }
-                    // Out of file descriptors, as a rule: some are given back in a moment.
+                    // Mostly too many open files: some are closed in a moment.
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -175,7 +175,7 @@ impl Connection {
     }
 }
 
-/// Refuses what a browser sends on behalf of a page, and any name for this address but its own.
+/// Refuses a browser's requests for a page, and any other name for this address.
 fn check_origin(headers: &HeaderMap, uri: &http::Uri, port: u16) -> Result<(), &'static str> {
     if headers.contains_key(ORIGIN) {
         return Err("requests from web pages are refused");

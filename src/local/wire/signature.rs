@@ -34,7 +34,7 @@ pub(super) enum Refusal {
     Incomplete(String),
     /// The access key or the session token is unknown.
     UnknownKey,
-    /// It was signed for another date, region or service; with the scope that is expected.
+    /// It was signed for another date, region or service; has the expected scope.
     Scope(String),
     /// It was signed too long ago, or too far in the future.
     Expired {
@@ -80,7 +80,7 @@ pub(super) fn verify(
         .to_str()
         .map_err(|_| Refusal::Incomplete("Authorization header is not ASCII.".to_owned()))?;
     let given = Authorization::parse(header)?;
-    // A session token would be of another identity than this key's, which has none.
+    // A session token belongs to another identity: this key has none.
     if given.access_key_id != signer.key.access_key_id || request.headers().contains_key(TOKEN) {
         return Err(Refusal::UnknownKey);
     }

@@ -11,7 +11,7 @@ pub struct Xml {
     pub text: Option<String>,
     /// Its children.
     pub children: Vec<Self>,
-    /// What is answered as it is instead of in a document: a snapshot's block.
+    /// Raw data in place of a document: a snapshot's block.
     pub data: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl Xml {
         }
     }
 
-    /// An element that is answered as it is.
+    /// An element of raw data.
     #[must_use]
     pub fn data(name: &'static str, data: Vec<u8>) -> Self {
         Self {
@@ -83,8 +83,8 @@ impl Xml {
 }
 
 /// A reader takes a bare carriage return for a line end (XML 1.0, section 2.11), so it is written
-/// as a reference. What XML cannot carry at all becomes U+FFFD; no request may bring it in
-/// ([`is_carried`]), so this touches only words of this computer, such as a failed mount's.
+/// as a reference. What XML cannot carry becomes U+FFFD; requests with it are refused
+/// ([`is_carried`]), so this changes only messages of this computer, such as a failed mount's.
 fn write_text(text: &str, out: &mut String) {
     if text.chars().all(|c| is_carried(c) && c != '\r') {
         out.push_str(&escape(text));

@@ -55,7 +55,7 @@ fn signed(service: &str, headers: &[(&str, &str)], mut request: Request) -> Requ
     request
 }
 
-/// Answers `DescribeThings`, and echoes the parameters of everything else's names in an error.
+/// Answers `DescribeThings`, and any other call with an error that has its parameters.
 fn table(action: &str, params: &Params) -> Result<Xml, ApiError> {
     match action {
         "DescribeThings" => Ok(Xml::node(
