@@ -1,19 +1,21 @@
 //! The terminal: raw mode, size, and restoring it.
 //!
-//! The only user of crossterm. Raw mode is entered through a guard and left on every way out: when
-//! the guard is dropped, before a panic is printed, and around a suspension. Leaving is one
-//! `tcsetattr` with the saved modes, and then the sequences that switch off what the remote has
-//! switched on and left on (alternate screen, mouse, pasting, hidden cursor). Only that, because
-//! switching off what is not on moves the cursor of some terminals.
+//! Raw mode is entered through a guard and left on every way out: when the guard is dropped, before
+//! a panic is printed, and around a suspension. Leaving is one `tcsetattr` with the saved modes,
+//! and then the sequences that switch off what the remote has switched on and left on (alternate
+//! screen, mouse, pasting, hidden cursor). Only those, because switching off what is not on moves
+//! the cursor of some terminals. The system calls are made here and not by a library's raw mode,
+//! which neither returns the modes before it (SSH sends them) nor waits for output in the old ones.
 //!
 //! It never waits for a terminal that takes no output, and never prints.
 
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::SIGSTOP;
 
 mod margin;
@@ -49,15 +51,19 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The terminal's size now; 80 by 24 if that is not known.
+/// The size of the controlling terminal now, else of that on standard output; 80 by 24 if unknown.
 #[must_use]
 pub fn size() -> Size {
-    match crossterm::terminal::window_size() {
-        Ok(size) if size.columns > 0 && size.rows > 0 => Size {
-            columns: size.columns,
-            rows: size.rows,
-            width: size.width,
-            height: size.height,
+    let size = match File::open("/dev/tty") {
+        Ok(controlling) => tcgetwinsize(controlling),
+        Err(_) => tcgetwinsize(rustix::stdio::stdout()),
+    };
+    match size {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
+            columns: size.ws_col,
+            rows: size.ws_row,
+            width: size.ws_xpixel,
+            height: size.ws_ypixel,
         },
         _ => Size {
             columns: 80,
