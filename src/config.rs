@@ -320,7 +320,7 @@ impl Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a wish of its own, and any goes with any other"
+    reason = "each is an option, and any goes with any other"
 )]
 pub struct Options {
     /// What to launch.

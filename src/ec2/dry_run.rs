@@ -70,7 +70,7 @@ impl Ec2 {
             return DryRun::Unknown("only AWS itself is trusted with a dry run of it".to_owned());
         }
         match self.try_one(call, targets).await {
-            Some(rehearsal) => rehearsal,
+            Some(dry_run) => dry_run,
             None => DryRun::Unknown("there is nothing yet to try it on".to_owned()),
         }
     }

@@ -1,17 +1,16 @@
-//! How long AWS's own delays leave one waiting: `cargo bench --bench aws [-- ROUNDS]`, as root.
+//! The wait with AWS's own delays: `cargo bench --bench aws [-- ROUNDS]`, as root.
 //!
 //! Three sides, round by round, for an existing drive:
 //!
-//! - *the path* ([`path`]): what must come after what (launch, boot, attach, mount, container; close,
-//!   snapshot, terminate), summed up from the table of AWS-like delays and from what the same parts
-//!   take without any ([`parts`]). Nobody can be faster; nothing of it is xdrive's own.
-//! - *xdrive*, in a terminal, as anybody would start it, against real local instances with these
-//!   delays.
+//! - *the path* ([`path`]): what must come after what (launch, boot, attach, mount, container;
+//!   close, snapshot, terminate), summed up from the table of AWS-like delays and from the same
+//!   parts' times without any ([`parts`]). No program can be faster; nothing of it is xdrive's own.
+//! - *xdrive*, in a terminal, as users start it, against real local instances with these delays.
 //! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
 //!   the same EC2 on a loopback port.
 //!
-//! Then how many round trips to its host a session waits for, step by step ([`trips`]): what makes
-//! the difference for a laptop that is far away.
+//! Then the round trips to its host that a session waits for, step by step ([`trips`]): the cost of
+//! a far laptop.
 //!
 //! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit` to
 //! the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is the
@@ -36,10 +35,10 @@ use path::Path;
 use site::Site;
 use verdict::{Round, Verdict};
 
-/// Rounds when nobody says otherwise: one takes about five minutes, which AWS's delays are.
+/// The default number of rounds: one takes about five minutes, mostly AWS's delays.
 const ROUNDS: usize = 3;
 
-/// The session whose parts are the path's: the second one of a drive is the first that finds one.
+/// The session whose parts make the path: the second one of a drive, the first that finds it.
 const EXISTING: usize = 1;
 
 fn main() -> anyhow::Result<()> {

@@ -5,9 +5,9 @@
 # SNAPSHOT holds (with everything that Docker keeps below docker/); afterwards the drive is a
 # snapshot again, and its id is printed. KEY is the private key to log in with.
 #
-# Nothing here is slower than it has to be: what can go on at once does, connections are shared,
-# the instance is terminated as soon as the snapshot is begun. It trusts the first host key that
-# answers, and what it leaves behind when it is interrupted is not tidied up.
+# It is as fast as such a script can be: steps run in parallel, connections are shared, the instance
+# is terminated as soon as the snapshot is begun. It trusts the first host key it gets, and removes
+# nothing when it is interrupted.
 #
 # The key travels in user data, and no security group is named, because the EC2 in a folder knows no
 # key pairs and drops no packets.

@@ -1,4 +1,4 @@
-//! The EC2 in a folder with AWS's delays, and the two who work on it: xdrive, and a script.
+//! The EC2 in a folder with AWS's delays, and the sessions of both sides: xdrive's, and a script's.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,10 +23,10 @@ pub(crate) const NAME: &str = "aws";
 /// The drive that both sides know.
 const DRIVE: &str = "bench";
 
-/// The script, as anybody may read it.
+/// The script.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/by-hand.sh");
 
-/// What one session took.
+/// The times of one session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Took {
     /// From Enter to the prompt.
@@ -41,17 +41,17 @@ pub(crate) struct Folder {
     dir: PathBuf,
     environment: Vec<(String, String)>,
     delays: Delays,
-    /// What the script begins with.
+    /// The snapshot that the script begins with.
     snapshot: String,
     key: PathBuf,
     /// The same EC2 on a port, until this is dropped.
     _served: Child,
-    /// What points the AWS CLI there.
+    /// The AWS CLI's environment.
     pointers: Vec<(String, String)>,
 }
 
 impl Folder {
-    /// One with AWS's delays, in which there is a drive; it was made without them.
+    /// An EC2 with AWS's delays, and a drive that was made without them.
     pub(crate) async fn with_a_drive(site: &Site) -> anyhow::Result<Self> {
         let dir = site.dir.join(NAME);
         let home = site.dir.join("home");
@@ -88,7 +88,7 @@ impl Folder {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        // Its address is its first word: then it answers.
+        // It prints its address once it answers.
         let stdout = served.stdout.take().context("no output")?;
         BufReader::new(stdout).lines().next_line().await?;
         let point = "eval \"$(\"$0\" local env)\" && env";
@@ -152,7 +152,7 @@ impl Folder {
         })
     }
 
-    /// When the last instance began to shut down, since 1970, as EC2 has it.
+    /// When the last instance began to shut down, since 1970, by EC2's record.
     fn last_termination(&self) -> anyhow::Result<Duration> {
         let world = self.world()?;
         let instances = world["instances"].as_object().context("no instances")?;
@@ -189,7 +189,7 @@ pub(crate) fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What `command` prints; that it fails is an error with what it said.
+/// The output of `command`; its failure is an error with its standard error.
 async fn said(command: &mut Command) -> anyhow::Result<String> {
     let output = command.stdin(Stdio::null()).output().await?;
     ensure!(

@@ -1,5 +1,5 @@
-//! A guest beside OpenSSH: to join the session that another terminal leads, run a command and leave
-//! again, and what `ssh HOST docker exec CONTAINER true` takes for as much on the same host.
+//! A guest beside OpenSSH: the time to join another terminal's session, run a command and leave,
+//! and the time of `ssh HOST docker exec CONTAINER true` on the same host.
 //!
 //! Both are whole processes with the same key, from their start to their end, in turns.
 
@@ -12,13 +12,13 @@ use tokio::process::Command;
 use super::program::Program;
 use super::spread::Spread;
 
-/// How often each is done: they are short.
+/// How often each is measured: they are short.
 const TIMES: usize = 9;
 
 /// How many times as long as OpenSSH a guest may take.
 const GOAL: f64 = 1.5;
 
-/// What each took, (OpenSSH, xdrive) in seconds, round by round.
+/// The times of (OpenSSH, xdrive) in seconds, round by round.
 pub(crate) struct Guests(Vec<(f64, f64)>);
 
 /// Leads a session of `drive`, and compares the two.
@@ -31,7 +31,7 @@ pub(crate) async fn measure(program: &Program, drive: &str) -> anyhow::Result<Gu
         .args(["docker", "exec", &container, "true"]);
     let mut guest = program.connect(drive);
     guest.arg("true");
-    // The first one of OpenSSH records the host's key.
+    // OpenSSH's first connection records the host's key.
     timed(&mut ssh).await?;
     let mut rounds = Vec::new();
     for round in 0..TIMES {
@@ -48,7 +48,7 @@ pub(crate) async fn measure(program: &Program, drive: &str) -> anyhow::Result<Gu
     Ok(Guests(rounds))
 }
 
-/// From its start to its end.
+/// The time of a process, from its start to its end.
 async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let output = command.output().await?;

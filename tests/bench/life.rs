@@ -1,4 +1,4 @@
-//! How much of a session's time is xdrive's own: `cargo bench --bench life [-- ROUNDS]`, as root.
+//! xdrive's own share of a session's time: `cargo bench --bench life [-- ROUNDS]`, as root.
 //!
 //! Two sides live the same three sessions of a new drive, one after the other, round by round:
 //!
@@ -27,14 +27,13 @@ use program::Program;
 use site::Site;
 use table::Table;
 
-/// Rounds when nobody says otherwise.
+/// The default number of rounds.
 const ROUNDS: usize = 5;
 
-/// What is written into the container's own layer in the last session, so that the commit has
-/// something to do: incompressible.
+/// The write into the container's own layer in the last session, for the commit: incompressible.
 const CHANGE: &str = "head -c 200000000 /dev/urandom > /var/tmp/bulk";
 
-/// The sessions of one round: what it is called, what the command does between its two stamps.
+/// The sessions of one round: name, and the command between its two stamps.
 const SESSIONS: [(&str, &str); 3] = [
     ("new drive, image loaded", ":"),
     ("existing drive", ":"),
@@ -70,7 +69,7 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
     for round in 0..rounds {
         let drive = format!("round-{round}");
         for (index, (name, change)) in SESSIONS.into_iter().enumerate() {
-            // Whoever comes second finds the disk's and the processor's caches warm: take turns.
+            // The second one finds warm caches of disk and processor: take turns.
             let (alone, whole) = if round % 2 == 0 {
                 let alone = Box::pin(parts.session(&drive, index, change)).await?;
                 (alone, program.session(&drive, change).await?)

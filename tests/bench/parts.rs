@@ -1,8 +1,8 @@
 //! The other side: the same parts in a straight line.
 //!
-//! It decides nothing, records nothing, waits for nothing but the parts, asks again every few
-//! milliseconds, and lets overlap what can: the volume is made and plugged in while the instance
-//! boots, Jupyter starts beside the command, the copy and the shutdown go on together.
+//! It decides nothing, records nothing, waits only for the parts, polls every few milliseconds, and
+//! overlaps what it can: the volume is made and plugged in while the instance boots, Jupyter starts
+//! beside the command, the copy and the shutdown go on together.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,15 +31,15 @@ use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 use super::site::{Site, now};
 use harness::evidence::{may_delete, may_prune, may_terminate};
 
-/// How soon what is waited for is looked at again.
+/// The pause between two polls.
 const AGAIN: Duration = Duration::from_millis(5);
-/// How long a login to a booting machine may take before it is tried anew.
+/// How long a login to a booting machine may take before the next try.
 const LOGIN: Duration = Duration::from_secs(3);
 const DEVICE: &str = "/dev/sdf";
-/// What a drive is launched on when nobody says otherwise, with the prices of the EC2 in a folder.
+/// The type launched by default, with the prices of the EC2 in a folder.
 const TYPE: &str = "c6a.large";
 
-/// The parts, and what they have made in this round.
+/// The parts, and their resources in this round.
 pub(crate) struct Parts {
     dir: PathBuf,
     plane: RealPlane,
@@ -48,11 +48,11 @@ pub(crate) struct Parts {
     snapshots: Mutex<Vec<SnapshotId>>,
 }
 
-/// What one session took.
+/// The times of one session.
 pub(crate) struct Session {
     pub(crate) connect: Duration,
     pub(crate) save: Duration,
-    /// Of the parts: each step, in order, with what it took.
+    /// The steps of the parts, in order, with their times.
     pub(crate) connect_steps: Vec<(String, Duration)>,
     pub(crate) save_steps: Vec<(String, Duration)>,
 }
@@ -71,13 +71,13 @@ impl Steps {
         }
     }
 
-    /// What has happened since the last step was one.
+    /// Ends a step that began when the last one ended.
     fn end(&mut self, name: &str) {
         self.done.push((name.to_owned(), self.began.elapsed()));
         self.began = Instant::now();
     }
 
-    /// Steps beside or within the others, as they were told.
+    /// Adds reported steps beside or within the others.
     fn beside(&mut self, steps: &[(String, Duration)]) {
         let named = |(name, took): &(String, Duration)| (format!("[{name}]"), *took);
         self.done.extend(steps.iter().map(named));
@@ -249,7 +249,7 @@ impl Parts {
             proxy: None,
         };
         loop {
-            // Refused and denied are what a machine that boots answers.
+            // A booting machine refuses or denies the login.
             if let Ok(Ok(ssh)) = timeout(LOGIN, Ssh::connect(&target, self.key.private())).await {
                 return Ok(ssh);
             }
@@ -393,7 +393,7 @@ fn named(drive: &str) -> Tags {
     Tags::from([(DRIVE.to_owned(), drive.to_owned())])
 }
 
-/// A client token: anything that is never the same twice.
+/// A client token, unique.
 fn token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -407,7 +407,7 @@ pub(crate) fn command(change: &str) -> Vec<String> {
         .into()
 }
 
-/// The two stamps in what a session's command wrote, as spans since 1970.
+/// The two stamps in a session's output, as spans since 1970.
 pub(crate) fn stamps(said: &[u8]) -> anyhow::Result<(Duration, Duration)> {
     let said = String::from_utf8_lossy(said);
     let mut stamps = said

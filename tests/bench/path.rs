@@ -1,7 +1,7 @@
-//! The critical path: what must come after what, and how long each takes at the least.
+//! The critical path: the steps that must follow each other, and the least time of each.
 //!
-//! AWS's delays are the table's, the rest is what the parts take without any. The machine boots when
-//! EC2 has it as running; the volume is made meanwhile.
+//! AWS's delays are the table's, the rest are the parts' times without delays. The machine boots
+//! when its state is `running`; the volume is made meanwhile.
 
 use std::time::Duration;
 
@@ -29,14 +29,14 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// From what the parts of a session took alone, and AWS's delays.
+    /// The path by the parts' times of a session, and AWS's delays.
     pub(crate) fn new(alone: &Session, delays: &Delays) -> anyhow::Result<Self> {
         let connecting = |name| step(&alone.connect_steps, name);
         let saving = |name| step(&alone.save_steps, name);
         let in_order = alone.connect_steps.iter();
         let in_order = in_order.filter(|(name, _)| !name.starts_with('['));
         let before_the_command: Duration = in_order.map(|(_, took)| *took).sum();
-        // The parts' own machine is pending too, for a moment.
+        // The parts' machine is `pending` too, for a moment.
         let boot = connecting("boot")?.saturating_sub(Delays::new(Preset::Fast).running);
         let line = |what, took| Line { what, took };
         Ok(Self {
@@ -65,7 +65,7 @@ impl Path {
     }
 }
 
-/// What all of it takes, in seconds.
+/// The sum of the steps, in seconds.
 pub(crate) fn seconds(lines: &[Line]) -> f64 {
     let sum: Duration = lines.iter().map(|line| line.took).sum();
     sum.as_secs_f64()

@@ -1,4 +1,4 @@
-//! xdrive's side: the program, started as anybody would start it.
+//! xdrive's side: the program, started as users start it.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use xdrive::local::plane::RealPlane;
 use super::parts::{Session, command, open, stamps};
 use super::site::{Site, now};
 
-/// How long a session that was told to end may take to save.
+/// How long a session may take to save after SIGTERM.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program, and the session of it that runs.
@@ -72,7 +72,7 @@ impl Program {
         })
     }
 
-    /// What joins or begins a session of `drive`; its command is still to come.
+    /// The command that joins or begins a session of `drive`, without the command in it.
     pub(crate) fn connect(&self, drive: &str) -> Command {
         let mut command = Command::new(&self.path);
         command
@@ -112,7 +112,7 @@ impl Program {
         Ok(())
     }
 
-    /// OpenSSH on the host of `drive`, with the same key; the command there is still to come.
+    /// OpenSSH to the host of `drive`, with the same key, without the command there.
     pub(crate) async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
         let plane = RealPlane {
             dir: self.dir.clone(),
@@ -138,19 +138,19 @@ impl Program {
         Ok(words.into())
     }
 
-    /// Which session runs now.
+    /// Records which session runs now.
     fn runs(&self, id: Option<u32>) {
         let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
     }
 
-    /// Ends the session that was cut off, if one was: told to, it saves by itself.
+    /// Ends the session that was cut off, if any, by SIGTERM, after which it saves.
     pub(crate) async fn end(&self) -> anyhow::Result<()> {
         let running = *self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(pid) = running else {
             return Ok(());
         };
-        // It may have ended meanwhile, which is as good.
+        // It may have ended meanwhile.
         let _ = kill_process(pid, Signal::TERM);
         let gone = async {
             while test_kill_process(pid).is_ok() {

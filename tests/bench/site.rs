@@ -1,7 +1,7 @@
-//! Where a benchmark works, and what it is told: the same for all of them.
+//! The site and the arguments of a benchmark, the same for all.
 //!
-//! Everything is made in one directory of its own; what goes on in it ends, and it goes, with the
-//! benchmark, also after Ctrl-C or SIGTERM.
+//! Everything is made in one directory. It is removed, and what runs in it ended, at the
+//! benchmark's end, also after Ctrl-C or SIGTERM.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What both sides need.
+/// The paths that both sides use.
 pub(crate) struct Site {
     /// The program.
     pub(crate) program: PathBuf,
     /// Machine trees and images.
     pub(crate) cache: PathBuf,
-    /// Where everything is made.
+    /// The directory for everything.
     pub(crate) dir: PathBuf,
 }
 
 impl Site {
-    /// A new one for the benchmark `name`, and the directory that goes when it is dropped.
+    /// A new site for the benchmark `name`, and its directory, which is removed when dropped.
     pub(crate) fn new(name: &str) -> anyhow::Result<(Self, TempDir)> {
         ensure!(
             rustix::process::geteuid().is_root(),
@@ -39,8 +39,8 @@ impl Site {
     }
 }
 
-/// How many rounds: `default`, or what was typed. `cargo bench` puts `--bench` before what its user
-/// wrote.
+/// The number of rounds: the argument, else `default`. `cargo bench` puts `--bench` before its
+/// user's arguments.
 pub(crate) fn rounds(default: usize) -> anyhow::Result<usize> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     let rounds = words.next().map_or(Ok(default), |word| {
@@ -55,7 +55,7 @@ pub(crate) fn rounds(default: usize) -> anyhow::Result<usize> {
     Ok(rounds)
 }
 
-/// Where `shell/setup.sh` puts machine trees and images.
+/// The cache into which `shell/setup.sh` puts machine trees and images.
 fn cache() -> anyhow::Result<PathBuf> {
     let named =
         |name, below: &str| std::env::var_os(name).map(|base| PathBuf::from(base).join(below));

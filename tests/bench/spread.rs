@@ -1,8 +1,8 @@
-//! What several rounds came to.
+//! The spread of several rounds.
 
 use std::fmt;
 
-/// Of the same thing measured in several rounds.
+/// The spread of one value over several rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     /// The middle one, or the mean of the two in the middle.
@@ -30,7 +30,7 @@ impl Spread {
     }
 }
 
-/// The median, and from where to where.
+/// The median, the least and the greatest.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::parts::Session;
 use super::spread::Spread;
 
-/// All that was measured, session by session.
+/// All measurements, session by session.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
@@ -21,7 +21,7 @@ struct Row {
 }
 
 impl Table {
-    /// Adds a session lived by both sides.
+    /// Adds a session of both sides.
     pub(crate) fn add(&mut self, name: &'static str, parts: Session, whole: &Session) {
         let times = [whole.connect, whole.save];
         if let Some(row) = self.rows.iter_mut().find(|row| row.name == name) {
@@ -93,7 +93,7 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, pairs: &[(f64, f64)]) -> fmt::Re
     )
 }
 
-/// Steps in the order of the first round; one that a round has not counts as nothing there.
+/// Steps in the order of the first round; one that is missing in a round counts as zero there.
 fn steps(
     f: &mut fmt::Formatter<'_>,
     name: &str,

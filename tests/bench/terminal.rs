@@ -1,4 +1,4 @@
-//! A session in a terminal, timed as whoever sits there would time it.
+//! A session in a terminal, timed as its user would time it.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use tokio::time::sleep;
 use super::site::now;
 use harness::Pty;
 
-/// What the prompt in the container ends with, wherever its shell comes from.
+/// The end of the prompt in the container, of any shell.
 const PROMPT: &str = "/work#";
 
-/// How soon the screen is looked at again.
+/// The pause between two looks at the screen.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// What no session takes, by hand with 15 s between two looks included.
+/// Longer than any session, by hand with 15 s between two polls included.
 const LONGEST: Duration = Duration::from_mins(8);
 
 /// A session, by the clock of this computer.

@@ -1,8 +1,7 @@
-//! How many round trips to its host a session waits for: what a far laptop pays for, step by step.
+//! The round trips to its host that a session waits for, step by step: the cost of a far laptop.
 //!
-//! EC2's own are not among them, and a login counts with its TCP connection. Nothing is timed: the
-//! line between the two counts, and is so long that neither side's work takes as long as one round
-//! trip.
+//! EC2's own are not counted, and a login counts with its TCP connection. Nothing is timed: the
+//! relay between the two counts, and its round trip is longer than either side's work.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,13 +17,13 @@ use harness::{Distance, Far, Pty};
 /// Its directory, below the site's.
 pub(crate) const NAME: &str = "trips";
 const DRIVE: &str = "bench";
-/// What the prompt in the container ends with.
+/// The end of the prompt in the container.
 const PROMPT: &str = "/work#";
 const ROUND_TRIP: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(3);
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// What was waited for until when, in round trips.
+/// Each step, and the round trips until its end.
 pub(crate) struct Trips {
     what: &'static str,
     steps: Vec<(String, usize)>,
@@ -54,7 +53,7 @@ pub(crate) async fn prompt(site: &Site) -> anyhow::Result<Trips> {
     wait(&mut pty, |pty| {
         let until = laptop.far.round_trips() - before;
         for step in logged(&log) {
-            // Of what is done twice beside each other the first counts.
+            // Of a step that is done twice in parallel the first counts.
             if !steps.iter().any(|(known, _)| *known == step) {
                 steps.push((step, until));
             }
@@ -92,8 +91,7 @@ impl Laptop {
         })
     }
 
-    /// A session in a terminal. What it does with its host goes to `log`, without which it goes
-    /// nowhere.
+    /// A session in a terminal, with its log of the host's scripts in `log`, if given.
     fn connect(&self, log: Option<&PathBuf>) -> Pty {
         let [enter, net] = self.far.words();
         let mut command = CommandBuilder::new(enter);
@@ -118,7 +116,7 @@ fn at(round_trip: Duration) -> Distance {
     }
 }
 
-/// What is done by now, as xdrive logs it.
+/// The finished steps in xdrive's log.
 fn logged(log: &PathBuf) -> Vec<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines = text.lines();

@@ -1,4 +1,4 @@
-//! What all rounds came to, beside the goals.
+//! The results of all rounds, beside the goals.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::folder::Took;
 use super::path::{Line, Path, seconds};
 use super::spread::Spread;
 
-/// How many seconds over the path are allowed: to the prompt, to the instance shutting down.
+/// The allowed seconds over the path: to the prompt, to the instance shutting down.
 const GOALS: [f64; 2] = [1.0, 0.5];
 
 /// One round.

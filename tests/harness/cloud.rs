@@ -18,8 +18,8 @@ pub fn plane(dir: &Path) -> RealPlane {
     }
 }
 
-/// The instances, volumes and snapshots that there are, by their ids. An instance that is on its
-/// way out is none, nor is a volume that is being deleted.
+/// The ids of all instances, volumes and snapshots, without instances that are shutting down and
+/// volumes that are being deleted.
 pub fn left(local: &Local) -> Vec<String> {
     let ec2 = folder::ec2(local);
     let runtime = tokio::runtime::Builder::new_current_thread();

@@ -1,5 +1,5 @@
-//! Proofs from evidence that is made up: for tests of the calls that take them, and to clear away
-//! what a test made. What xdrive itself destroys it has seen.
+//! Proofs from made-up evidence, for tests of the calls that take them, and to delete what a test
+//! made. xdrive itself proves by what it observed.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ pub fn may_delete(id: &VolumeId) -> MayDelete {
         .expect("nothing has changed")
 }
 
-/// A snapshot that failed, of a volume that is there.
+/// A snapshot that failed, of a volume that exists.
 pub fn may_prune(id: &SnapshotId) -> MayPrune {
     let volume = volume(&"vol-1".parse().expect("an id"));
     let own = SnapshotTags {

@@ -1,17 +1,17 @@
-//! A laptop that is far from its hosts: what runs in its network namespace reaches port 22 of every
-//! instance through a relay that takes its time, and knows nothing of that.
+//! A laptop that is far from its hosts: programs in its network namespace reach port 22 of every
+//! instance through a relay with a delay, unknowingly.
 //!
-//! The address translation of that namespace leads there, so that whoever connects dials the
-//! instance's own address, and the relay reads from the connection which one that was. The relay is
-//! a thread of this process: it ends with it. A connection costs a round trip before its first byte
-//! passes, as TCP's would; where nobody answers behind the relay the connection is reset.
+//! The namespace's address translation redirects connections to an instance's address to the relay,
+//! which reads the original address from the connection. The relay is a thread of this process, and
+//! ends with it. A connection costs a round trip before its first byte passes, as in TCP; if the
+//! instance does not answer, the connection is reset.
 //!
-//! It counts round trips as logical clocks do: what is sent by one side is half a round trip later
-//! than all that had reached that side before. So nothing that goes on at once counts twice, and
-//! time that either side takes counts for nothing, as long as it is short beside the line's: what
-//! went on beside what is waited for may add to it else, and never more than there was time for.
+//! It counts round trips as logical clocks do: what one side sends is half a round trip later than
+//! all that had reached it before. So parallel traffic does not count twice, and the work of either
+//! side does not count while it is short beside a round trip; longer work may let parallel traffic
+//! add to the count, never more than fits into its time.
 //!
-//! What is not as on a real line: TCP's slow start, and packets that get lost.
+//! Unlike a real line it has no slow start and loses no packets.
 
 use std::fs::File;
 use std::io;
@@ -29,27 +29,27 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// Where instances are.
+/// The network of instances.
 const INSTANCES: &str = "10.99.0.0/16";
-/// Where the relay itself connects from: what comes from there is not led to it again.
+/// The relay's own local ports, whose connections are not redirected.
 const OWN_PORTS: std::ops::Range<u16> = 700..1000;
 /// How long an instance may take to accept.
 const REACH: Duration = Duration::from_secs(3);
-/// How much waits in the relay in one direction before the sender has to, as in a modem.
+/// How many bytes the relay queues in one direction before the sender waits, as a modem does.
 const QUEUE: usize = 128 << 10;
 const CHUNK: usize = 4 << 10;
 
-/// How far away.
+/// A distance.
 #[derive(Debug, Clone, Copy)]
 pub struct Distance {
-    /// There and back.
+    /// The time there and back.
     pub round_trip: Duration,
-    /// Bytes a second from the laptop to all hosts together; none for as many as there are.
+    /// Bytes a second from the laptop to all hosts together; `None` for no limit.
     pub up: Option<u32>,
 }
 
-/// A network namespace with such a relay. Instances that are launched from there are reached from
-/// there alone. Dropped, both are gone.
+/// A network namespace with such a relay. Instances launched from there are reached from there
+/// only. Dropping it removes both.
 pub struct Far {
     name: String,
     stop: Option<oneshot::Sender<()>>,
@@ -59,14 +59,14 @@ pub struct Far {
     distance: Arc<Mutex<Distance>>,
 }
 
-/// What each side has seen, in half round trips.
+/// The clock of each side, in half round trips.
 #[derive(Debug, Default)]
 struct Clocks {
     laptop: AtomicUsize,
     hosts: AtomicUsize,
 }
 
-/// From where something is carried.
+/// The side that sends.
 #[derive(Debug, Clone, Copy)]
 enum From {
     Laptop,
@@ -74,7 +74,7 @@ enum From {
 }
 
 impl Clocks {
-    /// When what is sent now from there will arrive.
+    /// When data sent now from there arrives.
     fn sent(&self, from: From) -> usize {
         let clock = match from {
             From::Laptop => &self.laptop,
@@ -138,7 +138,7 @@ impl Far {
         far
     }
 
-    /// The words before those of a program that is to run there.
+    /// The words before a command that run it there.
     pub fn words(&self) -> [String; 2] {
         ["nsenter".to_owned(), format!("--net={}", self.namespace())]
     }
@@ -148,12 +148,12 @@ impl Far {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// From now on new connections go so far.
+    /// From now on new connections have this distance.
     pub fn moves(&self, distance: Distance) {
         *self.distance.lock().unwrap() = distance;
     }
 
-    /// How many round trips were waited for, one after the other, until now.
+    /// How many round trips were waited for until now, one after the other.
     pub fn round_trips(&self) -> usize {
         self.clocks.laptop.load(Ordering::Relaxed) / 2
     }
@@ -172,7 +172,7 @@ impl Far {
 
 impl Drop for Far {
     fn drop(&mut self) {
-        // What has ended by itself needs no word.
+        // It may have ended by itself.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.relay.take().map(JoinHandle::join);
         let removed = Command::new("ip")
@@ -190,7 +190,7 @@ fn succeeds(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
-/// Takes connections until it is dropped.
+/// Accepts connections until it is dropped.
 async fn relay(
     listener: TcpListener,
     distance: Arc<Mutex<Distance>>,
@@ -206,7 +206,7 @@ async fn relay(
         passed.fetch_add(1, Ordering::Relaxed);
         let (up, clocks) = (Arc::clone(&up), Arc::clone(&clocks));
         let distance = *distance.lock().unwrap();
-        // A line that ends ends for both sides.
+        // A connection that ends on one side ends on both.
         tokio::spawn(async move { drop(pass(near, distance, &up, &clocks).await) });
     }
 }
@@ -257,7 +257,7 @@ async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
         socket.set_reuseaddr(true)?;
         socket.bind((Ipv4Addr::UNSPECIFIED, OWN_PORTS.start + next).into())?;
         match socket.connect(to).await {
-            // The last connection from this port to there is not forgotten yet.
+            // The kernel still remembers the last connection from this port to there.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {}
             connected => return connected,
         }

@@ -1,4 +1,5 @@
-//! Two injectors of faults: one below the SDK in this process, one on the wire before another.
+//! Two injectors of faults: a connector below the SDK in this process, and a proxy for other
+//! processes.
 
 pub mod connector;
 pub mod proxy;

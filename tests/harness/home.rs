@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// xdrive, as Cargo built it for the test or benchmark that asks: tests are in `deps`, beside it.
+/// The xdrive that Cargo built for the calling test or benchmark: tests are in `deps`, beside it.
 pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(std::path::Path::parent).unwrap();
@@ -11,8 +11,8 @@ pub fn program() -> PathBuf {
     program
 }
 
-/// The cache that the shell scripts fill, by the rule they and xdrive have. What `shell/local/`
-/// builds is below `local`.
+/// The cache that the shell scripts fill, found by their rule. What `shell/local/` builds is below
+/// `local`.
 pub fn cache() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     folder("XDRIVE_CACHE")

@@ -1,13 +1,13 @@
-//! The image of the drives that need no Jupyter: some programs of this computer.
+//! The small image of drives without Jupyter: some programs of this computer.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What it has.
+/// The programs in it.
 const PROGRAMS: &str =
     "sh bash cat echo env head id ls mkdir ps rm sleep stat stty sync touch true";
 
-/// Makes it at `tar`, unless it is there.
+/// Makes it at `tar`, unless it exists.
 pub fn small_image(tar: &Path) {
     if tar.exists() {
         return;

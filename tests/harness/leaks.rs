@@ -1,12 +1,12 @@
-//! What is left of a state directory's instances and disks, looked for from outside: nothing here
-//! uses xdrive's own idea of what there is.
+//! The leak check: what is left of a state directory's instances and disks, found without xdrive's
+//! own records.
 
 use std::fs;
 use std::path::Path;
 
-/// Everything of the state directory `dir` that still takes part in the running system, a line
-/// each: loop devices, mounts, processes, and the network namespaces, interfaces and cgroups of
-/// every instance that `dir` has, or had and keeps the console of.
+/// Everything of the state directory `dir` that is still in the running system, a line each: loop
+/// devices, mounts, processes, and the network namespaces, interfaces and cgroups of every instance
+/// with a record or a console in `dir`.
 pub fn leaks(dir: &Path) -> Vec<String> {
     let dir = fs::canonicalize(dir).unwrap();
     let text = dir.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! What the tests, the sweeps and the benchmarks share.
+//! The harness of the tests, the sweeps and the benchmarks.
 //!
 //! | module | what it has |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | [`sshd`], [`registry`], [`far`] | real servers, and a network of some length |
 //! | [`pty`] | a program in a terminal, and what a person would see |
 //! | [`leaks`] | what is left in the running system |
-//! | [`pace`] | how much of a sweep is done, and how much of it at once |
+//! | [`pace`] | which cases of a sweep are taken, in which order, how many at once |
 
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,8 @@ pub use pty::Pty;
 pub use python::python;
 pub use serving::Serving;
 
-/// How long anything that should happen at once may take: on a machine with four times the work it
-/// has processors for, what takes a second alone took up to twenty.
+/// How long anything that should happen at once may take: on a machine with four times as much work
+/// as processors, what takes a second alone took up to twenty.
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Polls until `reached`, and fails with `what` when it never is.

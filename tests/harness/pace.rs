@@ -1,4 +1,4 @@
-//! Which cases of a sweep are taken, in which order, how many at once, and when it has to stop.
+//! The pace of a sweep: which cases are taken, in which order, how many at once, and when it stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 
 /// The pace of one sweep.
 pub struct Pace {
-    /// All cases are taken.
+    /// Whether all cases are taken.
     long: bool,
     bound: usize,
     jobs: usize,
@@ -16,8 +16,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// As the environment asks, and prints the seed: `bound` cases where nobody asks for all, `jobs`
-    /// of them at once.
+    /// The pace that the environment sets; prints the seed. By default `bound` cases are taken,
+    /// `jobs` of them at once.
     pub fn new(bound: usize, jobs: usize) -> anyhow::Result<Self> {
         let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
@@ -58,13 +58,13 @@ impl Pace {
         if self.long { all } else { all.min(self.bound) }
     }
 
-    /// An error once somebody asked for the end.
+    /// An error once a signal has asked for the end.
     pub fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.stopped.load(Ordering::Relaxed), "stopped");
         Ok(())
     }
 
-    /// The next of a sequence that the seed decides (`SplitMix64`), below `limit`.
+    /// The next number of the seed's sequence (`SplitMix64`), below `limit`.
     pub fn random(&mut self, limit: usize) -> usize {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -74,7 +74,7 @@ impl Pace {
         usize::try_from(mixed % limit.max(1) as u64).unwrap_or(0)
     }
 
-    /// All of them in order, or so many as are taken, others every time.
+    /// All of them in order, or as many as are taken, others every time.
     pub fn choose<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
         if !self.long {
             for last in (1..all.len()).rev() {

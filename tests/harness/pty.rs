@@ -1,4 +1,4 @@
-//! A pseudo-terminal with a program in it, and what a person would see.
+//! A pseudo-terminal with a program in it, and its screen.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub struct Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -50,7 +50,7 @@ impl Pty {
         let recorded = Arc::<Mutex<Vec<u8>>>::clone(&record);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // Until the last holder of the other side is gone.
+            // Until the last holder of the other side has closed it.
             while let Ok(length @ 1..) = reader.read(&mut buffer) {
                 recorded.lock().unwrap().extend(&buffer[..length]);
                 shown.lock().unwrap().process(&buffer[..length]);
@@ -66,7 +66,7 @@ impl Pty {
         }
     }
 
-    /// How often `bytes` were sent to the terminal, seen or not.
+    /// How often `bytes` were sent to the terminal, visible or not.
     pub fn sent(&self, bytes: &str) -> usize {
         let record = self.record.lock().unwrap();
         String::from_utf8_lossy(&record).matches(bytes).count()
@@ -77,12 +77,12 @@ impl Pty {
         self.keyboard.flush().unwrap();
     }
 
-    /// Waits until `text` is on the screen: something computed, not what was typed.
+    /// Waits until `text` is on the screen: computed text, which the echo of typed text is not.
     pub fn see(&self, text: &str) {
         self.see_within(DEADLINE, text);
     }
 
-    /// The same, for what takes a while.
+    /// The same, within `limit`.
     pub fn see_within(&self, limit: Duration, text: &str) {
         let seen = || self.contents().contains(text);
         eventually_within(limit, || format!("{text:?} in\n{}", self.contents()), seen);
@@ -143,7 +143,7 @@ impl Pty {
         status.map(|status| status.exit_code())
     }
 
-    /// Every mode of the terminal, byte for byte, is as before the program.
+    /// Whether every mode of the terminal is as before the program.
     pub fn modes_are_as_before(&self) -> bool {
         modes_of(&*self.master) == self.modes_before
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A Python that has this module: the one that `XDRIVE_TEST_PYTHON` names, else `python3`.
+/// A Python with this module: `XDRIVE_TEST_PYTHON`, else `python3`.
 pub fn python(module: &str) -> PathBuf {
     let python = std::env::var_os("XDRIVE_TEST_PYTHON").map_or("python3".into(), PathBuf::from);
     let import = format!("import {module}");

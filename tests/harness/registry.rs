@@ -8,21 +8,21 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Where it answers whoever asks.
+/// The address without a login.
 pub const OPEN: &str = "127.0.0.1:5000";
-/// Where the same one wants to know who asks.
+/// The address that requires a login.
 pub const PRIVATE: &str = "127.0.0.1:5001";
-/// Where the open one is far away: [`RATE`] bytes a second.
+/// The slow address of the open one: [`RATE`] bytes a second.
 pub const SLOW: &str = "127.0.0.1:5002";
-/// Whom the private one knows, and the password.
+/// The private one's user and password.
 pub const USER: (&str, &str) = ("ada", "secret");
 
-/// The password as bcrypt has it, of which alone the registry takes.
+/// The password's bcrypt hash, the only form that the registry accepts.
 const HASH: &str = "$2b$04$027bMn8F0GR4YC6yv5wqw.Ybq7HylhGYV5XiJAxaiBHDNcmdgrH7m";
 
 const RATE: u32 = 6_000_000;
 
-/// A relay that lets so many bytes a second through.
+/// A relay that passes so many bytes a second.
 const RELAY: &str = r#"
 import socket, sys, threading, time
 (here, there, rate), CHUNK = sys.argv[1:], 1 << 15
@@ -89,14 +89,14 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         for program in &mut self.programs {
-            // Gone already is as good.
+            // It may have ended already.
             let _ = program.kill();
             let _ = program.wait();
         }
     }
 }
 
-/// Starts a program and waits until it says that it listens.
+/// Starts a program and waits until it prints that it listens.
 fn listening(words: &[&str]) -> Child {
     let mut child = Command::new("nsenter")
         .args(words)
@@ -110,13 +110,13 @@ fn listening(words: &[&str]) -> Child {
         let length = stderr.read_line(&mut said).unwrap();
         assert_ne!(length, 0, "{words:?} ended: {said}");
     }
-    // It goes on to say things, to nobody.
+    // Its further output is read and discarded.
     std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
     child
 }
 
-/// What a root shell of the instance runs to have an image of three layers of its own, and one that
-/// is there, at [`OPEN`] as `NAME`, and nothing of it left on the drive.
+/// The commands for a root shell of the instance that push an image, `base` and three new layers,
+/// to [`OPEN`] as `name`, and leave nothing of it on the drive.
 pub fn publish(base: &str, name: &str) -> String {
     format!(
         "set -e; image={base}; for n in 1 2 3; do docker create --name layer $image sh >/dev/null; \

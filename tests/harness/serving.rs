@@ -11,7 +11,7 @@ use xdrive::local::plane::Plane as _;
 use crate::cloud::plane;
 use crate::home::{cache, program};
 
-/// A served EC2; killed when dropped, should it still run.
+/// A served EC2; killed when dropped.
 pub struct Serving {
     dir: TempDir,
     child: Child,
@@ -21,7 +21,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts one of states only on an empty folder, and waits until it listens.
+    /// Starts a paper one on an empty folder, and waits until it listens.
     pub fn start() -> Self {
         Self::on("paper", "")
     }
@@ -31,12 +31,12 @@ impl Serving {
         Self::on("real", "")
     }
 
-    /// Starts one with machines and disks, and these settings besides.
+    /// Starts one with machines and disks, and these settings.
     pub fn start_real_with(settings: &str) -> Self {
         Self::on("real", settings)
     }
 
-    /// Starts one of states only, with these settings besides.
+    /// Starts a paper one with these settings.
     pub fn start_with(settings: &str) -> Self {
         Self::on("paper", settings)
     }
@@ -60,7 +60,7 @@ impl Serving {
         }
     }
 
-    /// What `xdrive local env` says meanwhile, or afterwards.
+    /// The output of `xdrive local env`.
     pub fn environment(&self) -> Output {
         xdrive(self.dir.path(), &["local", "env"]).output().unwrap()
     }
@@ -80,7 +80,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if self.real {

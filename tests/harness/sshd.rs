@@ -1,4 +1,4 @@
-//! A real sshd with keys, users and configuration of its own, gone when it is dropped.
+//! A real sshd with its own keys, users and configuration; it ends when dropped.
 //!
 //! It runs in a PID and a mount namespace: killing its first process kills every session, and
 //! `/etc/passwd` has the users that the tests need. It listens on its own loopback address, so that
@@ -27,7 +27,7 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -131,7 +131,7 @@ impl Sshd {
         std::fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// Runs a shell's words where it runs: in its namespaces.
+    /// Runs a shell command in its namespaces.
     pub fn inside(&self, words: &str) -> std::process::ExitStatus {
         // `unshare` waits outside for the first process inside.
         let unshare = self.process.0.id();

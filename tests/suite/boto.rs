@@ -1,4 +1,4 @@
-//! boto3, a client that nobody here wrote, against `xdrive local serve`.
+//! boto3, an independent client, against `xdrive local serve`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,8 +8,7 @@ use rustix::process::Signal;
 use harness::Serving;
 use harness::{leaks, python};
 
-/// Runs `script` of this folder with the environment that `xdrive local env` prints, and nothing
-/// else that could point elsewhere.
+/// Runs `script` of this folder with the environment that `xdrive local env` prints, and no other.
 fn run(python: &Path, script: &str, environment: &str) -> Output {
     let script = format!("{}/tests/suite/{script}", env!("CARGO_MANIFEST_DIR"));
     // A Python that a version manager installed finds itself through these.

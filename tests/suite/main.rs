@@ -5,6 +5,16 @@
     reason = "a test that fails says where; helpers of tests are not seen as tests"
 )]
 
+/// The name that libtest has for the test function `$test` of the calling module. A test that runs
+/// itself as another process is selected by it; the compiler notices one that was renamed.
+macro_rules! test_name {
+    ($test:ident) => {{
+        let _: fn() = $test;
+        let path = concat!(module_path!(), "::", stringify!($test));
+        path.split_once("::").expect("a crate's name comes first").1
+    }};
+}
+
 mod boto;
 mod host;
 mod house;

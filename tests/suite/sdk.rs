@@ -19,13 +19,13 @@ use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
-use harness::faults::connector::Line;
+use harness::faults::connector::FaultConnector;
 
-/// A paper EC2 in an empty folder, and a client with a line to it.
+/// A paper EC2 in an empty folder, and a client with a fault connector to it.
 struct Scene {
     _dir: TempDir,
     local: Local,
-    line: Line,
+    connector: FaultConnector,
     ec2: Ec2,
 }
 
@@ -51,12 +51,12 @@ impl Scene {
     fn with(settings: Settings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let local = open(&dir, settings);
-        let line = Line::new(local.clone());
-        let ec2 = folder::ec2_through(&local, line.client());
+        let connector = FaultConnector::new(local.clone());
+        let ec2 = folder::ec2_through(&local, connector.client());
         Self {
             _dir: dir,
             local,
-            line,
+            connector,
             ec2,
         }
     }

@@ -1,4 +1,4 @@
-//! The EC2 in a folder on a loopback port: who is answered, who is refused, how it ends.
+//! The EC2 in a folder on a loopback port: answered and refused requests, and its end.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -91,7 +91,7 @@ impl Served {
         self.signed(&self.address, &self.secret(), 0)
     }
 
-    /// The whole response to one request on a connection of its own.
+    /// The whole response to one request on a new connection.
     async fn ask(&self, headers: Vec<(String, String)>, body: Vec<u8>) -> String {
         let address = self.address.clone();
         tokio::task::spawn_blocking(move || {
@@ -201,7 +201,7 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
     busy.write_all(&head(&served.own(), QUESTION.len()))
         .unwrap();
     busy.write_all(first.as_bytes()).unwrap();
-    // The server has seen the connection once it has answered a later one.
+    // The server has accepted the connection once it has answered a later one.
     served.ask(served.own(), QUESTION.into()).await;
 
     served.stop.send(()).unwrap();
@@ -244,7 +244,7 @@ async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
             served.address, key.access_key_id, key.secret_access_key
         )
     );
-    // Any other process that opens the folder gets the same.
+    // Any other process that opens the folder gets the same environment.
     assert_eq!(environment(&open(served.dir.path())).unwrap(), script);
 
     served.stop.send(()).unwrap();
@@ -295,7 +295,7 @@ fn a_killed_program_leaves_no_environment_behind() {
     no_environment(&serving);
 }
 
-/// `xdrive local env` says what to do instead.
+/// Checks that `xdrive local env` fails with a hint.
 fn no_environment(serving: &Serving) {
     let environment = serving.environment();
     assert_eq!(environment.status.code(), Some(69), "{environment:?}");

@@ -21,13 +21,13 @@ use xdrive::ssh::UserKey;
 
 use crate::points::{Kill, Points};
 
-/// Where the trace goes.
+/// The variable with the trace's file.
 pub(crate) const TRACE: &str = "XDRIVE_SWEEP_TRACE";
-/// The point at which to die, and how many microseconds after it.
+/// The variable with the point of the kill, and how many microseconds after it.
 pub(crate) const KILL: &str = "XDRIVE_SWEEP_KILL";
 pub(crate) const AFTER: &str = "XDRIVE_SWEEP_AFTER";
 
-/// Runs `xdrive --local ARGUMENTS…`, on the EC2 that `AWS_ENDPOINT_URL` names if it names one.
+/// Runs `xdrive --local ARGUMENTS…`, on the EC2 of `AWS_ENDPOINT_URL` if that is set.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let words = ["xdrive", "--local"].map(str::to_owned);
     let cli = Cli::parse_from(words.into_iter().chain(arguments));
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     ended(outcome)
 }
 
-/// Looks after an instance that this program has launched.
+/// Supervises an instance that this program has launched.
 pub(crate) fn supervise() -> ExitCode {
     ended(Cli::parse().run())
 }

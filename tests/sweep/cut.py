@@ -27,7 +27,7 @@ def shut_down(drive):
     try:
         fcntl.ioctl(folder, SHUTDOWN, NOLOGFLUSH)
     except OSError as error:
-        # What is below an empty mountpoint is the machine's own overlay.
+        # Below an empty mountpoint is the machine's own overlay.
         if error.errno == errno.ENOTTY:
             return "not mounted"
         raise

@@ -1,17 +1,18 @@
-//! Power cuts at seeded moments, then one more connect: what was synced is there, all comes up.
+//! Power cuts at seeded moments, then one more connect: all synced data is there, and the drive
+//! works.
 //!
 //! Five phases of a session are cut in turn: *start*, from the attached volume to the running
-//! container; *writes*, with files that nobody syncs beside the journal's (half of both on a new
-//! drive: in the middle of `mkfs`, and right after its image was loaded); *checkpoint*, amid such
-//! writes, from the sync to a snapshot under way; *commit* of the container's layer; *close*, all
-//! of it. Every other time the laptop goes with the power; else xdrive finds out and does what it
-//! can.
+//! container; *writes*, with unsynced files beside the journal's (half of both on a new drive: in
+//! the middle of `mkfs`, and right after its image was loaded); *checkpoint*, amid such writes,
+//! from the sync to a snapshot under way; *commit* of the container's layer; *close*, all of it.
+//! Every other time the laptop is killed at the same moment; else xdrive notices the cut and does
+//! what it can.
 //!
-//! A line counts as acknowledged if that was heard before the cut. Who writes outlives its file
-//! system by a moment here, and an `fsync(2)` that is under way then may be answered with success
+//! A line counts as acknowledged if its acknowledgement was received before the cut. The writer
+//! outlives its file system by a moment here, and an `fsync(2)` that is under way then may succeed
 //! though nothing was written: the transaction that it waits for is neither running nor committing
 //! any more, because the journal was aborted (`jbd2_complete_transaction`, fs/jbd2/journal.c).
-//! Where the power is cut nobody is left to be told that.
+//! After a real power cut no program is left to receive that.
 
 use std::fmt;
 use std::fs;
@@ -36,10 +37,10 @@ const CUTS: usize = 40;
 /// How long the moment may take to come.
 const MOMENT: Duration = Duration::from_mins(1);
 
-/// What a session writes that is not cut.
+/// The lines of a session that is not cut.
 const WRITES: [&str; 2] = ["1 2 3", "busy"];
 
-/// A site, and the drive there that comes through all the cuts.
+/// A site, and its drive that lives through all the cuts.
 struct Worker {
     site: Site,
     month: Month,
@@ -47,7 +48,7 @@ struct Worker {
     is_used: bool,
 }
 
-/// Where a session is cut.
+/// The phase in which a session is cut.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Start { is_new: bool },
@@ -57,15 +58,15 @@ enum Phase {
     Close,
 }
 
-/// A session that will be cut off.
+/// A session to be cut off.
 struct Session {
     phase: Phase,
     moment: Moment,
-    /// Whether the laptop goes at the same moment.
+    /// Whether the laptop is killed at the same moment.
     is_killed: bool,
 }
 
-/// When: so long after this.
+/// A moment: so long after this event.
 #[derive(Debug)]
 struct Moment {
     after: After,
@@ -118,8 +119,8 @@ const PHASES: [Phase; 10] = [
 
 pub(crate) fn at_seeded_moments(pace: &mut Pace) -> anyhow::Result<()> {
     let mut first = Worker::begin()?;
-    let made = first.month.rehearse(&first.site, &WRITES)?;
-    let used = first.month.rehearse(&first.site, &WRITES)?;
+    let made = first.month.reference_run(&first.site, &WRITES)?;
+    let used = first.month.reference_run(&first.site, &WRITES)?;
     first.is_used = true;
     println!(
         "phase, moment: what was there to cut, lines acknowledged, the client's exit code, seconds \
@@ -166,7 +167,7 @@ impl Worker {
         })
     }
 
-    /// Cuts one session off, and tells.
+    /// Cuts one session off, and reports.
     fn session(
         &mut self,
         row: usize,
@@ -178,7 +179,7 @@ impl Worker {
             &mut new
         } else {
             if !self.is_used {
-                self.month.rehearse(&self.site, &WRITES)?;
+                self.month.reference_run(&self.site, &WRITES)?;
                 self.is_used = true;
             }
             &mut self.month
@@ -189,7 +190,7 @@ impl Worker {
             Err(error) => {
                 println!("{row}FAILED\n{error:?}");
                 failed.lock().unwrap().push(format!("{row}: {error:#}"));
-                // What is wrong there would be told at every later moment.
+                // A broken site would fail every later moment.
                 *self = Self::begin()?;
             }
         }
@@ -197,7 +198,7 @@ impl Worker {
     }
 }
 
-/// A moment of `phase`, in a session whose times are those of `passed`.
+/// A moment of `phase`, in a session with the times of `passed`.
 fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Moment> {
     let find = |name: &str| {
         let index = passed.iter().position(|point| point.name == name);
@@ -228,7 +229,7 @@ fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Mo
     let span = passed[to].at.saturating_sub(passed[from].at);
     let micros = usize::try_from(span.as_micros()).context("a long session")?;
     let at = passed[from].at + Duration::from_micros(pace.random(micros) as u64);
-    // Told from the last point before it, so that what came earlier may take another time.
+    // Counted from the last point before it, since earlier steps may take another time.
     let before = passed[from..to].iter().rev().find(|point| point.at <= at);
     let before = before.unwrap_or(&passed[from]);
     Ok(Moment {
@@ -238,11 +239,11 @@ fn moment(phase: Phase, passed: &[Passed], pace: &mut Pace) -> anyhow::Result<Mo
 }
 
 impl Phase {
-    /// Else it is on the drive that has come through all the cuts before.
+    /// Whether it is on a new drive, else on the one that lived through the cuts before.
     fn is_on_a_new_drive(self) -> bool {
         match self {
             Self::Start { is_new } | Self::Writes { is_new } => is_new,
-            // Whose many lines nobody has to read again each time.
+            // Whose many lines are not read again each time.
             Self::Checkpoint => true,
             Self::Commit | Self::Close => false,
         }
@@ -250,11 +251,11 @@ impl Phase {
 }
 
 impl Session {
-    /// Begins it, cuts it off, and lets another one recover.
+    /// Starts it, cuts it off, and runs another one to recover.
     fn cut(&self, site: &Site, month: &mut Month) -> anyhow::Result<String> {
         let trace = site.path("trace");
         let tag = format!("cut-{}", month.lines());
-        // More than can be written before the cut, where it comes amid writes.
+        // For a cut amid writes, more than can be written before it.
         let (last, flags): (u32, &[&str]) = match self.phase {
             Phase::Writes { .. } => (2000, &[]),
             Phase::Checkpoint => (10_000, &["--checkpoint", "15s"]),
@@ -313,7 +314,7 @@ fn wait_for(moment: &Moment, client: &mut Running, trace: &Path) -> anyhow::Resu
     }
 }
 
-/// What cuts the power, started beforehand so that it acts at once.
+/// The program that cuts the power, started beforehand so that it acts at once.
 pub(crate) struct Switch {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
@@ -353,7 +354,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

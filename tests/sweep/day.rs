@@ -1,9 +1,9 @@
-//! A day in minutes: one drive, session after session, each ending as the seed has it.
+//! A day in minutes: one drive, session after session, each with an ending that the seed chooses.
 //!
-//! Every session prints what it finds before it writes, so each looks after what the one before was
-//! given: all lines that any session ever acknowledged are there, in the user's folder and in the
-//! container's own layer. Where the container is made from another image its layer begins anew; the
-//! old one is looked into then, as the image that keeps it.
+//! Every session prints the journal before it writes, which checks the session before: all lines
+//! ever acknowledged are there, in the user's folder and in the container's own layer. If the
+//! container is made from another image its layer begins anew; then the old one is checked in the
+//! image that keeps it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,29 +17,29 @@ use harness::pace::Pace;
 
 /// How many sessions make a day.
 const SESSIONS: usize = 100;
-/// How many snapshots stay at its end.
+/// How many snapshots are kept at its end.
 const KEPT: usize = 3;
 const DRIVE: &str = "day";
 const IMAGES: [&str; 2] = ["small.tar", "other.tar"];
 
-/// One drive, and what is known of it.
+/// One drive, and its expected state.
 struct Day {
     site: Site,
     journal: Journal,
-    /// Who wrote since the container's layer began.
+    /// The writers since the container's layer began.
     writers: Vec<Writer>,
-    /// Which of the images it has.
+    /// The index of its image.
     image: usize,
     sessions: usize,
-    /// How long a session took that nobody ended.
+    /// How long an undisturbed session took.
     usual: Duration,
-    /// The most that were ever seen.
+    /// The most layers ever seen.
     layers: usize,
     images: usize,
     sums: BTreeMap<Ending, Sum>,
 }
 
-/// What all sessions with the same ending have done.
+/// The results of all sessions with the same ending.
 #[derive(Default)]
 struct Sum {
     sessions: u32,
@@ -78,7 +78,7 @@ impl Day {
         })
     }
 
-    /// One session, and what it shows of those before it.
+    /// Runs one session, and checks those before it by it.
     fn session(&mut self, ending: Ending, pace: &mut Pace) -> anyhow::Result<()> {
         self.sessions += 1;
         let is_first = self.sessions == 1;
@@ -120,7 +120,7 @@ impl Day {
         Ok(())
     }
 
-    /// Sees that all is there that was acknowledged before, and nothing is left that should not be.
+    /// Checks that all acknowledged lines are there, and nothing is left over.
     fn take_over(&mut self, told: &Told, is_other: bool) -> anyhow::Result<()> {
         if is_other {
             self.journal.lose_layer();
@@ -148,10 +148,10 @@ impl Day {
             ensure!(left.is_empty(), "left: {}", left.join("\n"));
         }
         if told.is_undone {
-            // What an earlier session left is named by one that gave up on its way in.
+            // A session that gave up early names what an earlier one left.
             for line in self.site.billed()? {
                 let id = line.split('"').nth(1).unwrap_or(&line);
-                // A root disk is told of with its instance.
+                // A root disk is named with its instance.
                 let is_told = line.contains("InUse") || told.stderr.contains(id);
                 ensure!(is_told, "left unsaid: {line}");
             }
@@ -159,7 +159,7 @@ impl Day {
         Ok(())
     }
 
-    /// One more session that nobody disturbs, and then the snapshots are thinned.
+    /// Runs one more undisturbed session, and prunes the snapshots.
     fn end(mut self, pace: &mut Pace) -> anyhow::Result<()> {
         self.session(Ending::Exit(0), pace)?;
         let before = self.site.count_snapshots(DRIVE, false)?;
@@ -168,7 +168,7 @@ impl Day {
         ensure!(tidied.code == 0, "gc: {tidied:?}");
         let after = self.site.count_snapshots(DRIVE, false)?;
         ensure!(after == KEPT.min(before), "{after} snapshots: {tidied:?}");
-        // What is left still holds all of it.
+        // The remaining snapshots still hold everything.
         self.session(Ending::Exit(0), pace)?;
         println!("ending: sessions, lines acknowledged, seconds of the slowest");
         for (ending, sum) in &self.sums {

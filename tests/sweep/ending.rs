@@ -1,4 +1,4 @@
-//! The ways in which a session of a busy day ends, and what is done to end it so.
+//! The endings of a busy day's sessions, and how each is brought about.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +12,20 @@ use crate::running::{Ended, Running};
 use crate::site::Site;
 use harness::pace::Pace;
 
-/// The shortest lease there is, as `--keep` has it.
+/// The shortest lease, for `--keep`.
 const KEEP: &str = "10s";
-/// By when a host whose lease ends so has closed, more often than not.
+/// By when a host with that lease has mostly closed.
 const CLOSED: Duration = Duration::from_secs(25);
-/// By when a container is remade, more often than not.
+/// By when a container is mostly remade.
 const REMADE: Duration = Duration::from_secs(5);
-/// How long a session may take to its first lines.
+/// How long a session may take to its first lines of output.
 const BEGUN: Duration = Duration::from_mins(2);
-/// What parts the lines that a session found from what it writes.
+/// The separator between the lines that a session found and those it writes.
 const FOUND: &str = "==\n";
-/// At how many layers the container becomes one again, where it is remade here.
+/// At how many layers a container that is remade here is flattened.
 const MOST_LAYERS: usize = 6;
-/// Prints the layers of the container's image, all images, and the lines of the journal that is in
-/// the container that was replaced last. (Not by running it: it would be taken for the drive's.)
+/// Prints the layers of the container's image, all images, and the journal's lines in the container
+/// replaced last. (Without running that: it would be taken for the drive's.)
 const LOOK: &str = "container=\"$(docker ps --quiet --filter label=xdrive.drive)\"
     image=\"$(docker inspect --format '{{.Image}}' \"$container\")\"
     docker inspect --format '{{len .RootFS.Layers}}' \"$image\"
@@ -63,7 +63,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Each, as often as it comes among so many.
+    /// The endings, each as often as it shall come among these.
     pub(crate) const DECK: [Self; 13] = [
         Self::Exit(0),
         Self::Exit(7),
@@ -96,12 +96,12 @@ impl Ending {
         }
     }
 
-    /// Whether the session gets as far as its first line whatever the seed.
+    /// Whether the session always reaches its first line.
     pub(crate) fn is_inside(self) -> bool {
         !matches!(self, Self::Terminated | Self::Killed)
     }
 
-    /// Whether it saves the drive whatever the seed.
+    /// Whether it always saves the drive.
     fn saves(self) -> bool {
         matches!(
             self,
@@ -110,48 +110,48 @@ impl Ending {
     }
 }
 
-/// A session that is to end so.
+/// A session to be ended so.
 pub(crate) struct Session<'a> {
     pub(crate) site: &'a Site,
     pub(crate) drive: &'a str,
-    /// What its lines begin with.
+    /// The tag of its lines.
     pub(crate) tag: String,
     pub(crate) ending: Ending,
-    /// The image, where it is to have another one.
+    /// Another image, if it gets one.
     pub(crate) image: Option<String>,
-    /// How long sessions that nobody ends take.
+    /// How long undisturbed sessions take.
     pub(crate) usual: Duration,
 }
 
-/// What came of it.
+/// The result of a session.
 pub(crate) struct Told {
-    /// What it printed before it wrote; nothing if it did not get so far.
+    /// Its output before it wrote; `None` if it did not get so far.
     pub(crate) found: Option<String>,
-    /// Who wrote what.
+    /// The writers.
     pub(crate) writers: Vec<Writer>,
     pub(crate) code: i32,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
-    /// Whether the drive is saved, by what was said or has to be.
+    /// Whether the drive is saved, by the output or by the ending.
     pub(crate) is_saved: bool,
-    /// Whether the drive is said to be as it was before.
+    /// Whether it reported that the drive is as it was before.
     pub(crate) is_undone: bool,
-    /// What was seen on the host.
+    /// The findings on the host.
     pub(crate) seen: Option<Seen>,
 }
 
-/// What Docker holds on the drive.
+/// Docker's images on the drive.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// The layers of the container's image.
     pub(crate) layers: usize,
     pub(crate) images: usize,
-    /// How many journal lines the layer has that was replaced last.
+    /// How many journal lines the layer replaced last has.
     pub(crate) replaced: usize,
 }
 
 impl Session<'_> {
-    /// Begins it, ends it, and tells.
+    /// Runs it, ends it, and reports.
     pub(crate) fn run(&self, pace: &mut Pace) -> anyhow::Result<Told> {
         let lines = 2 + pace.random(6);
         let busy = if self.ending == Ending::Cut && pace.random(2) == 0 {
@@ -181,7 +181,7 @@ impl Session<'_> {
                     _ => Signal::TERM,
                 };
                 self.after_a_while(&mut lead, pace)?;
-                // One that is over already was not ended.
+                // A session that is over already was not ended.
                 if !lead.is_over()? {
                     lead.signal(signal)?;
                 }
@@ -226,7 +226,7 @@ impl Session<'_> {
                 lead.kill()?;
                 let (host, moment) = (Host::of(self.site)?, at_random(REMADE, pace));
                 std::thread::scope(|scope| {
-                    // What it says of a host that is gone is nothing to go by.
+                    // Its error about a host that is gone does not matter.
                     scope.spawn(|| self.remake(&host).ok());
                     std::thread::sleep(moment);
                     switch.flip()
@@ -235,7 +235,7 @@ impl Session<'_> {
         }
         let guest = guest.map(Running::end).transpose()?;
         let mut ended = lead.end()?;
-        // What an `fsync` is said to have done after the power was cut is not to be relied on.
+        // An `fsync` acknowledged after the power cut does not count.
         if let Some(heard) = heard {
             ended.stdout = heard;
         }
@@ -258,9 +258,9 @@ impl Session<'_> {
             Ending::Terminated => &[143, 0],
             Ending::Killed => &[137, 0],
             Ending::Remade | Ending::CutRemaking => &[137],
-            // 75 for a session that EC2 ended; 255 where the host was gone before it was heard.
+            // 75 for a session that EC2 ended; 255 if the host was gone before its notice arrived.
             Ending::Notice => &[75, 255],
-            // It may wake up in time; else it may hear of its command's end before the host's.
+            // It may wake up in time; else it may learn of its command's end before the host's.
             Ending::Asleep => &[137, 255, 143, 0],
             Ending::Cut => &[],
         };
@@ -292,7 +292,8 @@ impl Session<'_> {
         };
         let is_undone = stderr.contains("undone: ");
         let is_saved = self.ending.saves() || stderr.contains(" is saved: snap-");
-        // One that is told to end before it has begun ends as any program does, and says nothing.
+        // A session that gets its signal before it handles any ends as any program does, without
+        // output.
         ensure!(
             self.ending != Ending::Terminated || is_saved || is_undone || stderr.is_empty(),
             "told to end, and it does not say how: {}",
@@ -329,7 +330,7 @@ impl Session<'_> {
         format!("{}-guest", self.tag)
     }
 
-    /// What the session does once it has written its lines.
+    /// The session's script after it has written its lines.
     fn then(&self, leaves_first: bool, pause: usize) -> String {
         let tag = &self.tag;
         match self.ending {
@@ -345,7 +346,7 @@ impl Session<'_> {
         }
     }
 
-    /// How one of two leaves: the second so many milliseconds after the first.
+    /// The script of one of two that leave: the second so many milliseconds after the first.
     fn leave(&self, is_first: bool, pause: usize) -> String {
         let tag = &self.tag;
         if is_first {
@@ -381,7 +382,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits for so many lines, and looks at the host.
+    /// Waits for so many lines, and inspects the host.
     fn wait_inside(&self, lead: &mut Running, lines: usize) -> anyhow::Result<Seen> {
         let began = Instant::now();
         while acknowledged(&lead.printed()) < lines {
@@ -403,8 +404,8 @@ impl Session<'_> {
         })
     }
 
-    /// What a newer xdrive does that gives containers another environment, on a host that was left
-    /// behind; the next session changes it back.
+    /// Remakes the container with another environment on a host that was left behind, as a newer
+    /// xdrive may; the next session changes it back.
     fn remake(&self, host: &Host) -> anyhow::Result<String> {
         host.run(&format!(
             "XDRIVE_NAME={} XDRIVE_ENVIRONMENT=DAY={} XDRIVE_MOST_LAYERS={MOST_LAYERS} \
@@ -414,8 +415,8 @@ impl Session<'_> {
     }
 }
 
-/// The layers that a container may have: one more than when it is made one, and what the next
-/// session adds, which has the limit of users.
+/// The most layers a container may have: the limit for flattening here, one more, and those that
+/// the next session adds, which has the users' limit.
 pub(crate) const LAYERS: usize = MOST_LAYERS + 2;
 
 fn numbers(last: usize) -> String {

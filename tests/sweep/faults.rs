@@ -1,10 +1,11 @@
-//! Every call to EC2 fails once, in every way: nothing is lost, nothing forked, nothing left unsaid.
+//! Every call to EC2 fails once, in every way: nothing is lost, forked, or left without being
+//! named.
 //!
-//! On paper, in tokio's paused time (see `tests/suite/simulation`): the real reconciler and the real SDK
-//! against the EC2 in a folder. A *case* is one way to fail of one call in a session, from one past
-//! of the drive, with lists that are fresh or ten seconds old. The session may end as it likes, but
-//! what is billed afterwards it has named; and then one more session must save the drive with every
-//! note that was acknowledged.
+//! On paper, in tokio's paused time (see `tests/harness/simulation`): the real reconciler and the
+//! real SDK against the EC2 in a folder. A *case* is one way to fail of one call in a session, from
+//! one past of the drive, with lists that are fresh or ten seconds old. The session may end in any
+//! way, but must name what is billed afterwards; then one more session must save the drive with
+//! every acknowledged note.
 
 use std::sync::Mutex;
 
@@ -17,16 +18,16 @@ use harness::pace::Pace;
 use harness::simulation::wire::{Calls, Fault, WAYS};
 use harness::simulation::{Ask, FRESH, Staleness, Told, Trouble, World};
 
-/// As old as lists ever were seen to be, nearly; reads by id lag less.
+/// Nearly the greatest staleness ever seen in lists; reads by id lag less.
 const OLD: Staleness = Staleness {
     lists: 10_000,
     reads: 2_000,
 };
 
-/// How the drive came to be as it is.
+/// The drive's past.
 #[derive(Debug, Clone, Copy)]
 enum Past {
-    /// There is none.
+    /// There is no drive.
     New,
     /// It was saved.
     Saved,
@@ -34,7 +35,7 @@ enum Past {
     Crashed,
 }
 
-/// One past with lists of one age, and how many calls a session from there makes.
+/// One past with one staleness of lists, and how many calls its session makes.
 struct Scene {
     past: Past,
     stale: Staleness,
@@ -44,7 +45,7 @@ struct Scene {
     looks: usize,
 }
 
-/// What one way to fail came to, over all calls.
+/// The results of one way to fail, over all calls.
 #[derive(Default)]
 struct Row {
     cases: usize,
@@ -109,7 +110,7 @@ pub(crate) fn every_call(pace: &mut Pace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every past with lists of every age.
+/// Every past with every staleness of lists.
 fn scenes() -> anyhow::Result<Vec<Scene>> {
     let mut scenes = Vec::new();
     for stale in [FRESH, OLD] {
@@ -152,7 +153,7 @@ impl Scene {
         })
     }
 
-    /// Runs one case: whether the session saved by itself; an error if a promise was broken.
+    /// Runs one case; returns whether the session itself saved, an error if a promise was broken.
     fn run(&self, calls: Calls, number: usize, fault: Fault) -> Result<bool, String> {
         self.runtime.block_on(async {
             let world = self.world.copy();
@@ -191,7 +192,7 @@ impl Row {
     }
 }
 
-/// How old the lists are makes no difference to looks.
+/// Whether a fault happens to looks in a scene: the staleness of lists makes no difference to them.
 fn happens_to_looks(scene: &Scene, fault: Fault) -> bool {
     fault.happens_to_looks() && scene.stale.lists == FRESH.lists
 }

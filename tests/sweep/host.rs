@@ -1,5 +1,4 @@
-//! The one host of a site that is up, seen from outside: nothing here asks xdrive, or needs a
-//! network.
+//! The running host of a site, seen from outside: without xdrive, and without a network.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -16,7 +15,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The one that there is; an error if there are none or several.
+    /// The only host; an error if there are none or several.
     pub(crate) fn of(site: &Site) -> anyhow::Result<Self> {
         let mut hosts = Vec::new();
         for instance in fs::read_dir(site.dir().join("instances"))? {
@@ -33,7 +32,7 @@ impl Host {
         hosts.pop().context("no host is up")
     }
 
-    /// Runs `script` there as root; the answer is what it printed.
+    /// Runs `script` there as root; returns its output.
     pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
         let output = Command::new("nsenter")
             .args(["--target", &self.pid.to_string()])
@@ -41,7 +40,7 @@ impl Host {
             .stdin(Stdio::null())
             .output()
             .context("nsenter")?;
-        // A host that goes down takes whoever asked for it with it.
+        // A host that powers off ends the script as well.
         ensure!(
             output.status.success() || output.status.code().is_none(),
             "{script}: {}\n{}",

@@ -1,6 +1,6 @@
-//! Points side by side: every worker has a site of its own, so that none sees what another leaves.
+//! Points side by side: every worker has its own site, so that none sees what another leaves.
 //!
-//! Points are begun in their order, which the seed decides, however many workers there are.
+//! Points are begun in the seed's order, however many workers there are.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -9,11 +9,10 @@ use anyhow::anyhow;
 
 use harness::pace::Pace;
 
-/// Has every one of `points` taken once, by as many workers as the pace has jobs: how many were
-/// taken. A worker begins with what `begin`
-/// makes; `take` is given that, the point's place in the order, from 1, and the point. An error ends
-/// all of it, once the points that are under way are over; what is wrong at one point is no error
-/// but for `take` to note.
+/// Takes every one of `points` once, by as many workers as the pace has jobs; returns how many were
+/// taken. A worker begins with the result of `begin`; `take` gets that, the point's place in the
+/// order, from 1, and the point. An error ends the sweep, once the running points have ended;
+/// `take` records what is wrong at one point, which is no error.
 pub(crate) fn side_by_side<Point: Sync, Worker>(
     pace: &Pace,
     points: &[Point],

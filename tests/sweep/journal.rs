@@ -1,17 +1,17 @@
-//! Lines that were written, synced and acknowledged, and whether they are there.
+//! The journal: lines that were written, synced and acknowledged, and the check that they are
+//! there.
 //!
 //! Two files on the drive take the same lines: one in the user's folder, one in the container's own
-//! layer. A line is acknowledged after `fsync(2)` of both. Whatever happened, what is read later is
-//! what was read before, and then lines of the last writer in their order: all that it
-//! acknowledged, none twice.
+//! layer. A line is acknowledged after `fsync(2)` of both. What is read later is always what was
+//! read before, and then lines of the last writer in their order: all that it acknowledged, none
+//! twice.
 
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
 
 /// Writes lines `TAG 1`, `TAG 2`… to both files; `$0` is the tag, `$1` the line numbers, `$2`
-/// `busy` where files that nobody syncs are written meanwhile. What cannot be synced is not
-/// acknowledged.
+/// `busy` to write unsynced files meanwhile. A line that cannot be synced is not acknowledged.
 pub(crate) const WRITE: &str = "if [ \"$2\" = busy ]; then \
     while :; do head -c 4000000 /dev/urandom >/bulk; done & fi; \
     for n in $1; do \
@@ -22,21 +22,21 @@ pub(crate) const WRITE: &str = "if [ \"$2\" = busy ]; then \
 /// Prints both.
 pub(crate) const READ: &str = "cat /work/journal; echo --; cat /journal; true";
 
-/// Where one's lines are.
+/// The two files.
 const FILES: [&str; 2] = ["/work/journal", "/journal"];
 
-/// What a drive has been seen to hold.
+/// The lines that a drive was seen to hold.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal {
     files: [Vec<String>; 2],
 }
 
-/// A session that wrote lines, or may have.
+/// A session that may have written lines.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
-    /// What its lines begin with.
+    /// The tag of its lines.
     pub(crate) tag: String,
-    /// How many of them were acknowledged.
+    /// How many lines were acknowledged.
     pub(crate) acknowledged: usize,
 }
 
@@ -46,13 +46,13 @@ impl Journal {
         self.files[0].len()
     }
 
-    /// The container is another one, whose own layer has nothing of the journal yet.
+    /// Records that the container is another one, whose layer has no journal yet.
     pub(crate) fn lose_layer(&mut self) {
         self.files[1].clear();
     }
 
-    /// Takes over what [`READ`] printed after a session that wrote as `tag` and acknowledged what
-    /// [`WRITE`] printed.
+    /// Checks the output of [`READ`] after a session that wrote as `tag` and whose [`WRITE`]
+    /// printed `wrote`.
     pub(crate) fn check(&mut self, tag: &str, wrote: &str, read: &str) -> anyhow::Result<()> {
         let writer = Writer {
             tag: tag.to_owned(),
@@ -61,8 +61,8 @@ impl Journal {
         self.check_all(&[writer], read, false)
     }
 
-    /// The same after several sessions, some of which may write still: between them their lines
-    /// have no order. `is_new` where the container's layer was begun after them.
+    /// The same after several sessions, some of which may still write: their lines have no order
+    /// between them. `is_new` if the container's layer was begun after them.
     pub(crate) fn check_all(
         &mut self,
         writers: &[Writer],
@@ -121,7 +121,7 @@ impl Journal {
     }
 }
 
-/// How many lines [`WRITE`] has acknowledged in what it printed.
+/// How many lines [`WRITE`] acknowledged in its output.
 pub(crate) fn acknowledged(wrote: &str) -> usize {
     let whole = wrote.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole

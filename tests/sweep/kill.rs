@@ -12,7 +12,7 @@ use crate::points::{self, Kill};
 use crate::site::Site;
 use harness::pace::Pace;
 
-/// How often a point is tried that a session may pass by: what it waits for may be there already.
+/// How often a point is tried that a session may skip, if it need not wait there.
 const TRIES: u32 = 3;
 /// The lines that each session writes.
 const LINES: &str = "1 2 3";
@@ -29,21 +29,21 @@ pub(crate) fn alone(pace: &mut Pace) -> anyhow::Result<()> {
     sweep(pace, true)
 }
 
-/// A point of one of the two sessions that are swept.
+/// A point of one of the two swept sessions.
 struct Target {
     /// Whether the drive is a new one.
     is_new: bool,
     kill: Kill,
 }
 
-/// A site, and the drive that goes on from point to point there, once one was wanted.
+/// A site, and its drive that goes on from point to point, once needed.
 struct Worker {
     is_served: bool,
     site: Site,
     month: Option<Month>,
 }
 
-/// What the points came to.
+/// The results of the points.
 #[derive(Default)]
 struct Sum {
     missed: usize,
@@ -55,7 +55,7 @@ fn sweep(pace: &mut Pace, is_served: bool) -> anyhow::Result<()> {
     let mut month = Month::new(USED.to_owned());
     let mut targets = Vec::new();
     for is_new in [true, false] {
-        let passed = month.rehearse(&first.site, &[LINES])?;
+        let passed = month.reference_run(&first.site, &[LINES])?;
         for (index, point) in passed.iter().enumerate() {
             targets.push(Target {
                 is_new,
@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// Kills at one point, recovers, looks, and tells.
+    /// Kills at one point, recovers, checks, and reports.
     fn point(&mut self, row: usize, target: &Target, sum: &Mutex<Sum>) -> anyhow::Result<()> {
         let kind = if target.is_new { "new" } else { "used" };
         let mut last = Ok(None);
@@ -136,7 +136,7 @@ impl Worker {
                 println!("{row:4}  {name}  FAILED\n{error:?}");
                 let failed = format!("{name}: {error:#}");
                 sum.lock().unwrap().failed.push(failed);
-                // What is wrong there would be told at every later point.
+                // A broken site would fail every later point.
                 *self = Self::begin(self.is_served)?;
             }
         }
@@ -146,11 +146,11 @@ impl Worker {
     /// A drive that a session has saved.
     fn used(&self) -> anyhow::Result<Month> {
         let mut month = Month::new(USED.to_owned());
-        month.rehearse(&self.site, &[LINES])?;
+        month.reference_run(&self.site, &[LINES])?;
         Ok(month)
     }
 
-    /// One killed session and one that recovers; nothing if the point was not reached.
+    /// Runs a killed session and one that recovers; `None` if the point was not reached.
     fn kill_once(
         &self,
         kill: &Kill,
@@ -163,7 +163,7 @@ impl Worker {
         let killed = self
             .site
             .session(&month.drive, &command, Some((&trace, Some(kill))))?;
-        // One that is killed before its first point leaves no trace.
+        // A session killed before its first point leaves no trace.
         let passed = points::read(&trace).unwrap_or_default();
         std::fs::remove_file(&trace).context("the trace")?;
         let was_killed = killed.code == 137;

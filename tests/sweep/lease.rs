@@ -1,8 +1,9 @@
-//! Hosts that lose their laptop: each is off by itself soon after its lease, and the drive is safe.
+//! Hosts that lose their laptop: each switches itself off soon after its lease, and the drive is
+//! safe.
 //!
-//! A session writes lines and goes on; then something happens that takes the client's sign of life,
-//! and more: the process is stopped as by a sleeping laptop, the network goes, dockerd or the watch
-//! is killed, the host reboots. Nobody helps the host from then on.
+//! A session writes lines and goes on; then the client's sign of life ends, and more: the process
+//! is stopped as by a sleeping laptop, the network is cut, dockerd or the watch is killed, the host
+//! reboots. From then on the host is on its own.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +18,20 @@ use crate::running::Running;
 use crate::site::Site;
 use harness::pace::Pace;
 
-/// The lease, as `--keep` has it, and in seconds.
+/// The lease, for `--keep`, and in seconds.
 const KEEP: (&str, u64) = ("15s", 15);
-/// By when a host is off: the promise.
+/// The promise: by when a host is off.
 const OFF_BY: Duration = Duration::from_secs(KEEP.1 + 6 * 60);
-/// How long a session may take to its first lines.
+/// How long a session may take to its first lines of output.
 const BEGUN: Duration = Duration::from_mins(2);
 
-/// What happens: its name, whether the client can go on after it, and what is run on the host.
+/// A trouble: its name, whether the laptop stops as well, and the script on the host.
 struct Trouble {
     name: &'static str,
-    /// The laptop stops as well; else only what is run on the host happens.
+    /// Whether the laptop stops as well; else only the host's script runs.
     is_stopped: bool,
     on_the_host: &'static str,
-    /// It takes the last switch, minutes behind the lease, to end this one.
+    /// Whether only the last timer, minutes after the lease, ends the host.
     is_slow: bool,
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn without_a_laptop(pace: &mut Pace) -> anyhow::Result<()> {
     let troubles = pace.choose(troubles.collect());
     let begin = || {
         let (site, mut month) = (Site::new(false)?, Month::new("month".to_owned()));
-        month.rehearse(&site, &["1"])?;
+        month.reference_run(&site, &["1"])?;
         Ok((site, month))
     };
     side_by_side(pace, &troubles, begin, |(site, month), _, trouble| {
@@ -107,7 +108,7 @@ impl Trouble {
         let flags = ["--keep", KEEP.0];
         let mut client = site.start_with(&flags, &month.drive, &command, None)?;
         wait_for_lines(&mut client)?;
-        // Stopped first: no sign of life is sent that belongs to the time after the trouble.
+        // The laptop stops first, so that no sign of life follows the trouble.
         if self.is_stopped {
             client.signal(Signal::STOP)?;
         }

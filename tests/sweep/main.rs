@@ -10,16 +10,15 @@
 //!               └ day: a hundred sessions on one drive ─ ending: all the ways at once
 //! ```
 //!
-//! A test program of its own, because it is two programs: as `client` it is xdrive itself, told to
-//! kill itself at one point of its own trace; as `local supervise` it looks after an instance, as
-//! the xdrive that launched it would. Otherwise it drives these, and prints a table.
+//! A separate test program, because it has three roles: as `client` it is xdrive itself, which
+//! kills itself at one point of its own trace; as `local supervise` it supervises an instance, as
+//! xdrive does. Otherwise it drives these, and prints a table.
 //!
 //! With `XDRIVE_LONG` in the environment every point is taken, else a bounded number in each sweep,
-//! others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments
-//! are those of `cargo test`: what needs root is ignored unless `--include-ignored` or `--ignored`
-//! is among them. `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once, by
-//! default twice as many as there are processors: a session is mostly waiting, and more points than
-//! processors keep those busy.
+//! others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments are those of `cargo test`:
+//! what needs root is ignored unless `--include-ignored` or `--ignored` is among them.
+//! `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once, by default two for
+//! each processor, since a session mostly waits.
 
 #![expect(
     clippy::unwrap_used,
@@ -50,14 +49,14 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use harness::pace::Pace;
 
-/// A sweep and the name it can be filtered by.
+/// A sweep, and its name for filters.
 struct Sweep {
     name: &'static str,
     run: fn(&mut Pace) -> anyhow::Result<()>,
     /// Whether it makes namespaces and loop devices.
     needs_root: bool,
-    /// How many cases are taken when nobody asks for all: half a minute's on two processors, and a
-    /// minute's of those that follow each other.
+    /// How many cases a bounded sweep takes: those of half a minute on two processors, or of a
+    /// minute where they follow each other.
     bound: usize,
 }
 
@@ -121,7 +120,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // The threads are for a sweep's points; the sweeps go one after the other.
+    // The threads are for a sweep's points; the sweeps run one after the other.
     arguments.test_threads = Some(1);
     let trials = SWEEPS.iter().map(|sweep| trial(sweep, jobs)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -1,4 +1,4 @@
-//! A drive in use, session after session, and what it must be after a bad one.
+//! A drive in use, session after session, and its checks after a bad one.
 
 use anyhow::{Context as _, ensure};
 
@@ -7,7 +7,7 @@ use crate::points::{self, Passed};
 use crate::running::Ended;
 use crate::site::Site;
 
-/// One drive and what it is known to hold.
+/// One drive, and its expected journal.
 #[derive(Clone)]
 pub(crate) struct Month {
     pub(crate) drive: String,
@@ -28,13 +28,17 @@ impl Month {
         self.journal.len()
     }
 
-    /// A session that nobody disturbs: the points it passes.
-    pub(crate) fn rehearse(&mut self, site: &Site, what: &[&str]) -> anyhow::Result<Vec<Passed>> {
+    /// Runs an undisturbed session; the points that it passes.
+    pub(crate) fn reference_run(
+        &mut self,
+        site: &Site,
+        what: &[&str],
+    ) -> anyhow::Result<Vec<Passed>> {
         let trace = site.path("trace");
-        let tag = format!("rehearsal-{}", self.lines());
+        let tag = format!("reference-{}", self.lines());
         let command = [&["sh", "-c", WRITE, &tag], what].concat();
         let ended = site.session(&self.drive, &command, Some((&trace, None)))?;
-        ensure!(ended.code == 0, "the rehearsal failed: {ended:?}");
+        ensure!(ended.code == 0, "the reference run failed: {ended:?}");
         let passed = points::read(&trace)?;
         std::fs::remove_file(&trace)?;
         self.recover(site, &tag, &ended)?;

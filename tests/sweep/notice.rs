@@ -1,6 +1,5 @@
-//! Notices: from EC2's announcement to the unmounted drive, with gigabytes that nobody has synced,
-//! and with programs that do not end when they are asked to. All must be over long before the two
-//! minutes are.
+//! Notices: from EC2's announcement to the unmounted drive, with gigabytes of unsynced data, and
+//! with programs that ignore SIGTERM. All must end long before the two minutes do.
 
 use std::fmt;
 use std::fs;
@@ -12,17 +11,17 @@ use crate::running::Running;
 use crate::site::Site;
 use harness::pace::Pace;
 
-/// What EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
+/// The time that EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
 const NOTICE: Duration = Duration::from_mins(2);
 /// How long anything before and after that may take.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// What a command prints when it has written all it is to write.
+/// The command's output once it has written everything.
 const AT_WORK: &str = "at work";
 
-/// What a host has to do with when the notice comes.
+/// The load of a host when the notice comes.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// GiB that were just written and not synced.
+    /// GiB that were written and not synced.
     dirty: u64,
     /// The command does not end at SIGTERM.
     is_stubborn: bool,
@@ -54,7 +53,7 @@ impl Load {
     }
 }
 
-/// The bounded part, and what a whole sweep has beyond it.
+/// The loads of a bounded sweep, and those that a whole one adds.
 const BOUNDED: [Load; 2] = [
     Load {
         dirty: 0,
@@ -141,7 +140,7 @@ fn until(session: &mut Running, holds: impl Fn(&Running) -> bool) -> anyhow::Res
     Ok(())
 }
 
-/// What this computer has written and not brought to a disk, in MiB (`proc_meminfo(5)`).
+/// This computer's unwritten data, in MiB (`proc_meminfo(5)`).
 fn dirty() -> anyhow::Result<u64> {
     let memory = fs::read_to_string("/proc/meminfo")?;
     let line = memory.lines().find_map(|line| line.strip_prefix("Dirty:"));

@@ -1,10 +1,10 @@
-//! The points of a session at which it can be killed, seen in xdrive's own trace.
+//! The points of a session at which it can be killed, from xdrive's own trace.
 //!
-//! A *point* is the end of a call to AWS or of a host's script, a step that such a script reports
-//! to have done, or the middle of either. Points have names that are the same in every run: changes
-//! are counted (`CreateTags#2 answered`), and what only looks is named after the last change before
-//! it (`DescribeVolumes after RunInstances#1`), once, however often it is asked while nothing else
-//! happens: between two changes the death of the looker is always the same.
+//! A *point* is the end of a call to AWS or of a host's script, a finished step in such a script's
+//! report, or the middle of either. Points have the same names in every run: changes are counted
+//! (`CreateTags#2 answered`), and a call that only looks is named after the last change before it
+//! (`DescribeVolumes after RunInstances#1`), once, since between two changes every such kill has
+//! the same effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,14 +20,14 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Where to kill: at this point, or so long after it where it is the middle of something.
+/// The moment of a kill: at this point, or so long after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kill {
     pub(crate) point: String,
     pub(crate) after: Duration,
 }
 
-/// A point as a session passed it.
+/// A point that a session passed.
 #[derive(Debug, Clone)]
 pub(crate) struct Passed {
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Passed {
     pub(crate) at: Duration,
 }
 
-/// Writes down every point, and kills this process at one.
+/// Records every point, and kills this process at one.
 pub(crate) struct Points {
     began: Instant,
     kill: Option<Kill>,
@@ -87,7 +87,7 @@ impl Points {
 }
 
 impl State {
-    /// The point's name, unless it is none, or was passed already.
+    /// The point's name; `None` if the event is no point, or was passed already.
     fn name(&mut self, said: &Said) -> Option<String> {
         let Said { what, event, fact } = said;
         if is_look(what) {
@@ -114,7 +114,7 @@ impl State {
     }
 }
 
-/// What changes nothing, wherever it is asked.
+/// Whether a call or script changes nothing.
 fn is_look(what: &str) -> bool {
     what.starts_with("Describe")
         || ["GetCallerIdentity", "session contact", "session attached"].contains(&what)
@@ -142,9 +142,9 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<Passed>> {
     Ok(all)
 }
 
-/// How long after the beginning of `passed[index]` its middle is: nothing unless it has one.
+/// How long after `passed[index]` its middle is; zero if it has none.
 pub(crate) fn middle(passed: &[Passed], index: usize) -> Duration {
-    /// What goes on for as long as the session has no middle of its own.
+    /// The longest pause after which no middle is taken.
     const LONGEST: Duration = Duration::from_millis(500);
     let begun = &passed[index];
     let Some(what) = begun.name.strip_suffix(" during") else {
@@ -157,7 +157,7 @@ pub(crate) fn middle(passed: &[Passed], index: usize) -> Duration {
     (took / 2).clamp(Duration::from_micros(1), LONGEST)
 }
 
-/// An event of the trace, read.
+/// An event of the trace, parsed.
 #[derive(Default)]
 struct Said {
     what: String,

@@ -1,4 +1,4 @@
-//! A client that runs, and how it ended.
+//! A running client, and its end.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How long a session may take on a busy machine.
 const SESSION: Duration = Duration::from_mins(3);
 
-/// A client, killed when dropped, should it still run.
+/// A client; killed when dropped.
 pub(crate) struct Running {
     child: Child,
     began: Instant,
@@ -22,10 +22,10 @@ pub(crate) struct Running {
     said: Arc<Mutex<Vec<u8>>>,
 }
 
-/// How a client ended.
+/// The end of a client.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// As a shell has it: 137 for a kill.
+    /// Its exit code, as a shell has it: 137 for a kill.
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -51,17 +51,17 @@ impl Running {
         })
     }
 
-    /// What it has written to its standard output.
+    /// Its standard output until now.
     pub(crate) fn printed(&self) -> String {
         text(&self.printed)
     }
 
-    /// What it has written to its standard error.
+    /// Its standard error until now.
     pub(crate) fn said(&self) -> String {
         text(&self.said)
     }
 
-    /// Whether it has ended, however it did.
+    /// Whether it has ended.
     pub(crate) fn is_over(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }
@@ -74,7 +74,7 @@ impl Running {
         Ok(self.child.kill()?)
     }
 
-    /// Waits for its end; an error if it does not come from now on.
+    /// Waits for its end; an error if it does not come within [`SESSION`].
     pub(crate) fn end(mut self) -> anyhow::Result<Ended> {
         let waited = Instant::now();
         let status = loop {
@@ -104,7 +104,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -22,10 +22,10 @@ use crate::running::{Ended, Running};
 use harness::leaks;
 use harness::small_image;
 
-/// How long what ends beside a session may take: its supervisor tidies up.
+/// How long a supervisor may take to clear up after a session.
 const TIDY: Duration = Duration::from_mins(1);
 
-/// The site of one sweep. When it is dropped nothing of it is left.
+/// The site of one sweep; dropping it removes everything of it.
 pub(crate) struct Site {
     folder: TempDir,
     plane: RealPlane,
@@ -37,12 +37,12 @@ pub(crate) struct Site {
 /// `xdrive local serve`, as a process; killed when dropped.
 struct Server {
     child: Child,
-    /// What points a client at it.
+    /// The environment of its clients.
     environment: Vec<(String, String)>,
 }
 
 impl Site {
-    /// One whose EC2 is in the client's process, or in one of its own.
+    /// A site whose EC2 is in the client's process, or served by another.
     pub(crate) fn new(is_served: bool) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("sweep-").tempdir()?;
         let (home, dir) = (folder.path().join("home"), folder.path().join("state"));
@@ -102,7 +102,7 @@ impl Site {
         })
     }
 
-    /// A program with nothing of the tester's environment.
+    /// A program without the tester's environment.
     fn bare(&self, program: &Path) -> anyhow::Result<Command> {
         let mut command = Command::new(program);
         command
@@ -139,7 +139,7 @@ impl Site {
         self.start_from("home", &flags, drive, command, trace)
     }
 
-    /// The same from the laptop whose home is called so, with no other flags than these.
+    /// The same from the laptop with this home, with these flags only.
     pub(crate) fn start_from(
         &self,
         home: &str,
@@ -170,13 +170,13 @@ impl Site {
         Running::start(&mut client)
     }
 
-    /// Runs the xdrive of users to its end.
+    /// Runs the real `xdrive` to its end.
     pub(crate) fn xdrive(&self, arguments: &[&str]) -> anyhow::Result<Ended> {
         let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?;
         Running::start(command.arg("--local").args(arguments))?.end()
     }
 
-    /// The small image as a file of that name: images are told apart by their files' names.
+    /// The small image as a file of that name: xdrive identifies images by their files' names.
     pub(crate) fn image(&self, name: &str) -> anyhow::Result<String> {
         let tar = self.path(name);
         small_image(&tar);
@@ -196,7 +196,7 @@ impl Site {
         self.start(drive, command, trace)?.end()
     }
 
-    /// Takes the only running instance back, so long from now.
+    /// Interrupts the only running instance, so long from now.
     pub(crate) fn interrupt(&self, after: Duration) -> anyhow::Result<()> {
         let options = OpenOptions::new(&self.dir(), self.plane.clone(), Clock::system());
         let local = Local::open(options)?;
@@ -216,8 +216,8 @@ impl Site {
         Ok(())
     }
 
-    /// What is left besides completed snapshots: in the running system, and, whoever made it and
-    /// however it is tagged, in the EC2.
+    /// What is left besides completed snapshots: in the running system, and in the EC2, whatever
+    /// its tags.
     pub(crate) fn left(&self) -> anyhow::Result<Vec<String>> {
         let server = self.served.as_ref().map(|server| server.child.id());
         let began = Instant::now();
@@ -234,7 +234,7 @@ impl Site {
         }
     }
 
-    /// Whether an instance runs, or is about to, or is on its way out.
+    /// Whether an instance is pending, running or shutting down.
     pub(crate) fn is_running(&self) -> anyhow::Result<bool> {
         let answer = self
             .runtime
@@ -249,7 +249,7 @@ impl Site {
             }))
     }
 
-    /// What is left of that in the EC2: instances, volumes, snapshots that are not completed.
+    /// What is left in the EC2: instances, volumes, snapshots that are not completed.
     pub(crate) fn billed(&self) -> anyhow::Result<Vec<String>> {
         let mut left = Vec::new();
         self.runtime.block_on(async {
@@ -286,7 +286,7 @@ impl Site {
         Ok(answer.await?.snapshots().to_vec())
     }
 
-    /// How many snapshots there are; they are removed if `drive` is not to be used again.
+    /// The number of snapshots; they are deleted if `drive` is not used again.
     pub(crate) fn count_snapshots(&self, drive: &str, remove: bool) -> anyhow::Result<usize> {
         self.runtime.block_on(async {
             let mut count = 0;
@@ -326,7 +326,7 @@ impl Drop for Site {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -349,7 +349,7 @@ fn client(local: &Local) -> aws_sdk_ec2::Client {
     )
 }
 
-/// Where `shell/setup.sh` puts machine trees and images, by the rule that it and xdrive have.
+/// The cache of machine trees and images, found by the rule of `shell/setup.sh` and xdrive.
 fn cache() -> anyhow::Result<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from);
     let cache = folder("XDRIVE_CACHE")

@@ -1,4 +1,4 @@
-//! The line between the SDK and EC2, which can be cut anywhere.
+//! The fault connector: an HTTP client between the SDK and EC2 that can fail any call.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,24 +14,24 @@ use aws_smithy_types::body::SdkBody;
 use xdrive::local::Local;
 use xdrive::local::wire::InProcess;
 
-/// What happens to a request on its way.
+/// The fault of one request.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// It never arrives, and the sender knows.
+    /// It never arrives, and the sender gets an error.
     Refused,
     /// It is carried out, and the answer is lost.
     AnswerLost,
-    /// It never arrives, and nobody says so.
+    /// It never arrives, and no error comes.
     Silence,
-    /// It is carried out, and nobody says so.
+    /// It is carried out, and no answer comes.
     SilenceAfter,
-    /// It is carried out, and something else answers.
+    /// It is carried out, and another answer comes.
     Answered(u16, &'static str),
 }
 
-/// An HTTP client over [`InProcess`] that keeps a log of calls and makes trouble when told.
+/// An HTTP client over [`InProcess`] that logs calls and injects planned faults.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct FaultConnector {
     inner: InProcess,
     state: Arc<Mutex<State>>,
 }
@@ -42,8 +42,8 @@ struct State {
     troubles: VecDeque<(String, Trouble)>,
 }
 
-impl Line {
-    /// A quiet line to `local`.
+impl FaultConnector {
+    /// A connector to `local`, without faults yet.
     pub fn new(local: Local) -> Self {
         Self {
             inner: InProcess::new(local),
@@ -51,19 +51,19 @@ impl Line {
         }
     }
 
-    /// As the SDK takes it.
+    /// The client for the SDK.
     pub fn client(&self) -> SharedHttpClient {
         SharedHttpClient::new(self.clone())
     }
 
-    /// The next request of `action` that no earlier trouble waits for meets `trouble`.
+    /// Plans `trouble` for the next request of `action`, after those planned before.
     pub fn trouble(&self, action: &str, trouble: Trouble) {
         self.state()
             .troubles
             .push_back((action.to_owned(), trouble));
     }
 
-    /// The actions asked for since the last look, in order.
+    /// The actions requested since the last call of this, in order.
     pub fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state().calls)
     }
@@ -80,7 +80,7 @@ impl Line {
     }
 }
 
-impl HttpClient for Line {
+impl HttpClient for FaultConnector {
     fn http_connector(
         &self,
         _settings: &HttpConnectorSettings,
@@ -90,25 +90,25 @@ impl HttpClient for Line {
     }
 }
 
-impl HttpConnector for Line {
+impl HttpConnector for FaultConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let line = self.clone();
+        let connector = self.clone();
         HttpConnectorFuture::new(async move {
             let action = action(&request);
-            match line.note(&action) {
-                None => line.inner.call(request).await,
+            match connector.note(&action) {
+                None => connector.inner.call(request).await,
                 Some(Trouble::Refused) => Err(cut("refused")),
                 Some(Trouble::Silence) => std::future::pending().await,
                 Some(Trouble::AnswerLost) => {
-                    line.inner.call(request).await?;
+                    connector.inner.call(request).await?;
                     Err(cut("reset"))
                 }
                 Some(Trouble::SilenceAfter) => {
-                    line.inner.call(request).await?;
+                    connector.inner.call(request).await?;
                     std::future::pending().await
                 }
                 Some(Trouble::Answered(status, body)) => {
-                    line.inner.call(request).await?;
+                    connector.inner.call(request).await?;
                     let response = http::Response::builder()
                         .status(status)
                         .body(SdkBody::from(body))
@@ -120,7 +120,7 @@ impl HttpConnector for Line {
     }
 }
 
-/// What a request asks for: named in its body, or known by its path.
+/// A request's action, from its body or its path.
 pub fn action(request: &HttpRequest) -> String {
     let uri = request.uri();
     let path = uri.split_once('?').map_or(uri, |(path, _)| path);

@@ -1,9 +1,8 @@
-//! Between a client and its EC2: an HTTP proxy that passes requests on, and spoils those that it is
-//! told to spoil. The client is a whole xdrive with an account; EC2 is whatever listens at the other
-//! end.
+//! The fault proxy: an HTTP proxy between a client and its EC2 that passes requests on, and injects
+//! faults. The client is a whole xdrive with an account; EC2 is any server at the other end.
 //!
-//! It is a proxy, named by `HTTP_PROXY`, because what is passed on must be what was signed, the name
-//! of the host among it. One request a connection on both sides, so that a cut line is one call's.
+//! It is a proxy, set by `HTTP_PROXY`, because requests must be passed on as they were signed, with
+//! the host's name. Each connection has one request, so that a cut connection is one call's.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -12,21 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-/// A call, as far as it can be told from outside.
+/// A call, as its request shows it.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// Such as `RunInstances`.
     pub action: String,
     /// Its parameters, for calls that have them in a form.
     pub params: BTreeMap<String, String>,
-    /// How many calls of this action came, this one among them.
+    /// How many calls of this action came, this one included.
     pub number: usize,
-    /// The id of the key that it is signed with.
+    /// The id of the key that signs it.
     key: String,
 }
 
 impl Asked {
-    /// A call of this name, for those who ask about calls.
+    /// A call of this name alone.
     pub fn named(action: &str) -> Self {
         Self {
             action: action.to_owned(),
@@ -34,7 +33,7 @@ impl Asked {
         }
     }
 
-    /// Whether it ends something.
+    /// Whether it destroys something.
     pub fn destroys(&self) -> bool {
         self.action.starts_with("Delete") || self.action.starts_with("Terminate")
     }
@@ -47,20 +46,20 @@ impl Asked {
     }
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Debug, Clone)]
 pub enum Fate {
     /// It is passed on, and its answer passed back.
     Passed,
-    /// It never arrives: the line is cut.
+    /// It never arrives: the connection is cut.
     Unsent,
     /// It is passed on, and its answer lost.
     Unanswered,
     /// It is passed on twice; the second answer is passed back.
     Twice,
-    /// EC2 says no: status, code, message.
+    /// EC2 refuses it: status, code, message.
     Refused(u16, &'static str, &'static str),
-    /// It never arrives, and something else answers: status and a page.
+    /// It never arrives, and another server answers: status and a page.
     Page(u16, &'static str),
 }
 
@@ -68,7 +67,7 @@ type Decide = Box<dyn FnMut(&Asked) -> Fate + Send>;
 type Change = Box<dyn FnMut(&Asked, String) -> String + Send>;
 
 /// The proxy. It ends when it is dropped.
-pub struct Between {
+pub struct FaultProxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
     over: Arc<AtomicBool>,
@@ -76,25 +75,25 @@ pub struct Between {
 }
 
 struct State {
-    /// Whose calls are none of its business.
-    spared: Option<String>,
+    /// The id of the key whose calls are passed on and not counted.
+    observer: Option<String>,
     counts: BTreeMap<String, usize>,
     calls: Vec<String>,
     decide: Decide,
     change: Change,
 }
 
-impl Between {
-    /// One on a free port, which passes everything on.
+impl FaultProxy {
+    /// A proxy on a free port, which passes everything on.
     pub fn new() -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").unwrap())
     }
 
-    /// One that listens there.
+    /// A proxy that listens there.
     pub fn on(listener: TcpListener) -> Self {
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State {
-            spared: None,
+            observer: None,
             counts: BTreeMap::new(),
             calls: Vec::new(),
             decide: Box::new(|_| Fate::Passed),
@@ -108,7 +107,7 @@ impl Between {
                     return;
                 }
                 let state = Arc::clone(&shared);
-                // A client that went away is none of its business.
+                // A client may have closed its connection.
                 std::thread::spawn(move || drop(serve(stream, &state)));
             }
         });
@@ -120,17 +119,17 @@ impl Between {
         }
     }
 
-    /// What `HTTP_PROXY` is to be.
+    /// The value for `HTTP_PROXY`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Calls that are signed with the key of this id are passed on and not counted.
-    pub fn spare(&self, key: &str) {
-        self.state().spared = Some(key.to_owned());
+    /// From now on calls that are signed with the key of this id are passed on and not counted.
+    pub fn observe_by(&self, key: &str) {
+        self.state().observer = Some(key.to_owned());
     }
 
-    /// From now on `decide` says what becomes of each call; counting begins anew.
+    /// From now on `decide` returns the fate of each call; counting begins anew.
     pub fn decide(&self, decide: impl FnMut(&Asked) -> Fate + Send + 'static) {
         let mut state = self.state();
         state.counts.clear();
@@ -138,12 +137,12 @@ impl Between {
         state.decide = Box::new(decide);
     }
 
-    /// From now on `change` sees every answer of EC2's, and says what it reads like.
+    /// From now on `change` rewrites every answer of EC2.
     pub fn change(&self, change: impl FnMut(&Asked, String) -> String + Send + 'static) {
         self.state().change = Box::new(change);
     }
 
-    /// The calls that came since it was last told what to do, in their order.
+    /// The calls since the last [`Self::decide`], in their order.
     pub fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
     }
@@ -153,10 +152,10 @@ impl Between {
     }
 }
 
-impl Drop for Between {
+impl Drop for FaultProxy {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // Whether it was waiting or not, it looks once more.
+        // A connection wakes the listener, which then ends.
         let _ = TcpStream::connect(self.address);
         if let Some(listening) = self.listening.take() {
             let _ = listening.join();
@@ -176,7 +175,7 @@ fn serve(mut client: TcpStream, state: &Mutex<State>) -> io::Result<()> {
     let mut asked = asked(&head, &body);
     let fate = {
         let mut state = lock(state);
-        if state.spared.as_ref() == Some(&asked.key) {
+        if state.observer.as_ref() == Some(&asked.key) {
             Fate::Passed
         } else {
             let count = state.counts.entry(asked.action.clone()).or_default();
@@ -257,7 +256,7 @@ fn asked(head: &str, body: &[u8]) -> Asked {
     }
 }
 
-/// Host and port of a request, and what is asked for there: a proxy is told both in one.
+/// Host and port of a request, and its path: a proxy gets both as one URL.
 fn target(head: &str) -> (&str, &str) {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let rest = target.strip_prefix("http://").unwrap_or_default();
@@ -284,7 +283,7 @@ fn pass_on(head: &str, body: &[u8]) -> io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// The answer as it is to be read; what is no text stays as it is.
+/// The rewritten answer; an answer that is no text is not changed.
 fn changed(asked: &Asked, answer: Vec<u8>, state: &Mutex<State>) -> Vec<u8> {
     let text = match String::from_utf8(answer) {
         Ok(text) => text,
@@ -307,7 +306,7 @@ fn changed(asked: &Asked, answer: Vec<u8>, state: &Mutex<State>) -> Vec<u8> {
     format!("{head}\r\nconnection: close\r\n\r\n{after}").into_bytes()
 }
 
-/// A refusal, in the words of the service that was asked.
+/// A refusal, in the protocol of the called service.
 fn refusal(asked: &Asked, status: u16, code: &str, message: &str) -> Vec<u8> {
     if asked.action == "GetCallerIdentity" {
         let body = format!(

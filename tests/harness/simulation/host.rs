@@ -16,16 +16,16 @@ use xdrive::local::plane::PaperSuperblock;
 
 use super::{Content, Hidden, World, drive};
 
-/// How long a host waits for a volume that is being attached, and how often it looks.
+/// How long a host waits for a volume that is being attached, and how often it checks.
 const DEVICE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The hosts as one process reaches them; its end frees its locks.
+/// The hosts of one process, whose end releases its locks.
 pub struct PaperHosts {
     process: u32,
     hidden: Arc<Mutex<Hidden>>,
     truth: Ec2,
-    /// Where what is on a volume can be read back from its snapshots, if anywhere.
+    /// The EC2 from whose snapshots superblocks are read back, if any.
     sheets: Option<Local>,
 }
 
@@ -56,7 +56,7 @@ impl PaperHosts {
         }
     }
 
-    /// Whether it runs and has booted, where that can be known.
+    /// Whether it runs and has booted, if that is known.
     async fn is_up(&self, host: &Instance) -> bool {
         let instance = self.truth.instance(&host.id).await.unwrap();
         let is_running = instance.is_some_and(|instance| instance.state == InstanceState::Running);
@@ -75,8 +75,8 @@ impl PaperHosts {
         }
     }
 
-    /// What the volume was made from, and whether it is plugged in: that is waited for, as on a real
-    /// host.
+    /// The source of the volume, and whether it is plugged in, which this waits for as a real host
+    /// does.
     async fn device(&self, host: &Instance, order: &MountOrder) -> (Option<SnapshotId>, bool) {
         let mut waited = Duration::ZERO;
         loop {
@@ -168,7 +168,7 @@ impl Hosts for PaperHosts {
                 owner: format!("process {client}"),
                 since: "2026-01-01T00:00:00Z".into(),
             }),
-            // As on a real host: one that closes takes no client any more.
+            // As on a real host: a closing one accepts no client.
             _ if state.closed_by.is_some() => Ok(()),
             _ => {
                 state.client = Some(self.process);
@@ -284,7 +284,7 @@ impl Hosts for PaperHosts {
     }
 }
 
-/// Each format makes another file system: the id of the volume will do.
+/// The UUID of a format: the volume's id makes it unique.
 fn uuid_of(volume: &VolumeId) -> [u8; 16] {
     let mut uuid = [b'-'; 16];
     let id = volume.as_str().as_bytes();
@@ -293,7 +293,7 @@ fn uuid_of(volume: &VolumeId) -> [u8; 16] {
     uuid
 }
 
-/// What every session on paper launches: one pool, whose type and image any EC2 knows.
+/// The launch of every session on paper: one pool, whose type and image any EC2 knows.
 pub fn wanted(market: Market) -> Wanted {
     Wanted {
         offers: vec![Offer {

@@ -31,13 +31,13 @@ use crate::evidence::may_terminate;
 use host::{PaperHosts, wanted};
 use wire::{Calls, Fault, Wire};
 
-/// What is on a volume or in a snapshot.
+/// The content of a volume or snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
     /// Whether it was ever formatted, and as which file system.
     pub formatted: bool,
     pub uuid: [u8; 16],
-    /// What users wrote and synced.
+    /// The notes that users wrote and synced.
     pub notes: BTreeSet<u32>,
 }
 
@@ -52,12 +52,12 @@ pub struct HostState {
     pub unmounted: Option<String>,
 }
 
-/// What no API shows: contents, hosts, and what was broken.
+/// What no API shows: contents, hosts, and broken promises.
 #[derive(Debug, Clone, Default)]
 pub struct Hidden {
     pub contents: BTreeMap<String, Content>,
     pub hosts: BTreeMap<String, HostState>,
-    /// Every note that a user was told is safe.
+    /// Every note that was acknowledged to a user.
     pub acknowledged: BTreeSet<u32>,
     /// Promises that were broken.
     pub broken: Vec<String>,
@@ -69,16 +69,16 @@ pub struct World {
     pub clock: Clock,
     timing: Timing,
     local: Local,
-    /// The same folder without any staleness: what is really there.
+    /// The same folder without staleness: its true state.
     pub truth: Ec2,
     stale: Staleness,
-    /// What the drive's user chose for it.
+    /// The drive's own settings.
     pub settings: RefCell<Settings>,
     processes: RefCell<u32>,
     dir: tempfile::TempDir,
 }
 
-/// How stale lists and reads are.
+/// The staleness of lists and of reads by id.
 #[derive(Debug, Clone, Copy)]
 pub struct Staleness {
     pub lists: u64,
@@ -91,11 +91,11 @@ pub const STALE: Staleness = Staleness {
     reads: 200,
 };
 
-/// What happens to one run of xdrive.
+/// The trouble of one run of xdrive.
 #[derive(Debug, Clone, Default)]
 pub struct Trouble {
-    /// What happens to which call, counted from 1: among those that change something, or among
-    /// those that only look.
+    /// The fault, and its call, counted from 1 among those that change something, or among those
+    /// that only look.
     pub fault: Option<(Calls, usize, Fault)>,
     /// Interrupts, after so many events each.
     pub interrupts: Vec<usize>,
@@ -103,7 +103,7 @@ pub struct Trouble {
     pub slow: Duration,
 }
 
-/// How a run went.
+/// The record of a run.
 #[derive(Debug)]
 pub struct Told {
     /// None if it was killed.
@@ -114,12 +114,12 @@ pub struct Told {
     pub events: Vec<Event>,
 }
 
-/// What a run of xdrive is asked to do.
+/// The task of a run of xdrive.
 #[derive(Debug, Clone)]
 pub enum Ask {
     /// Connect, write a note, save.
     Session(u32),
-    /// The same with so many checkpoints before the save; then killed, if so said.
+    /// The same with so many checkpoints before the save, or before a kill.
     Checkpoints {
         note: u32,
         times: usize,
@@ -139,7 +139,7 @@ impl World {
         Self::open(folder(), stale, clock, Hidden::default())
     }
 
-    /// A world of its own that has the same past.
+    /// Another world with the same past.
     pub fn copy(&self) -> Self {
         let dir = folder();
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
@@ -159,7 +159,7 @@ impl World {
         let open = |stale| open(dir.path(), &clock, stale, Duration::ZERO);
         let local = open(stale);
         let truth = folder::ec2(&open(FRESH));
-        // As close to the lists' staleness as can be: an announcement is just not to be missed.
+        // As close to the lists' staleness as possible: an announcement is just not missed.
         let settle = Duration::from_millis(stale.lists + 20);
         let timing = Timing {
             poll: Duration::from_millis(60 + stale.lists / 2),
@@ -178,12 +178,12 @@ impl World {
         }
     }
 
-    /// Writes `text` into the folder's `settings.toml`: it holds for every run from then on.
+    /// Writes `text` into the folder's `settings.toml`, for every later run.
     pub fn set(&self, text: &str) {
         std::fs::write(self.dir.path().join("settings.toml"), text).unwrap();
     }
 
-    /// Waits for hosts from now on for some seconds only: what is waited for costs looks.
+    /// From now on waits only some seconds for hosts: waiting costs looks.
     pub fn hurry(&mut self) {
         self.timing = Timing {
             no_ssh: Duration::from_secs(3),
@@ -195,7 +195,7 @@ impl World {
         };
     }
 
-    /// The folder, with answers that take so long.
+    /// The folder, with answers delayed by `slow`.
     fn slowed(&self, slow: Duration) -> Local {
         open(self.dir.path(), &self.clock, self.stale, slow)
     }
@@ -204,7 +204,7 @@ impl World {
         self.hidden.lock().unwrap()
     }
 
-    /// The folder, for what only the cloud does.
+    /// The folder, for changes that only the cloud makes.
     pub fn local(&self) -> &Local {
         &self.local
     }
@@ -312,8 +312,7 @@ impl World {
         let host = hidden.hosts.get(instance);
         let closed_by = host.and_then(|host| host.closed_by);
         if closed_by.is_some_and(|other| other != process) {
-            // Somebody else who may end it has closed it since: nothing can be written, or
-            // acknowledged.
+            // Another client has closed it since: nothing can be written or acknowledged.
             return;
         }
         let mounted = host.and_then(|host| host.mounted.clone());
@@ -327,7 +326,7 @@ impl World {
         hidden.acknowledged.insert(note);
     }
 
-    /// The instance that runs is gone without notice: a power cut.
+    /// Cuts the power of the running instance, without notice.
     pub async fn cut_power(&self) {
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
             if matches!(
@@ -344,9 +343,8 @@ impl World {
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
 
-    /// What is billed by the hour or the gigabyte although the run has ended without naming it.
-    /// One that was killed can name nothing, nor one that has made nothing and never saw the three
-    /// lists.
+    /// What is billed although the run ended without naming it. A killed run can name nothing, nor
+    /// one that made nothing and never read the three lists.
     pub async fn unsaid(&self, told: &Told) -> Vec<String> {
         let Some(outcome) = &told.outcome else {
             return Vec::new();
@@ -354,7 +352,7 @@ impl World {
         if told.changes == 0 && told.looks <= 3 {
             return Vec::new();
         }
-        // What is on its way out is nobody's business any more.
+        // Wait for what is shutting down.
         tokio::time::sleep(Duration::from_secs(30)).await;
         let said = format!("{outcome:?}");
         let mut unsaid = Vec::new();
@@ -431,7 +429,7 @@ fn open(dir: &Path, clock: &Clock, stale: Staleness, slow: Duration) -> Local {
     Local::open(options).unwrap()
 }
 
-/// In memory where that can be: thousands of small writes are made.
+/// A folder in memory if possible: thousands of small writes follow.
 fn folder() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() {

@@ -1,5 +1,5 @@
-//! Between the SDK and the EC2 in a folder: single calls that fail, lose their answers, arrive
-//! twice or are the last their process makes; and the promises checked where they can be broken.
+//! The wire between the SDK and the EC2 in a folder: single calls fail, lose their answers, arrive
+//! twice or are their process's last; and every call that could break a promise is checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,8 +38,8 @@ pub enum Fault {
     Unanswered,
     /// It is carried out twice.
     Twice,
-    /// EC2 refuses it with this status and code, not carrying it out (unless it says that what
-    /// shall be destroyed is not there).
+    /// EC2 refuses it with this status and code, without carrying it out (unless it answers that
+    /// what shall be destroyed does not exist).
     Refused(u16, &'static str),
     /// The process is killed before it is sent.
     KilledBefore,
@@ -47,7 +47,7 @@ pub enum Fault {
     KilledAfter,
 }
 
-/// The ways to fail: AWS's codes by what may be done about them, and lines that are cut.
+/// The ways to fail: an AWS code of each kind, and cut connections.
 pub const WAYS: [(&str, Fault); 16] = [
     ("never sent", Fault::Unsent),
     ("answer lost", Fault::Unanswered),
@@ -80,7 +80,8 @@ pub const WAYS: [(&str, Fault); 16] = [
 ];
 
 impl Fault {
-    /// Looks are many, and fail in fewer ways: one of each that xdrive takes differently.
+    /// Whether it happens to looks: they are many, so one fault of each kind that xdrive treats
+    /// differently.
     pub fn happens_to_looks(self) -> bool {
         match self {
             Self::Unsent => true,
@@ -140,7 +141,7 @@ impl Wire {
         self.counter(calls).load(Ordering::Relaxed)
     }
 
-    /// What is to happen to this call, the next of its sort.
+    /// The fault of this call, the next of its sort.
     fn fate(&self, request: &HttpRequest) -> Option<Fault> {
         let params = params(request);
         let looks = ["Describe", "Get", "List"]
@@ -169,14 +170,14 @@ impl Wire {
         let response = self.inner.call(request).await?;
         let status = response.status();
         let body = response.body().bytes().unwrap().to_vec();
-        // A block is no text, and changes nothing.
+        // An answer with a block is no text, and changes nothing.
         if status.is_success() && params["Action"] != "GetSnapshotBlock" {
             self.take_effect(&params, &String::from_utf8(body).unwrap());
         }
         Ok(response)
     }
 
-    /// What may not be asked for, whoever asks (written without a look at how xdrive decides).
+    /// Checks the promises for a call of any client (written independently of xdrive's rules).
     async fn check(&self, params: &BTreeMap<String, String>) {
         let id = |name: &str| params.get(name).cloned().unwrap_or_default();
         match params.get("Action").map(String::as_str) {
@@ -222,7 +223,7 @@ impl Wire {
         let hidden = self.hidden.lock().unwrap();
         let content = hidden.contents.get(id).cloned().unwrap_or_default();
         if saved.is_empty() {
-            // Created empty, and nobody was ever handed it.
+            // Created empty, and never handed to a user.
             let unused = tag("xdrive:blank").is_some()
                 && tag("xdrive:formatted").is_none()
                 && tag("xdrive:generation").as_deref() == Some("1")
@@ -283,7 +284,7 @@ impl HttpConnector for Wire {
                     wire.carry_out(again).await
                 }
                 Some(Fault::Refused(status, code)) => {
-                    // Of what shall go, "not found" is said only when it has gone.
+                    // A destroying call gets "not found" only once it was carried out.
                     if code.ends_with(".NotFound") && destroys(&request) {
                         wire.carry_out(request).await?;
                     }

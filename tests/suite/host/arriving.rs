@@ -1,5 +1,5 @@
-//! Coming to a host where a drive was left running: attached and told all at once, and a shell that
-//! waits there until that is so.
+//! The arrival at a host where a drive was left running: one request attaches the client and
+//! returns the host's state, and a shell there waits for it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use xdrive::host::scripts::{ArriveOrder, Arrived, Contact, Host, Image};
 
 use super::machine::{Disk, Machine, soon};
 
-/// As a laptop does it, over a connection of its own.
+/// Arrives as a laptop does, over a new connection.
 async fn arrive(machine: &Machine, client: &str, drive: &str) -> (Contact, Option<Arrived>) {
     let order = ArriveOrder { client, drive };
     let arrived = Host::arrive(machine.login().await, &order).await;
@@ -89,7 +89,7 @@ async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
             terminal.trim()
         )
     };
-    // Chosen, and not attached any more.
+    // The terminal is chosen, and its client not attached any more.
     machine
         .sh("mkdir -p /run/xdrive/arrived; printf s1 > /run/xdrive/arrived/s1")
         .await;

@@ -1,4 +1,4 @@
-//! User data on a real boot, where nobody comes and where somebody does.
+//! User data on a real boot, without a client and with one.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ async fn a_lease_and_not_a_login_keeps_the_machine_up_and_docker_waits_for_the_d
 async fn xdrives_settings_are_the_first_that_sshd_reads_whatever_its_own_file_says() {
     const OURS: &str = "Include /etc/ssh/sshd_config.d/00-xdrive.conf\n";
     let machine = Machine::boot().await;
-    // Twice: what is there already is not said again.
+    // Twice: an existing line is not added again.
     let boots = async |config: &str| {
         machine
             .sh(&format!(
@@ -74,7 +74,7 @@ async fn xdrives_settings_are_the_first_that_sshd_reads_whatever_its_own_file_sa
             ))
             .await
     };
-    // What includes them first stays as it is.
+    // A file that includes them first is not changed.
     for config in [
         "# words\n\n  include /etc/ssh/sshd_config.d/*.conf\nPermitRootLogin no\n",
         "Include sshd_config.d/*.conf\nPermitRootLogin no\n",
@@ -98,7 +98,7 @@ async fn xdrives_settings_are_the_first_that_sshd_reads_whatever_its_own_file_sa
     }
     // sshd reads that again.
     machine.login().await;
-    // One that knows no Include goes on with the file that it has.
+    // An sshd without Include keeps its file.
     machine
         .sh("mv /usr/sbin/sshd /usr/sbin/sshd.real && \
              printf '#!/bin/sh\\n! grep -qs Include \"$3\" || { echo no Include >&2; exit 255; }\\n' > /usr/sbin/sshd && \

@@ -1,4 +1,4 @@
-//! Who is attached to a host: one lead, any number of guests, and nobody who is gone.
+//! The clients attached to a host: one lead, any number of guests, and none whose connection ended.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use xdrive::host::scripts::{ClientLock, Host, HostEvent, LockOrder, Role};
 
 use super::machine::{Machine, hold, mortal, soon};
 
-/// The number of attached clients, once `hold` is told that it is `count`.
+/// Waits until `hold` receives that `count` clients are attached.
 async fn until_clients(hold: &mut ClientLock, count: u32) {
     soon(async {
         while hold.event().await.expect("the hold is gone") != HostEvent::Clients(count) {}
@@ -15,7 +15,7 @@ async fn until_clients(hold: &mut ClientLock, count: u32) {
     .await;
 }
 
-/// What a hold runs on the host and should leave nothing of.
+/// Waits until no process of a hold is left on the host.
 async fn until_nothing_runs(machine: &Machine) {
     soon(async {
         while machine
@@ -61,7 +61,7 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
         })
     };
     let second = free("second").await;
-    // Let go on purpose.
+    // Released on purpose.
     drop(second);
     drop(free("third").await);
     until_nothing_runs(&machine).await;
@@ -97,7 +97,7 @@ async fn a_lead_and_two_guests_keep_the_lease_and_hear_of_each_other() {
     soon(async { while left().await <= 2000 {} }).await;
     assert!(guest.refresh(Duration::from_secs(10)));
     assert!(lead.refresh(Duration::from_mins(25)));
-    // Nobody is told that nothing changed: looked at for longer than a change takes.
+    // Without a change no event comes, for longer than one takes.
     let end = tokio::time::Instant::now() + Duration::from_secs(3);
     while tokio::time::Instant::now() < end {
         assert!(left().await > 2000);

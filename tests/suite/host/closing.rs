@@ -1,4 +1,4 @@
-//! The end of a drive's time on a host, and who may be there until then.
+//! The close of a drive on its host, and the programs that use the drive until then.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed()
     );
     drop(machine);
 
-    // A deletion is a change too, and a program that wants to write when it ends may.
+    // A deletion is a change too, and a program may write when it ends.
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
     machine.host.mount(&disk.order(3, false)).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed()
 async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted() {
     let disk = Disk::new(1024);
     let machine = Machine::with_drive(&disk).await;
-    // Whoever uses the drive outside the container does not stop it.
+    // A program that uses the drive outside the container does not stop the close.
     machine
         .sh("cd /v1/work; sleep 600 > file 2>&1 < /dev/null &")
         .await;
@@ -163,7 +163,7 @@ async fn whoever_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_
         .await;
     let closed = machine.host.close("test").await.unwrap();
     assert!(closed.unmounted);
-    // Nobody writes any more: the device can be had alone.
+    // No program writes any more: the device can be opened exclusively.
     let device = Machine::device(&disk);
     machine.sh(&format!("e2fsck -fn {device}")).await;
 }
@@ -178,7 +178,7 @@ async fn a_close_goes_on_when_its_caller_is_gone_and_is_taken_up_when_it_was_kil
         machine.mount_blank(&disk).await;
         let image = Image::Loaded(machine.load_image().await);
         machine.start(image, &[]).await;
-        // A program that does not heed anything keeps the close busy for ten seconds.
+        // A program that ignores signals delays the close for ten seconds.
         machine
             .sh("docker exec -d xdrive-demo sh -c 'trap \"\" TERM HUP; echo > /work/on; while :; do sleep 1; done'; \
                  until [ -e /v1/work/on ]; do sleep 0.02; done")

@@ -1,4 +1,4 @@
-//! The drive's container: made, found again, made again; the images it cannot be made from.
+//! The drive's container: made, found, made again; and unfit images.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
         "unset-2\nlayer\n"
     );
 
-    // Cut off between the old container's end and the new one's start.
+    // As after a cut between the old container's end and the new one's start.
     machine.sh("docker rm -f xdrive-demo").await;
     let lost = machine.start(Image::Kept, &[("B", "2")]).await;
     assert!(matches!(lost.came, Came::Recreated(why) if why.contains("gone")));
@@ -140,7 +140,7 @@ async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
     );
     assert!(words.contains("no shell"), "{words}");
 
-    // What docker save wrote, compressed, is taken as well.
+    // A compressed archive of `docker save` works as well.
     machine.load_image().await;
     let saved = machine
         .ssh

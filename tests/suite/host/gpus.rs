@@ -1,5 +1,5 @@
-//! A host with a stand-in for a GPU: how long its driver is waited for, and what the container asks
-//! of NVIDIA's part of Docker. There is no GPU here, and nothing that is tested is a GPU's.
+//! A host with a stand-in for a GPU: the wait for its driver, and the container's requests to
+//! NVIDIA's part of Docker. There is no GPU here, and no test is of one.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use xdrive::local::plane::{Driver, Gpu};
 
 use super::machine::{Disk, Machine, order};
 
-/// A machine with a mounted drive, and a stand-in whose driver comes so.
+/// A machine with a mounted drive, and this stand-in.
 async fn machine(disk: &Disk, gpu: Option<Gpu>) -> (Machine, Gpus) {
     let mut machine = Machine::boot_as(gpu).await;
     machine.attach(disk);
@@ -25,7 +25,7 @@ fn with(driver: Driver) -> Gpu {
     }
 }
 
-/// What the stand-ins wrote down.
+/// The log of the stand-ins.
 async fn written(machine: &Machine, file: &str) -> String {
     let path = format!("/run/gpu-stand-in/{file}");
     machine.sh(&format!("cat {path} 2> /dev/null || :")).await
@@ -45,7 +45,7 @@ async fn a_stand_in_whose_driver_comes_late_is_waited_for_and_given_to_the_conta
     let disk = Disk::new(2048);
     let (machine, gpus) = machine(&disk, Some(with(Driver::Late))).await;
     assert_eq!(gpus, Gpus::Waiting);
-    // Nobody but xdrive starts the unit.
+    // Only xdrive starts the unit.
     assert_eq!(written(&machine, "starts").await, "started\n");
     let names = machine.host.gpus(Duration::from_mins(2)).await.unwrap();
     assert_eq!(names, ["stand-in, no GPU"]);
@@ -79,7 +79,7 @@ async fn a_stand_in_whose_driver_never_answers_ends_in_time_and_no_container_is_
         assert!(words.contains("did not answer within 3 s"), "{words}");
         assert!(took >= Duration::from_secs(3), "{took:?}");
         assert!(took < Duration::from_secs(30), "{took:?}");
-        // Whoever does not wait is refused all the same.
+        // Without a wait the container is refused all the same.
         let image = Image::Loaded(machine.load_image().await);
         no_gpu(machine.host.container(&order(image, &[])).await);
         assert_eq!(machine.sh("docker ps -a -q").await, "");
@@ -94,7 +94,7 @@ async fn a_stand_in_whose_driver_cannot_be_built_is_not_waited_for() {
     let words = no_gpu(machine.host.gpus(Duration::from_mins(10)).await);
     assert!(words.contains("cannot be built for this kernel"), "{words}");
     assert!(words.ends_with("its driver is not there"), "{words}");
-    // It was tried once more than at the boot.
+    // The unit was started once more than at the boot.
     assert_eq!(written(&machine, "starts").await, "started\nstarted\n");
 }
 

@@ -57,7 +57,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
         let again = machine.host.jupyter(session, token).await.unwrap().unwrap();
         assert_eq!(again.to_string(), address);
     };
-    // Of sessions that are attached each has its own.
+    // Each attached session has its own token.
     let held = hold(&machine.host, "one at laptop", Role::Lead, 900)
         .await
         .unwrap();
@@ -87,7 +87,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
         "200"
     );
 
-    // In no process's arguments or environment, and in no image.
+    // The token is in no process's arguments or environment, and in no image.
     let shown = machine
         .sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -ac 'second-[t]oken' || true")
         .await;

@@ -1,5 +1,5 @@
-//! A machine whose clients are gone closes its drive and switches itself off, whatever else on it
-//! is dead.
+//! A machine whose clients are gone closes its drive and switches itself off, even if other parts
+//! of it have died.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::machine::{Disk, Machine, soon};
 
 const FIRST_SIGN: Duration = Duration::from_mins(30);
 
-/// From the end of what the machine waits for until it is off: close, shutdown, a busy computer.
+/// How long from the end of the wait until the machine is off: close, shutdown, a busy computer.
 const ENDING: Duration = Duration::from_mins(1);
 
-/// A machine that works on a drive, its container included, and the drive.
+/// A machine with a drive whose container runs, and the drive.
 async fn at_work(margin: u64) -> (Machine, Disk) {
     let watch = Watch {
         poll: Duration::from_secs(1),
@@ -47,7 +47,7 @@ async fn a_lease_lasts_while_it_is_refreshed_and_then_the_drive_is_closed_and_th
     assert_eq!(contact.closing, None);
     assert!(contact.volume.is_some());
 
-    // Gone without a word: it counts no longer, and the lease is not refreshed any more.
+    // Ended without a message: it does not count any more, nor refreshes the lease.
     drop(hold);
     soon(async { while !machine.host.look().await.unwrap().clients.is_empty() {} }).await;
     let took = machine.until_off(Duration::from_secs(4) + ENDING).await;

@@ -1,4 +1,4 @@
-//! Who goes on where clients leave, and who of those attached is on the way out.
+//! Clients that leave: how many remain, and whose connections are ending.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use super::machine::{Machine, hold, mortal, soon};
 /// The folder of the scripts on the host.
 const SCRIPTS: &str = "/var/lib/xdrive/scripts/*";
 
-/// A client over a connection of its own.
+/// A client over its own connection.
 async fn client(machine: &Machine, line: &str, role: Role) -> (Host, ClientLock) {
     let host = Host::contact(machine.login().await).await.unwrap().0;
     let held = hold(&host, line, role, 900).await.unwrap();
@@ -31,7 +31,7 @@ async fn of_all_who_leave_at_once_just_one_is_the_last_however_often_they_ask() 
         }
         for (index, (line, (host, held))) in clients.into_iter().enumerate() {
             leaving.spawn(async move {
-                // Some let go before they ask.
+                // Some release their hold before they ask.
                 let held = (index % 2 == 0).then_some(held);
                 let first = host.leave(&line).await.unwrap();
                 drop(held);
@@ -47,7 +47,7 @@ async fn of_all_who_leave_at_once_just_one_is_the_last_however_often_they_ask() 
         let contact = machine.host.look().await.unwrap();
         assert_eq!((contact.attached, contact.clients), (None, Vec::new()));
     }
-    // Whoever comes back is attached, and leaves anew.
+    // A client that comes back is attached, and leaves anew.
     let (lead, _lead) = client(&machine, "s01 t me", Role::Lead).await;
     let (guest, _guest) = client(&machine, "s02 t you", Role::Guest).await;
     let remaining = guest.leave("s02 t you").await.unwrap();
@@ -68,7 +68,7 @@ async fn a_client_whose_connection_has_ended_counts_no_more_before_sshd_has_seen
     assert_eq!(contact.clients.len(), 2);
     kill();
     soon(async { while machine.host.look().await.unwrap().attached.is_some() {} }).await;
-    // What it ran there still has the place of the lead.
+    // Its process there still holds the lead's lock.
     machine
         .sh("! flock -s -n /run/xdrive/lead true && test -e /run/xdrive/clients/s1")
         .await;
@@ -104,7 +104,7 @@ async fn a_client_whose_way_is_cut_without_a_word_counts_until_sshd_gives_it_up(
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_client_whose_connection_is_none_of_the_kernels_counts_while_it_holds_its_place() {
     let machine = Machine::boot().await;
-    // What sshd says of a way that is no connection of TCP's; and nothing at all.
+    // The value of sshd for a connection without TCP; and none.
     for (session, connection) in [("s1", "UNKNOWN 65535 UNKNOWN 65535"), ("s2", "")] {
         machine
             .sh(&format!(
@@ -122,8 +122,8 @@ async fn a_client_whose_connection_is_none_of_the_kernels_counts_while_it_holds_
     assert_eq!(machine.host.look().await.unwrap().clients.len(), 2);
 }
 
-/// Connections of each kind, and what `is_established` finds of each: before and after either side
-/// has ended it.
+/// Connections of each kind, and the results of `is_established`: before and after either side has
+/// ended it.
 const KINDS: &str = r#"
 import socket, subprocess, sys
 def found(client, server):

@@ -1,4 +1,4 @@
-//! One instance and its disks, gone when it is dropped.
+//! One instance and its disks; dropping it clears both.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -80,7 +80,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Launches one and logs in. Panics with the console where that does not work.
+    /// Launches one and logs in. Panics with the console if that fails.
     pub(super) async fn boot() -> Self {
         Self::boot_with(Duration::from_mins(30), Watch::default()).await
     }
@@ -90,7 +90,7 @@ impl Machine {
         Self::boot_in(first_sign, watch, None).await
     }
 
-    /// The same, with what stands in for a GPU.
+    /// The same, with a stand-in for a GPU.
     pub(super) async fn boot_as(gpu: Option<Gpu>) -> Self {
         Self::boot_in(Duration::from_mins(30), Watch::default(), gpu).await
     }
@@ -158,18 +158,18 @@ impl Machine {
         }
     }
 
-    /// Lets its metadata service answer `text` at `path`.
+    /// Makes its metadata service answer `text` at `path`.
     pub(super) fn announce(&self, path: &str, text: &str) {
         let instance = self.dir.path().join("instances").join(&self.instance);
         let file = instance.join("imds/meta-data").join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        // Whole or not at all: the watch may be looking.
+        // Written whole: the watch may read it.
         let new = file.with_extension("new");
         std::fs::write(&new, text).unwrap();
         std::fs::rename(new, file).unwrap();
     }
 
-    /// Waits until the machine is off, so long at most; how long that took.
+    /// Waits until the machine is off, at most `limit`; returns how long that took.
     pub(super) async fn until_off(&self, limit: Duration) -> Duration {
         let began = Instant::now();
         while self.plane.is_up(&self.up) {
@@ -188,7 +188,7 @@ impl Machine {
         self.comes_back(boot, &before).await;
     }
 
-    /// Is reset: cut off in the middle of whatever it does, and started again.
+    /// Resets it: cut off at any moment, and started again.
     pub(super) async fn reset(&mut self) {
         let boot =
             "cat /run/xdrive/booted-at 2> /dev/null || date +%s%N | tee /run/xdrive/booted-at";
@@ -222,7 +222,7 @@ impl Machine {
         login(&self.target, &self.user_key).await.unwrap()
     }
 
-    /// A hold from another laptop, for a lease of so many seconds.
+    /// A hold of another laptop, with a lease of so many seconds.
     pub(super) async fn hold(
         &self,
         client: &str,
@@ -237,7 +237,7 @@ impl Machine {
         (self.target.clone(), self.user_key.private().to_owned())
     }
 
-    /// Plugs `disk` in under its volume's id. Not by way of the plane: its volumes are of whole GiB.
+    /// Plugs `disk` in under its volume's id, without the plane, whose volumes are of whole GiB.
     pub(super) fn attach(&mut self, disk: &Disk) {
         let number = self.loop_of(disk);
         let serial = disk.volume.replace('-', "");
@@ -297,7 +297,7 @@ impl Machine {
         assert!(mounted.formatted);
     }
 
-    /// The smallest image that is fit for a drive, loaded: a few of the instance's own programs.
+    /// The smallest image fit for a drive, loaded: a few of the instance's own programs.
     pub(super) async fn load_image(&self) -> LoadedImage {
         let archive = self
             .archive("sh bash cat env id ls mkdir ps rm sleep stat touch")
@@ -329,8 +329,7 @@ impl Machine {
     }
 }
 
-/// A lead in a runtime of its own: its sshd, and what ends it like a killed process, with no
-/// goodbye.
+/// A lead in its own runtime: its sshd, and a function that ends it as a kill does.
 pub(super) fn mortal(machine: &Machine, line: &'static str) -> (String, impl FnOnce() + use<>) {
     let (target, key) = machine.target();
     let (attached, is_attached) = std::sync::mpsc::channel();
@@ -402,7 +401,7 @@ impl Drop for Machine {
     }
 }
 
-/// Clears an instance whose test does not get as far as having a [`Machine`].
+/// Clears an instance whose test fails before it has a [`Machine`].
 pub(super) struct Clear<'a> {
     pub(super) plane: &'a RealPlane,
     pub(super) instance: Option<&'a str>,
@@ -417,7 +416,7 @@ impl Clear<'_> {
 impl Drop for Clear<'_> {
     fn drop(&mut self) {
         if let Some(instance) = self.instance {
-            // The test has failed already, and says why.
+            // The test has failed already, with its reason.
             let _ = self.plane.clear(instance);
         }
     }
@@ -427,8 +426,8 @@ pub(super) fn plane(dir: &Path) -> RealPlane {
     harness::cloud::plane(dir)
 }
 
-/// Launches an instance, on the tree that `XDRIVE_TEST_TREE` names: `debian`, the first, or `second`;
-/// its id and where it is.
+/// Launches an instance on the tree of `XDRIVE_TEST_TREE`: `debian`, the first, or `second`; its id
+/// and its machine.
 pub(super) fn launch(plane: &RealPlane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (String, Up) {
     let images = plane.images().unwrap();
     let tree = std::env::var("XDRIVE_TEST_TREE").unwrap_or_else(|_| "debian".to_owned());

@@ -1,4 +1,4 @@
-//! Docker's networks, which give way to the host's.
+//! Docker's networks, which avoid the host's.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use xdrive::host::scripts::Image;
 
 use super::machine::{Disk, Machine};
 
-/// Lets the metadata service name these ranges of the VPC.
+/// Makes the metadata service answer these ranges of the VPC.
 async fn vpc_has(machine: &Machine, ranges: &str) {
     let mac = machine.sh("cat /sys/class/net/eth0/address").await;
     let path = format!(
@@ -19,7 +19,7 @@ async fn vpc_has(machine: &Machine, ranges: &str) {
 
 const BRIDGE: &str = "ip -4 -o address show dev docker0 | grep -o 'inet [^ ]*'";
 
-/// An address of the container answers: by refusing what nothing listens to.
+/// Checks that an address of the container answers, by refusing a connection.
 async fn answers(machine: &Machine, address: IpAddr) {
     let said = machine
         .sh(&format!(
@@ -35,8 +35,8 @@ async fn dockers_networks_hide_nothing_that_the_host_can_reach() {
     let disk = Disk::new(1024);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
-    // What dockerd does not see by itself: the VPC's other ranges, another table's routes, and what
-    // is reached by the default route alone.
+    // Networks that dockerd does not see by itself: the VPC's other ranges, another table's routes,
+    // and those behind the default route.
     vpc_has(&machine, "172.31.0.0/16\n172.17.0.0/16").await;
     machine
         .sh("ip route add 172.18.128.0/17 via 10.99.0.1 table 51; \
@@ -61,7 +61,7 @@ async fn dockers_networks_hide_nothing_that_the_host_can_reach() {
     machine.sh("docker network rm other && sync -f /v1").await;
     drop(machine);
 
-    // The drive moves, unclosed, to a host with other networks: there it is Docker's own choice.
+    // The drive moves, unclosed, to a host with other networks, where Docker chooses its own.
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
     machine.host.mount(&disk.order(2, false)).await.unwrap();

@@ -1,4 +1,4 @@
-//! What EC2 announces, from the metadata service to the attached clients, and what it does.
+//! EC2's announcements, from the metadata service to the attached clients, and their effects.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use xdrive::host::scripts::{ClientLock, HostEvent, Image, Role};
 
 use super::machine::{Disk, Machine, soon};
 
-/// EC2 user guide, *Spot Instance interruption notices*: two minutes, some of them gone before
-/// anybody looks.
+/// EC2 user guide, *Spot Instance interruption notices*: two minutes, less the time until a poll
+/// sees the notice.
 const LIMIT: Duration = Duration::from_secs(110);
 
 async fn machine_with(disk: &Disk) -> Machine {
@@ -67,7 +67,7 @@ async fn a_notice_closes_the_drive_and_every_client_hears_of_it() {
     let contact = machine.host.look().await.unwrap();
     assert_eq!((contact.closing, contact.notice), (None, None));
 
-    // A program that does not heed anything, and work in the container that is not committed.
+    // A program that ignores signals, and uncommitted work in the container.
     machine
         .sh("docker exec -d xdrive-demo sh -c 'trap \"\" TERM HUP; echo > /work/on; while :; do sleep 1; done'; \
              docker exec xdrive-demo sh -c 'echo kept > /note'; until [ -e /v1/work/on ]; do sleep 0.02; done")
@@ -132,7 +132,7 @@ async fn a_notice_makes_a_close_hurry_that_is_at_work_already() {
     let machine = machine_with(&disk).await;
     let image = Image::Loaded(machine.load_image().await);
     machine.start(image, &[]).await;
-    // A commit that takes as long as it is let: this is what `docker` is to the close.
+    // A commit that takes as long as it may, by a `docker` of the test's.
     machine
         .sh("printf '#!/bin/sh\n[ \"$1\" != commit ] || exec sleep 1000\nexec /usr/bin/docker \"$@\"\n' > /usr/local/bin/docker; \
              chmod 755 /usr/local/bin/docker; docker exec xdrive-demo sh -c 'echo > /new'")

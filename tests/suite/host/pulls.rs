@@ -1,5 +1,4 @@
-//! Images from a registry, a real one: how far a pull is, and what is said where there is nothing
-//! to be had.
+//! Images from a real registry: the progress of pulls, and the errors of those that fail.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ async fn pull(machine: &Machine, reference: &str) -> Result<Option<Pulled>, Host
     machine.host.pull(reference, &mut |_| {}).await
 }
 
-/// Why a pull was refused, and the words.
+/// The reason for a refused pull, and dockerd's message.
 async fn refused(machine: &Machine, reference: &str) -> (Refused, String) {
     match pull(machine, reference).await {
         Err(HostError::NotPulled(words)) => (Refused::of(&words), words),
@@ -46,7 +45,7 @@ async fn a_pull_says_how_many_layers_and_bytes_have_come() {
     let pulled = machine.host.pull(&reference, &mut hear).await.unwrap();
     let pulled = pulled.expect("it was not there");
     assert_eq!((pulled.done, pulled.layers), (4, 4), "{heard:?}");
-    // Three of them came; what they are made of cannot be made smaller.
+    // Three of them came; their content does not compress.
     assert!(
         (12_000_000..13_000_000).contains(&pulled.bytes),
         "{pulled:?}"
@@ -58,7 +57,7 @@ async fn a_pull_says_how_many_layers_and_bytes_have_come() {
         heard.is_sorted_by_key(|at| (at.done, at.bytes)),
         "{heard:?}"
     );
-    // What is there is not pulled.
+    // An image on the drive is not pulled.
     assert_eq!(pull(&machine, &reference).await.unwrap(), None);
     machine.start(Image::Reference(reference), &[]).await;
 }
@@ -88,7 +87,7 @@ async fn what_a_registry_does_not_give_is_told_apart() {
         assert_eq!(meaning, expected, "{reference}: {words}");
         assert!(began.elapsed() < Duration::from_mins(1), "{reference}");
     }
-    // Whom the machine's image knows, it is told.
+    // With the machine's own login it is pulled.
     let (user, password) = USER;
     let login = format!("echo {password} | docker login -u {user} --password-stdin {PRIVATE}");
     machine.sh(&login).await;

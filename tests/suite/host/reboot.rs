@@ -1,4 +1,4 @@
-//! What a host still knows after a reboot: its latch, its watch, and when to switch itself off.
+//! The state that a host keeps over a reboot: its latch, its watch, and when to switch itself off.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ async fn a_host_that_closed_does_not_open_after_a_reboot() {
         Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
         other => panic!("{other:?}"),
     }
-    // It unmounted that before, and cannot say so any more: nothing was mounted since.
+    // It unmounted the volume before the reboot, and does not report that: nothing was mounted
+    // since.
     assert_eq!(contact.whole, None);
     let closed = machine.host.close("again").await.unwrap();
     assert!(closed.unmounted);

@@ -1,4 +1,5 @@
-//! From volume to drive: what is formatted, mended, grown, and what is refused untouched.
+//! From volume to drive: volumes that are formatted, repaired or grown, and those refused
+//! unchanged.
 
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,7 @@ async fn nothing_is_formatted_without_leave_or_over_anything() {
         assert_eq!(oddity(&machine, disk, leave).await, expected);
         assert_eq!(checksum(&machine, disk).await, before);
     }
-    // An mkfs cut off: its superblock is there, what it points to is not.
+    // As after an mkfs that was cut off: a superblock without the rest.
     let device = Machine::device(&middle);
     machine
         .sh(&format!(
@@ -176,7 +177,8 @@ async fn a_name_finds_a_disk_only_where_no_volume_has_a_serial_number_and_of_its
         assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
         assert_eq!(machine.sh(&format!("sha256sum < {node}")).await, before);
     };
-    // Another disk has the name, and is blank: its size tells. And without one nothing is told.
+    // Another disk has the name, and is blank: its size differs. Without a size the name proves
+    // nothing.
     machine.attach_as("/dev/xvdf", &other);
     absent(&machine, &order, "/dev/xvdf").await;
     machine.sh("mv /dev/xvdf /dev/xvdb").await;
@@ -186,12 +188,12 @@ async fn a_name_finds_a_disk_only_where_no_volume_has_a_serial_number_and_of_its
         ..order.clone()
     };
     absent(&machine, &unknown, "/dev/xvdf").await;
-    // Where any volume has a number the name proves nothing.
+    // If any volume has a serial number the name proves nothing.
     let numbered = Disk::new(64);
     machine.attach(&numbered);
     absent(&machine, &order, "/dev/xvdf").await;
     machine.sh("rm /dev/disk/by-id/* /dev/nvme*").await;
-    // A link is another's name.
+    // A link may be another volume's name.
     machine
         .sh("mv /dev/xvdf /dev/real && ln -s real /dev/xvdf")
         .await;
@@ -221,7 +223,8 @@ async fn what_may_wait_to_be_written_is_limited_by_the_volume_and_by_the_memory(
     let mounted = machine.host.mount(&order).await.unwrap();
     assert_eq!(mounted.dirty_bytes, Some(kib * 1024 / 10));
     assert_eq!(machine.sh(limit).await, format!("{}\n", kib * 1024 / 10));
-    // Where the kernel cannot be told, the drive is mounted all the same, and the answer says so.
+    // If the kernel's limit cannot be set, the drive is mounted all the same, and the facts have no
+    // limit.
     machine
         .sh("mount -o remount,bind,ro /proc/sys/vm/dirty_bytes")
         .await;
@@ -242,7 +245,8 @@ async fn an_image_without_ext4s_programs_gets_them_or_it_is_said_what_is_missing
     let manager = |script: &str| {
         format!("printf '#!/bin/sh\n{script}\n' > /usr/bin/dnf && chmod 755 /usr/bin/dnf && {boot}")
     };
-    // Nothing can be had: neither from this package manager, nor from Debian's without a network.
+    // No package can be installed: neither by this package manager, nor by Debian's without a
+    // network.
     let nothing = "echo no such package >&2; exit 1";
     machine
         .sh(&format!("rm -f /usr/bin/apt-get && {}", manager(nothing)))
@@ -277,14 +281,14 @@ async fn a_host_says_how_much_room_its_drive_has_as_long_as_it_has_it_and_once_i
         "{first:?}"
     );
     assert!((65_000..1 << 16).contains(&first.free_inodes), "{first:?}");
-    // What is not written yet counts.
+    // Unwritten data counts.
     machine
         .sh("head -c 200M /dev/zero >/v1/work/some && cd /v1/work && seq 100 | xargs touch")
         .await;
     let then = machine.host.look().await.unwrap().room.unwrap();
     let taken = first.free_bytes - then.free_bytes;
     assert!((200 << 20..210 << 20).contains(&taken), "{taken}");
-    // Docker begins meanwhile.
+    // Docker starts meanwhile.
     let made = first.free_inodes - then.free_inodes;
     assert!((101..1000).contains(&made), "{made}");
     let closed = machine.host.close("test").await.unwrap();
@@ -293,7 +297,7 @@ async fn a_host_says_how_much_room_its_drive_has_as_long_as_it_has_it_and_once_i
         left.free_bytes.abs_diff(then.free_bytes) < 10 << 20,
         "{left:?}"
     );
-    // Whoever asks later is told as much.
+    // A later close reports the same.
     assert_eq!(machine.host.close("test").await.unwrap().room, Some(left));
     assert_eq!(machine.host.look().await.unwrap().room, None);
 }

@@ -1,11 +1,11 @@
-//! What is ordered is said, and what is said is heard: every field of an order to EC2 or to a host is
-//! filled somewhere and read somewhere, and so is every input of a script on the host.
+//! Orders are complete: every field of an order to EC2 or to a host is filled somewhere and read
+//! somewhere, and so is every input of a script on the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{code, sources};
 
-/// What a field has that nobody gave anything.
+/// The values of a field that no code fills.
 const EMPTY: &[&str] = &[
     "None",
     "false",
@@ -22,13 +22,13 @@ const EMPTY: &[&str] = &[
     "Duration::ZERO",
 ];
 
-/// Fields that only tests fill, and why there are such.
+/// Fields that only tests fill, and why.
 const ONLY_TESTED: &[(&str, &str)] = &[(
     "ContainerOrder::environment",
     "no flag sets it; in tests it makes a container that differs from the one before",
 )];
 
-/// Inputs of scripts that only tests give, and why there are such.
+/// Inputs of scripts that only tests give, and why.
 const FOR_TESTS: &[(&str, &str)] = &[(
     "XDRIVE_MOST_LAYERS",
     "a container comes to its limit after a hundred commits, for which a test has no time",
@@ -46,7 +46,7 @@ fn client() -> Vec<(String, String)> {
     rooms.map(|(file, text)| (file, plain(&text))).collect()
 }
 
-/// An order: where it is, what it is called, what it has.
+/// An order: its file, name and fields.
 #[derive(Debug)]
 struct Order {
     name: String,
@@ -54,7 +54,7 @@ struct Order {
     fields: BTreeSet<String>,
 }
 
-/// The structs that are called an order.
+/// The structs whose name ends in `Order`.
 fn orders(client: &[(String, String)]) -> Vec<Order> {
     let mut found = Vec::new();
     for (file, text) in client {
@@ -80,7 +80,7 @@ fn orders(client: &[(String, String)]) -> Vec<Order> {
     found
 }
 
-/// What each literal of an order called `name` in `text` gives to its fields.
+/// The values of the fields in each literal of the order `name` in `text`.
 fn literals(text: &str, name: &str) -> Vec<BTreeMap<String, String>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices(name) {
@@ -95,7 +95,7 @@ fn literals(text: &str, name: &str) -> Vec<BTreeMap<String, String>> {
         }
         let body = inside(rest.trim_start());
         let after = rest.trim_start()[body.len() + 2..].trim_start();
-        // Taking one apart fills nothing.
+        // A pattern fills nothing.
         if after.starts_with('=') {
             continue;
         }
@@ -118,7 +118,7 @@ fn last_word(text: &str) -> String {
     word.unwrap_or_default().to_owned()
 }
 
-/// What stands between the brace that `text` begins with and its counterpart.
+/// The text between the brace that `text` begins with and its counterpart.
 fn inside(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -134,7 +134,7 @@ fn inside(text: &str) -> &str {
     panic!("braces do not match: {text}")
 }
 
-/// The parts of a list, at the commas that stand in no bracket of it.
+/// The parts of a list, split at the commas outside of brackets.
 fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut angles, mut begin, mut found) = (0, 0, 0, Vec::new());
     let mut before = ' ';
@@ -142,7 +142,7 @@ fn parts(list: &str) -> Vec<&str> {
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth -= 1,
-            // Behind a space it compares or shifts, and may be an arrow's head.
+            // After a space it compares or shifts, or is part of an arrow.
             '<' if is_word(before) || before == ':' => angles += 1,
             '>' if angles > 0 && !matches!(before, '-' | '=' | ' ') => angles -= 1,
             ',' if depth == 0 && angles == 0 => {
@@ -157,7 +157,7 @@ fn parts(list: &str) -> Vec<&str> {
     found
 }
 
-/// The fields of `order` that no code gives anything.
+/// The fields of `order` that no code fills.
 fn unfilled<'a>(order: &'a Order, client: &[(String, String)]) -> Vec<&'a String> {
     let mut filled = BTreeSet::new();
     for (_, text) in client {
@@ -237,7 +237,7 @@ fn no_field_of_an_order_stays_empty_or_unread() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The names of inputs in `text`, each with what stands before and behind it.
+/// The names of inputs in `text`, each with the text before and after it.
 fn inputs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     text.match_indices("XDRIVE_").map(|(at, _)| {
         let rest = &text[at..];

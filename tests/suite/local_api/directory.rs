@@ -8,7 +8,7 @@ use super::{Folder, call, launch_params, pass, text, texts};
 
 #[test]
 fn two_handles_share_one_world() {
-    // The machine's own clock: threads, not tokio's one.
+    // The machine's own clock, since threads do not use tokio's.
     let folder = tempfile::tempdir().unwrap();
     let open = || system(folder.path());
     std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ async fn a_call_that_was_killed_is_completed_or_undone_by_the_next() {
                 .contains("\"unfinished\":null")
         );
     };
-    // Killed in the middle of detaching: it is out.
+    // Killed in the middle of detaching: the volume is detached.
     leave(&format!(
         "\"unfinished\":{{\"detach\":{{\"volume\":\"{held}\",\"instance\":\"{instance}\"}}}}"
     ));
@@ -124,7 +124,7 @@ async fn a_call_that_was_killed_is_completed_or_undone_by_the_next() {
     is_clean();
     assert!(!folder.path(".new-left").exists());
     assert_eq!(folder.volume_state(&held), "available");
-    // Killed in the middle of attaching: it never was. A reader cleans up, too.
+    // Killed in the middle of attaching: the volume is not attached. A read recovers, too.
     leave(&format!(
         "\"unfinished\":{{\"attach\":{{\"volume\":\"{free}\",\"instance\":\"{instance}\"}}}}"
     ));
@@ -185,7 +185,7 @@ async fn a_clock_that_was_set_back_hides_and_stops_nothing() {
     assert_eq!(folder.instance_state(&id), "running");
 }
 
-/// Not a test: what `a_killed_writer_loses_nothing_that_was_answered` runs and kills.
+/// Not a test: the process that `a_killed_writer_loses_nothing_that_was_answered` runs and kills.
 #[test]
 #[ignore = "the other process of a_killed_writer_loses_nothing_that_was_answered"]
 fn writer() {
@@ -209,12 +209,7 @@ fn a_killed_writer_loses_nothing_that_was_answered() {
         let mut writers: Vec<_> = (0..2)
             .map(|_| {
                 Command::new(std::env::current_exe().unwrap())
-                    .args([
-                        "local_api::directory::writer",
-                        "--exact",
-                        "--ignored",
-                        "--nocapture",
-                    ])
+                    .args([test_name!(writer), "--exact", "--ignored", "--nocapture"])
                     .env("XDRIVE_TEST_WRITER", dir.path())
                     .stdout(Stdio::piped())
                     .spawn()
@@ -225,15 +220,12 @@ fn a_killed_writer_loses_nothing_that_was_answered() {
             .iter_mut()
             .map(|writer| BufReader::new(writer.stdout.take().unwrap()).lines())
             .collect();
-        // Both are in full swing when they are killed.
+        // Both are writing when they are killed.
         for output in &mut outputs {
-            answered.extend(
-                output
-                    .by_ref()
-                    .map(Result::unwrap)
-                    .filter(|line| made(line))
-                    .take(8),
-            );
+            let lines = output.by_ref().map(Result::unwrap);
+            let lines: Vec<_> = lines.filter(|line| made(line)).take(8).collect();
+            assert_eq!(lines.len(), 8, "the writer ended: {lines:?}");
+            answered.extend(lines);
         }
         for writer in &mut writers {
             writer.kill().unwrap();

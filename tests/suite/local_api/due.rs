@@ -1,5 +1,5 @@
-//! With AWS's delays, real machines keep EC2's time: none boots before it is called running, and no
-//! device comes before it is called attached.
+//! With AWS's delays, real machines keep EC2's time: none boots before it is `running`, and no
+//! device appears before it is `attached`.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ fn launch(real: &Real) -> String {
     text(&answer, "instanceId")
 }
 
-/// Where the instance's process 1 is written down, once there is one.
+/// The file with the instance's process 1, once it has one.
 fn init(real: &Real, instance: &str) -> PathBuf {
     let folder = real.dir().join("instances").join(instance);
     folder.join("init.json")
@@ -44,7 +44,7 @@ fn a_machine_boots_when_it_runs_and_has_its_volume_when_that_is_attached() {
         assert!(!has_booted || state == "running", "it booted while {state}");
         state == "running"
     });
-    // At once: EC2 does not ask how far the machine is.
+    // At once: EC2 does not wait for the machine.
     real.attach(&volume, &instance);
     Real::until("it boots", || booted.exists());
     let init: serde_json::Value = serde_json::from_slice(&std::fs::read(&booted).unwrap()).unwrap();
@@ -72,7 +72,7 @@ fn an_instance_that_ends_while_pending_never_ran_and_leaves_nothing() {
     let (ended, killed) = (launch(&real), launch(&real));
     real.call("TerminateInstances", &[("InstanceId.1", &ended)]);
     assert_eq!(real.state(&ended), "shutting-down");
-    // What its shutdown would do does not count: it never ran.
+    // Its shutdown delay does not count: it never ran.
     real.kill_supervisor(&killed);
     Real::until("it is found off", || real.state(&killed) == "terminated");
     let seen = real.call("DescribeInstances", &[("InstanceId.1", &killed)]);

@@ -1,4 +1,4 @@
-//! Spot instances that EC2 takes back.
+//! Interrupted spot instances.
 
 use std::time::Duration;
 

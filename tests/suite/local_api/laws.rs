@@ -1,4 +1,4 @@
-//! What holds after any sequence of calls, whatever their order and timing.
+//! The laws that hold after any sequence of calls, in any order and timing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,11 +49,11 @@ fn any_move() -> impl Strategy<Value = Move> {
 
 const ZONES: [&str; 2] = ["us-east-1a", "us-east-1b"];
 const DEVICES: [&str; 2] = ["/dev/sdf", "/dev/sdg"];
-/// How far apart two looks at the world are, and how old the stale handle's world is.
+/// The time between two checks, and the staleness of the stale handle.
 const TICK: Duration = Duration::from_millis(10);
 const STALE_TICKS: u64 = 7;
 
-/// The folder under test, with all ids ever given and all that was seen.
+/// The folder under test, with all ids ever returned and all states seen.
 struct Game {
     folder: Folder,
     stale: Local,
@@ -203,7 +203,7 @@ impl Game {
         }
     }
 
-    /// Looks at the world, and checks all laws on it.
+    /// Reads the world, and checks all laws on it.
     fn check(&mut self) {
         let lists = ["DescribeInstances", "DescribeVolumes", "DescribeSnapshots"];
         let world = lists.map(|action| self.folder.call(action, &[]));
@@ -276,7 +276,7 @@ impl Game {
             let after = now.get(id).map_or("gone", String::as_str);
             assert!(legal(before, after), "{id}: {before} → {after}");
         }
-        // What is gone stays gone.
+        // A deleted resource stays deleted.
         for (id, state) in self
             .states
             .iter_mut()
@@ -292,7 +292,7 @@ impl Game {
     }
 }
 
-/// Whether a thing can be in `after` some time after it was in `before`: a walk along edges.
+/// Whether a resource can be in `after` some time after `before`: a walk along edges.
 fn legal(before: &str, after: &str) -> bool {
     let mut reached = vec![before];
     let mut looked_at = 0;

@@ -1,4 +1,4 @@
-//! Things in time: what each call sets in motion, and when it is over.
+//! Transitions in time: those that each call begins, and their ends.
 
 use xdrive::local::{Boots, Preset, Settings};
 
@@ -126,7 +126,7 @@ async fn terminating_deletes_or_frees_volumes_as_each_was_told() {
     assert_eq!(folder.volume_state(&kept), "available");
     assert_eq!(folder.volume_state(&lost), "gone");
     assert_eq!(folder.volume_state(&root), "gone");
-    // What ended on paper ended when it was due, not when somebody looked.
+    // A paper instance ended when it was due, not when the next call recorded it.
     let again = folder.reopen().unwrap();
     let listed = super::call(&again, "DescribeInstances", &[]).unwrap();
     assert_eq!(

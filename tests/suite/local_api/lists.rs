@@ -107,7 +107,7 @@ async fn pages_hold_everything_once_whatever_happens_between_them() {
         assert!(ids.len() <= 5);
         seen.extend(ids.clone());
         if page == 1 {
-            // The token names a thing that is gone by the time it is used.
+            // The token names a resource that is deleted before its use.
             folder.call("DeleteVolume", &[("VolumeId", ids.last().unwrap())]);
             pass(10.0).await;
         }

@@ -1,4 +1,4 @@
-//! The EC2 in a folder, on paper: its answers, its time, its memory.
+//! The EC2 in a folder, on paper: its answers, its time, its records.
 
 mod directory;
 mod due;
@@ -20,7 +20,7 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::wire::{ApiError, Params, Xml};
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
-/// An EC2 in a folder of its own, on tokio's paused clock.
+/// An EC2 in a new folder, on tokio's paused clock.
 pub(crate) struct Folder {
     pub(crate) local: Local,
     dir: TempDir,
@@ -135,7 +135,7 @@ pub(crate) fn call(local: &Local, action: &str, params: &[(&str, &str)]) -> Resu
     local.call(action, &Params::new(pairs))
 }
 
-/// What launches one instance in `zone`.
+/// The parameters that launch one instance in `zone`.
 pub(crate) fn launch_params(zone: &str) -> Vec<(&str, &str)> {
     vec![
         ("ImageId", IMAGE),
@@ -146,7 +146,7 @@ pub(crate) fn launch_params(zone: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// The image that public parameters stand for.
+/// The public parameter of an image.
 pub(crate) const IMAGE: &str =
     "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
 
@@ -180,7 +180,7 @@ pub(crate) fn texts(xml: &Xml, name: &str) -> Vec<String> {
     found
 }
 
-/// The tags of the first thing below.
+/// The first tags anywhere below.
 pub(crate) fn tags(xml: &Xml) -> BTreeMap<String, String> {
     let set = find(xml, "tagSet").unwrap();
     set.children

@@ -1,4 +1,4 @@
-//! Behind the calls, real machines and disks: what the records say is what there is.
+//! Calls on real machines and disks: the records agree with the system.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use harness::cloud::plane;
 
 use super::{call, find, launch_params, text, texts};
 
-/// An EC2 in a folder with real parts; nothing of it is left when it is dropped.
+/// An EC2 in a folder with real parts; dropping it removes all of them.
 pub(super) struct Real {
     local: Local,
     plane: RealPlane,
@@ -221,7 +221,7 @@ fn an_instance_whose_supervisor_is_killed_is_found_off_and_gives_its_volume_back
     assert_eq!(real.loops(), 0);
 }
 
-/// Not a test: what `a_killed_call_is_completed_or_undone` runs and kills.
+/// Not a test: the process that `a_killed_call_is_completed_or_undone` runs and kills.
 #[test]
 #[ignore = "the other process of a_killed_call_is_completed_or_undone"]
 fn caller() {
@@ -237,15 +237,15 @@ fn caller() {
 }
 
 impl Real {
-    /// Lets another process make a call, and kills it so long after it wrote down that it begins.
-    /// Whether it was killed in the middle.
+    /// Has another process make a call, and kills it so long after it recorded its intent; whether
+    /// it was killed in the middle.
     fn killed(&self, after: Duration, action: &str, params: &[(&str, &str)]) -> bool {
         let mut order = format!("{} {action}", self.plane.dir.display());
         for (name, value) in params {
             write!(order, " {name}={value}").unwrap();
         }
         let mut caller = Command::new(std::env::current_exe().unwrap())
-            .args(["local_api::real::caller", "--exact", "--ignored"])
+            .args([test_name!(caller), "--exact", "--ignored"])
             .env("XDRIVE_TEST_CALL", order)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -277,20 +277,20 @@ impl Real {
         ids
     }
 
-    /// There are as many machines and plugged volumes as the records say.
+    /// Checks that the machines and plugged volumes are those of the records.
     #[track_caller]
     fn agrees(&self) {
         let instances = self.plane.dir.join("instances");
         let mut machines: Vec<String> = std::fs::read_dir(&instances).map_or(Vec::new(), |all| {
             let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            // Of an instance that is gone only its console stays.
+            // Of a cleared instance only the console stays.
             names
                 .filter(|name| instances.join(name).join("upper").exists())
                 .collect()
         });
         machines.sort();
         assert_eq!(machines, self.ids("DescribeInstances", "instanceId"));
-        // A volume on its way out is unplugged at once and listed until it is out.
+        // A detaching volume is unplugged at once, and listed until it is detached.
         Self::until("the loop devices agree with the records", || {
             let volumes = self.call("DescribeVolumes", &[]);
             let devices = texts(&volumes, "device");
@@ -332,7 +332,7 @@ fn a_killed_call_is_completed_or_undone() {
         half_done >= 5,
         "only {half_done} of 25 calls were killed in the middle"
     );
-    // What has a record is whole.
+    // Everything with a record is whole.
     for snapshot in real.ids("DescribeSnapshots", "snapshotId") {
         let params = [
             ("AvailabilityZone", "us-east-1b"),

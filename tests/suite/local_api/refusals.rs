@@ -1,4 +1,4 @@
-//! What EC2 refuses, and in which words.
+//! EC2's refusals, with their codes and messages.
 
 use super::{Folder, IMAGE, pass, text};
 
@@ -47,7 +47,7 @@ impl Cast {
         Self { folder, names }
     }
 
-    /// Calls what `line` says, `Action Name=VALUE …`, and gives the refusal's code and message.
+    /// Makes the call in `line`, `Action Name=VALUE …`; the refusal's code and message.
     #[track_caller]
     fn refused(&self, line: &str) -> (String, String) {
         let mut words = line.split(' ');
@@ -373,7 +373,7 @@ async fn one_volume_has_five_pending_snapshots_at_most_and_fifteen_seconds_betwe
         );
         pass(fast.between_snapshots.as_secs_f64()).await;
     }
-    // Five that do not end.
+    // Five that stay pending.
     for _ in 0..5 {
         let snapshot = text(&folder.call("CreateSnapshot", &params), "snapshotId");
         folder.local.stall(&snapshot).unwrap();

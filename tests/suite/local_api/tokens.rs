@@ -1,4 +1,4 @@
-//! Client tokens, and planted faults: calls that come twice, or whose answers never come.
+//! Client tokens, and planted faults: repeated calls, and lost answers.
 
 use xdrive::local::Fault;
 

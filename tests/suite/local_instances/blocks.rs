@@ -1,4 +1,4 @@
-//! Blocks of real snapshots: what the disk's file holds, its holes left out.
+//! Blocks of real snapshots: the content of the disk's file, without its holes.
 
 use std::os::unix::fs::FileExt as _;
 
@@ -21,7 +21,7 @@ impl Disks {
         Self { plane, dir }
     }
 
-    /// Writes `bytes` where they are asked for. An attached volume keeps the disks in place.
+    /// Writes bytes at these offsets. An attached volume keeps the disks mounted.
     fn write(&self, volume: &str, writes: &[(usize, &[u8])]) {
         let folder = self.dir.path().join("disks");
         let store = self.dir.path().join("disks.xfs");

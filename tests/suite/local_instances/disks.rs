@@ -24,7 +24,7 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     site.plane.create_snapshot(&snapshot, &volume).unwrap();
     first.run("echo second >/mnt/note && sync -f /mnt");
 
-    // Grown to two GiB, on another instance, while the first still writes.
+    // A copy grown to two GiB, on another instance, while the first still writes.
     site.plane.create_volume(&copy, 2, Some(&snapshot)).unwrap();
     let second = site.launch();
     site.attach(&copy, &second.id, "/dev/sdf").unwrap();

@@ -1,4 +1,4 @@
-//! What comes later, and never before it is due: a machine's first boot, and devices.
+//! Delayed events, none before it is due: a machine's first boot, and devices.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ fn init(site: &Site, instance: &str) -> Option<(u64, Duration)> {
     ))
 }
 
-/// Whether the volume has its names in the instance, looked for from outside.
+/// Whether the volume has its names in the instance, seen from outside.
 fn is_in(site: &Site, volume: &str, host: &Host) -> bool {
     let (init, _) = init(site, &host.id).unwrap();
     let serial = volume.replace('-', "");
@@ -109,7 +109,7 @@ fn what_is_asked_of_a_machine_before_its_boot_is_answered() {
     let machine = machine_in(&site, Duration::from_secs(2));
     let up = site.plane.launch(&machine).unwrap();
     let plane = &site.plane;
-    // What metadata says is there before its readers are.
+    // The metadata exist before their readers.
     plane
         .send_ssh_key(&machine.instance, "admin", "ssh-ed25519 AAAA")
         .unwrap();
@@ -124,7 +124,7 @@ fn what_is_asked_of_a_machine_before_its_boot_is_answered() {
         .output()
         .unwrap();
     assert!(token.status.success() && !token.stdout.is_empty());
-    // There is nothing to start again, and one volume is out again before the boot.
+    // A reboot has nothing to do yet, and one volume is detached before the boot.
     plane
         .reboot(&machine.instance, Duration::from_millis(10))
         .unwrap();
@@ -139,7 +139,7 @@ fn what_is_asked_of_a_machine_before_its_boot_is_answered() {
     host.run("test -b /dev/sdf && ! test -e /dev/sdg");
 }
 
-/// What ends an instance that has not booted, and whether its supervisor can still tidy up.
+/// A way to end an instance that has not booted; whether its supervisor can still clear up.
 type End = fn(&Site, &str, &Up) -> bool;
 
 #[test]
@@ -195,7 +195,7 @@ fn a_boot_that_fails_later_ends_the_machine_and_its_console_says_why() {
     left.retain(|line| !line.starts_with("mount overlay"));
     assert_eq!(left, [""; 0]);
     site.plane.clear(&machine.instance).unwrap();
-    // Which is what the store looks at before it clears, and not after.
+    // The store reads this before it clears, and not after.
     assert!(site.plane.has_booted(&machine.instance).unwrap());
     let console = site.plane.console(&machine.instance).unwrap();
     let console = String::from_utf8_lossy(&console);

@@ -176,7 +176,7 @@ fn a_key_that_was_sent_logs_its_user_in() {
         !host.ssh("root", &key, "true").status.success(),
         "the key is admin's only"
     );
-    // Sixty seconds later it is none.
+    // Sixty seconds later it is not authorized.
     let imds = format!("instances/{}/imds/meta-data", host.id);
     let sent = site
         .dir()

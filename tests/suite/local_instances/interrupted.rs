@@ -1,4 +1,4 @@
-//! An instance that is taken back: what it hears of it, and how it ends.
+//! An interrupted instance: its notices, and its end.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
     let began = Instant::now();
     let left = Duration::from_secs(4);
     site.plane.interrupt(&host.id, at, left).unwrap();
-    // Said again, as after a caller that was killed: the earlier end holds.
+    // Announced again, as after a killed call: the earlier end holds.
     let later = Duration::from_mins(2);
     site.plane.interrupt(&host.id, at, later).unwrap();
     let action = metadata(&host, "spot/instance-action");

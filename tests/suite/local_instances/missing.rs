@@ -1,8 +1,8 @@
-//! A computer without a program that the data plane is made of.
+//! A computer without a program that the data plane needs.
 
 use std::process::Command;
 
-/// Runs xdrive where each of `hidden` is no program, in a mount namespace of its own.
+/// Runs xdrive without the programs `hidden`, in a new mount namespace.
 fn without(hidden: &[&str], dir: &std::path::Path) -> (Option<i32>, String) {
     let hide = "for name in $hidden; do
             for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
@@ -11,7 +11,7 @@ fn without(hidden: &[&str], dir: &std::path::Path) -> (Option<i32>, String) {
         done
         exec \"$@\"";
     let mut order = hidden.to_vec();
-    // What hides the others goes last.
+    // `mount`, which hides the others, is hidden last.
     order.sort_by_key(|name| *name == "mount");
     let output = Command::new("unshare")
         .args([

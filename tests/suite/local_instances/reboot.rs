@@ -1,4 +1,4 @@
-//! Reboots: the same machine comes up again, with everything that a reboot keeps and nothing else.
+//! Reboots: the same machine boots again, with everything that a reboot keeps and nothing else.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use xdrive::local::plane::PlaneError;
 
 use super::site::{Host, Site, id, until};
 
-/// Waits until the machine has run its user data for the `count`th time and lets this test in.
+/// Waits until the machine has run its user data `count` times and accepts this test's login.
 fn until_boot(site: &Site, host: &Host, count: usize) {
     until("a boot", || {
         let said = host.ssh(
@@ -50,8 +50,8 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
         Err(PlaneError::Busy)
     ));
 
-    // From outside, and by force: nothing inside listens any more. What was not synced is lost, as
-    // at a power cut.
+    // From outside, and by force: the system inside does not react. Unsynced data is lost, as at a
+    // power cut.
     host.run("echo lost > /mnt/lost; systemctl mask reboot.target systemd-reboot.service");
     site.plane
         .reboot(&host.id, Duration::from_millis(500))
@@ -66,7 +66,7 @@ fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
     ));
     site.plane.detach(&volume, &host.id).unwrap();
 
-    // A shutdown is still one.
+    // A power-off is not a reboot.
     site.plane
         .power_off(&host.id, Duration::from_secs(20))
         .unwrap();

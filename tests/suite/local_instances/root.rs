@@ -7,14 +7,14 @@ use harness::leaks;
 
 use super::site::{Host, Site, succeed, until};
 
-/// Launches one on the second tree, whose user data are none of xdrive's.
+/// Launches one on the second tree, with user data of the test's.
 fn launch(site: &Site) -> Host {
     let mut machine = site.machine("echo boot >>/root/boots");
     let images = site.plane.images().unwrap();
     let second = images.iter().find(|image| image.name.contains("-second-"));
     let image = second.expect("shell/setup.sh test was run");
     machine.image.clone_from(&image.id);
-    // As xdrive's own do: root is kept out otherwise, and no folder of settings is read.
+    // As xdrive's user data does: otherwise root cannot log in, and no folder of settings is read.
     let settings = "\nsed -i '1i PermitRootLogin prohibit-password' /etc/ssh/sshd_config\n";
     machine.user_data.extend_from_slice(settings.as_bytes());
     let up = site.plane.launch(&machine).unwrap();
@@ -67,7 +67,7 @@ fn a_machine_that_reboots_keeps_its_root_disk_and_nothing_is_left_of_it() {
         String::from_utf8_lossy(&said.stdout) == format!("2\nkept\n{name}\n")
     });
 
-    // Of an instance whose supervisor is killed, the kernel takes the disk away.
+    // When a supervisor is killed, the kernel releases its instance's disk.
     succeed(Command::new("kill").args(["-KILL", &host.up.supervisor.to_string()]));
     until("an end", || !site.plane.is_up(&host.up));
     let loops = || {

@@ -1,4 +1,4 @@
-//! A state directory of its own, with instances one can log in to.
+//! A state directory, with instances for logins.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use xdrive::local::plane::{Machine, Plane, PlaneError, Up};
 use harness::cloud::plane;
 use harness::{DEADLINE, eventually_within, leaks};
 
-/// A state directory; everything of it is gone after the test, or the test has failed.
+/// A state directory; the test fails if anything of it is left.
 pub(super) struct Site {
     pub(super) plane: Box<dyn Plane>,
     folder: tempfile::TempDir,
     dir: PathBuf,
-    /// Mounted for this test alone.
+    /// Whether it is mounted for this test alone.
     mounted: bool,
 }
 
@@ -31,7 +31,7 @@ impl Site {
         Self::in_folder(tempfile::tempdir().unwrap(), false)
     }
 
-    /// One on a file system of its own, of so many MiB.
+    /// One on a new file system of so many MiB.
     pub(super) fn small(mebibytes: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={mebibytes}m");
@@ -71,7 +71,7 @@ impl Site {
         &self.dir
     }
 
-    /// A machine that lets this test's key in as root, prepared by a boot hook as xdrive's own are.
+    /// A machine that authorizes this test's key for root, by a boot hook as xdrive's machines do.
     pub(super) fn machine(&self, script: &str) -> Machine {
         let key = self.key();
         let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
@@ -107,14 +107,14 @@ impl Site {
         self.plane.attach(volume, instance, device, due)
     }
 
-    /// Launches it and waits until it lets this test in.
+    /// Launches it and waits until it accepts this test's login.
     pub(super) fn launch(&self) -> Host {
         let machine = self.machine("");
         let up = self.plane.launch(&machine).unwrap();
         self.reach(machine.instance, up)
     }
 
-    /// Waits until the instance lets this test in.
+    /// Waits until the instance accepts this test's login.
     pub(super) fn reach(&self, id: String, up: Up) -> Host {
         let host = Host {
             id,
@@ -127,9 +127,10 @@ impl Site {
         host
     }
 
-    /// Nothing of it takes part in the running system any more, once whoever came last has unmounted.
-    /// A program that another test starts has copies of this process's locks until it runs: whoever
-    /// ended meanwhile left the unmounting to that other user, so that one more comes.
+    /// Checks that nothing of it is left in the running system once its last user has unmounted. A
+    /// program that another test starts holds copies of this process's locks until its exec: a user
+    /// that ended meanwhile took it for another user and left the unmounting to it, so one more
+    /// user follows.
     pub(super) fn has_no_leaks(&self) {
         eventually_within(
             DEADLINE,
@@ -164,7 +165,7 @@ impl Drop for Site {
         let mut left = leaks(&self.dir);
         if self.mounted {
             left.retain(|line| !line.starts_with("mount overlay"));
-            // What was unmounted inside may keep it busy for a moment.
+            // A mount inside may keep it busy for a moment.
             let unmounted = || {
                 let mut umount = Command::new("umount");
                 let umount = umount.arg("--recursive").arg(self.folder.path());
@@ -184,7 +185,7 @@ impl Host {
         self.up.address
     }
 
-    /// Runs `command` as root; what it printed. It must succeed.
+    /// Runs `command` as root, which must succeed; its output.
     pub(super) fn run(&self, command: &str) -> String {
         let output = self.ssh("root", &self.key, command);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -232,7 +233,7 @@ impl Host {
     }
 }
 
-/// A new id, such as no other test has.
+/// A new unique id.
 pub(super) fn id(kind: &str) -> String {
     let mut random = [0; 8];
     getrandom::fill(&mut random).unwrap();

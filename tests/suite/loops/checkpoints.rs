@@ -1,4 +1,4 @@
-//! Checkpoints in a session: thinned while it lasts, gone after its save, and what is left of a
+//! Checkpoints in a session: pruned while it lasts, deleted after its save, and their use for a
 //! drive whose volume is lost.
 
 use xdrive::drive::stuck::Why;
@@ -37,7 +37,7 @@ async fn only_the_last_ones_stay_and_none_after_the_save() {
     assert_eq!((taken, checkpoints(&world).await), (5, 3), "{told:#?}");
     let after = world.run(Ask::Stop, Trouble::default()).await;
     assert!(is_saved(&after), "{after:#?}");
-    // It lets a minute pass: what is deleted stays listed for a moment.
+    // After a minute: deleted snapshots stay listed for a moment.
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
     assert_eq!(checkpoints(&world).await, 0, "{after:#?}");
 }
@@ -73,7 +73,7 @@ async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
 }
 
-/// What is in the first snapshot becomes another drive's, before it is completed.
+/// Replaces the content of the first snapshot by another drive's, before it is completed.
 async fn exchange_the_snapshot(world: &World) {
     loop {
         let snapshots = world.truth.snapshots("demo").await.unwrap();

@@ -1,4 +1,4 @@
-//! How soon a drive is ready where everything takes as long as on AWS.
+//! The time until a drive is ready, with AWS's delays.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,13 +17,13 @@ use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
 use harness::simulation::host::{PaperHosts, wanted};
 use harness::simulation::{Hidden, drive};
 
-/// How often is looked: rarely enough for a test that is over soon.
+/// The interval of polls: long enough for a fast test.
 const POLL: Duration = Duration::from_millis(200);
 
-/// What that may add.
+/// The time that polling may add.
 const LOOKS: Duration = Duration::from_millis(1200);
 
-/// One session: how long it took to get ready. Hosts know the `truth`.
+/// Runs one session; how long it took to get ready. Hosts know the `truth`.
 async fn session(
     local: &Local,
     truth: &Local,
@@ -73,8 +73,8 @@ async fn session(
     took
 }
 
-/// That the instance runs is heard as late as reads by id are old, and not as late as lists are. The
-/// generation is read back while EC2 attaches, and that the device is there the host itself sees.
+/// The session sees the instance run after the staleness of reads by id, not that of lists. It
+/// reads the generation back while EC2 attaches, and the host itself sees the device.
 #[tokio::test(start_paused = true)]
 async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
     let (local, truth) = (open(None), open(Some(0)));
     let hidden = Arc::new(Mutex::new(Hidden::default()));
     session(&local, &truth, &hidden, 1).await;
-    // Until what has ended is in no list any more.
+    // Until ended resources are in no list any more.
     tokio::time::sleep(Duration::from_hours(2)).await;
     let took = session(&local, &truth, &hidden, 2).await;
     let delays = Delays::new(Preset::Aws);

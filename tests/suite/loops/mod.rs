@@ -1,5 +1,5 @@
-//! The four loops: every call failing, every call twice, killed around every call, every ending
-//! in every phase. After each: the promises hold, nothing is left, nothing acknowledged is lost.
+//! The four loops: every call failing, every call twice, killed around every call, every ending in
+//! every phase. After each: the promises hold, nothing is left, and no acknowledged note is lost.
 
 mod checkpoints;
 mod delays;
@@ -14,10 +14,10 @@ use xdrive::drive::{Event, Outcome};
 use harness::simulation::wire::{Calls, Fault};
 use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
 
-/// How a drive came to be as it is when a run begins.
+/// The drive's past when a run begins.
 #[derive(Debug, Clone, Copy)]
 enum Past {
-    /// There is none.
+    /// There is no drive.
     New,
     /// It was saved.
     Saved,
@@ -54,7 +54,7 @@ fn is_saved(told: &Told) -> bool {
     matches!(told.outcome, Some(Outcome::Saved { .. }))
 }
 
-/// Runs a session in trouble, then a next run; afterwards everything must be well.
+/// Runs a session in trouble, then a next run, and checks everything after them.
 async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
     let world = past.copy();
     let told = world.run(Ask::Session(2), trouble.clone()).await;
@@ -69,7 +69,7 @@ async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
     told
 }
 
-/// A session to which nothing happens.
+/// An undisturbed session.
 async fn undisturbed(past: &World) -> Told {
     let world = past.copy();
     let told = world.run(Ask::Session(2), Trouble::default()).await;
@@ -78,8 +78,8 @@ async fn undisturbed(past: &World) -> Told {
     told
 }
 
-/// Lets `fault` happen to every single call of that sort in a session, from every past; answers
-/// how many cases that were.
+/// Injects `fault` into every single call of that sort in a session, from every past; returns how
+/// many cases that were.
 async fn at_every(calls: Calls, fault: Fault, stale: Staleness, nexts: &[Ask]) -> usize {
     let mut cases = 0;
     for past in PASTS {
@@ -258,6 +258,6 @@ async fn nothing_is_mounted_before_its_generation_can_be_read() {
         }
         _ => None,
     });
-    // Raised and attached in no time, and the device there soon.
+    // Raising and attaching take no time, and the device appears soon.
     assert!(took >= Some(STALE.reads.into()), "{took:?}");
 }

@@ -1,4 +1,5 @@
-//! Two clients of one drive at the same time: one line, one live host, and the other is told.
+//! Two clients of one drive at the same time: one lineage, one live host, and an error for the
+//! other.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ async fn race(past: &World, later: u64) -> [Told; 2] {
         world.run(Ask::Session(3), Trouble::default()).await
     };
     let (first, second) = tokio::join!(world.run(Ask::Session(2), Trouble::default()), second);
-    // Whoever lost comes back, and finds what the winner wrote.
+    // The loser connects again, and finds the winner's notes.
     let after = world.run(Ask::Session(4), Trouble::default()).await;
     let problems = world.problems().await;
     assert!(
@@ -37,7 +38,7 @@ async fn races(stale: Staleness, offsets: &[u64]) -> usize {
                 .iter()
                 .filter(|told| matches!(told.outcome, Some(Outcome::Busy(_))))
                 .count();
-            // Both may have had it, one after the other; nobody fails for any other reason.
+            // Both may have had it, one after the other; neither fails for any other reason.
             assert!(
                 winners >= 1 && winners + losers == 2,
                 "{past:?}, {later} ms: {told:#?}"
@@ -98,7 +99,7 @@ async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
         .into_iter()
         .find(|snapshot| snapshot.tags["xdrive:generation"] == "1")
         .unwrap();
-    // Going back is to leave note 2 behind on purpose.
+    // `--from` leaves note 2 behind on purpose.
     world.hidden().acknowledged.remove(&2);
     let told = world
         .run(Ask::From(Head::Snapshot(older.id), 3), Trouble::default())

@@ -1,4 +1,4 @@
-//! What a session writes down of what it launched.
+//! The tags that record what a session launched.
 
 use xdrive::drive::pools::{Requirements, image_of};
 use xdrive::drive::tags::Settings;

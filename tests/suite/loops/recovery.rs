@@ -1,4 +1,4 @@
-//! What the cloud does by itself in the middle of a session.
+//! Changes in the cloud in the middle of a session.
 
 use std::time::Duration;
 
@@ -56,8 +56,7 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
     assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
 }
 
-/// How many instances a session of a drive that was saved before launches where they boot so, and how
-/// it went.
+/// How many instances a session of a saved drive launches if they boot so; and its world and run.
 async fn launched(boots: &str) -> (usize, World, Told) {
     let mut world = world(Past::Saved, FRESH).await;
     world.hurry();
@@ -68,7 +67,7 @@ async fn launched(boots: &str) -> (usize, World, Told) {
     (now - before, world, told)
 }
 
-/// Each host was waited for so many seconds.
+/// Checks that the session waited so many seconds for each host.
 fn hosts_were_waited_for(told: &Told, seconds: std::ops::Range<u64>) {
     for event in &told.events {
         if let Event::Waited { what, took, .. } = event

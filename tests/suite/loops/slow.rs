@@ -1,5 +1,5 @@
-//! Calls that take long, each of them: a line by satellite, an EC2 that throttles. A session takes
-//! longer then, and ends all the same.
+//! Slow calls, each of them: a satellite link, an EC2 that throttles. A session takes longer, and
+//! ends all the same.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use xdrive::drive::Event;
 use super::{PASTS, is_saved, world};
 use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble};
 
-/// One session in which every answer takes so long, from every past; then a stop.
+/// From every past one session with every answer that slow; then a stop.
 async fn ends(slow: Duration, stale: Staleness) {
     let trouble = Trouble {
         slow,

@@ -1,5 +1,5 @@
-//! Leases that run out: under a client that sleeps, is cut off or was killed, on a host that hangs
-//! or restarted, with another client that comes meanwhile.
+//! Leases that run out: of a client that sleeps, is cut off or was killed, on a host that hangs or
+//! restarted, while another client comes.
 
 use xdrive::drive::plan::Step;
 
@@ -41,7 +41,7 @@ fn a_lease_may_run_out_under_one_client_at_any_moment() {
 }
 
 /// The first client sleeps while its user works, and wakes at any moment; the second one comes, and
-/// can reach no host.
+/// reaches no host.
 const SLEEPER: Setup = Setup {
     name: "sleeper",
     past: Past::Alive,
@@ -90,8 +90,8 @@ fn a_lease_may_run_out_under_a_sleeper_while_another_comes() {
     }
 }
 
-/// The first client sleeps before a step for so long that its lease may run out, while another one
-/// gets to the drive.
+/// The first client sleeps before a step until its lease may have run out, while another one
+/// connects.
 fn sleeps_before(asleep: &'static [(u8, Asleep)]) {
     holds(&Setup {
         name: "sleeper on its way",

@@ -1,4 +1,4 @@
-//! What may happen next, and what it does: to the world, to a client, to the budget.
+//! The possible next actions, and their effects on the world, a client and the budget.
 
 use super::broken::Broken;
 use super::check::{Checked, Old, Setup, State};
@@ -29,16 +29,16 @@ pub(super) enum Action {
         zone: u8,
     },
     Answer(u8),
-    /// Half a renewal of the lease that it keeps.
+    /// Half a renewal of its lease.
     Renew(u8),
     Write(u8),
     Checkpoint(u8),
     Leave(u8),
     Kill(u8),
-    /// The laptop sleeps, or somebody stops the process; and goes on.
+    /// The laptop sleeps, or the process is stopped; and goes on.
     Suspend(u8),
     Resume(u8),
-    /// No host answers this client; and they do again.
+    /// No host answers this client; and hosts answer again.
     Cut(u8),
     Mend(u8),
     Happen(Event),
@@ -101,7 +101,7 @@ impl Checked {
         self.troubles(state, client, actions);
     }
 
-    /// What may happen to the client itself.
+    /// The troubles of the client itself.
     fn troubles(&self, state: &State, client: &Client, actions: &mut Vec<Action>) {
         let slot = client.slot;
         let runs = !matches!(client.at, At::Off);
@@ -149,7 +149,7 @@ impl Checked {
 }
 
 impl State {
-    /// Whether nothing is left to do but wait, and somebody waits.
+    /// Whether nothing is left to do but wait, and a client waits.
     pub(super) fn is_idle(&self) -> bool {
         let now = self.world.now;
         let rests = |client: &Client| matches!(client.at, At::Rest { until } if until > now);

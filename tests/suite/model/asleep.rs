@@ -1,5 +1,5 @@
-//! A beginning close to a race: a client gets as far as one of its calls, undisturbed, and is
-//! suspended there. What comes next is what the check is about.
+//! A beginning close to a race: a client runs up to one of its calls, undisturbed, and is suspended
+//! there. The check begins then.
 
 use super::actions::Action;
 use super::check::{Asleep, Setup, State};
@@ -11,7 +11,7 @@ use super::world::Tick;
 const PATIENCE: usize = 400;
 
 impl State {
-    /// That client wakes, gets that far and stops; others do nothing meanwhile.
+    /// That client wakes, runs to that point and stops; others do nothing meanwhile.
     pub(super) fn fall_asleep(&mut self, slot: u8, asleep: Asleep, setup: &Setup, rules: &Rules) {
         match asleep {
             Asleep::On(late) => return self.pass(late),
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    /// What the client does next if nothing else happens.
+    /// The client's next action if nothing else happens.
     fn undisturbed(&self, slot: u8) -> Option<Action> {
         let now = self.world.now;
         let client = &self.clients[usize::from(slot)];

@@ -1,5 +1,5 @@
-//! Plans that are broken on purpose, each in one way that a reader of the rules could take for
-//! harmless. The checker has to find what comes of it.
+//! Plans that are broken on purpose, each in one way that looks harmless. The checker has to find
+//! its consequence.
 
 use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Observed, SeenVolume};
@@ -11,16 +11,16 @@ use xdrive::ec2::{Snapshot, SnapshotState};
 use super::lease::First;
 use super::values;
 
-/// In which way.
+/// The way in which a plan is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Broken {
     /// A snapshot that is pending counts as made.
     DeleteBeforeCompleted,
-    /// Proofs never die.
+    /// Proofs never expire.
     LastingProofs,
-    /// It takes what a host said in a look for its word now.
+    /// It takes a host's answer in a look for its state now.
     OldWord,
-    /// The newest is what was started last.
+    /// The newest snapshot is the one started last.
     NewestByStartTime,
     /// A drive that is in no list once does not exist.
     EmptyAfterOneList,
@@ -30,7 +30,7 @@ pub(super) enum Broken {
     SilenceIsProof,
     /// It reads snapshots together with instances, before the volumes.
     ParallelSweep,
-    /// It deletes a volume as soon as its snapshot is completed, whoever can see that one.
+    /// It deletes a volume as soon as its snapshot is completed, before all lists have that.
     NotEverywhere,
     /// A checkpoint counts as a save.
     CheckpointSaves,
@@ -38,11 +38,11 @@ pub(super) enum Broken {
     CheckpointFirst,
     /// It takes the end of a lease for the end of its host.
     NoMargin,
-    /// It tells a host of its new lease before that is recorded.
+    /// It renews a host's lease before that is recorded.
     HostFirst,
 }
 
-/// A host that nobody has.
+/// A host without a client.
 const NOTHING_THERE: HostView = HostView {
     client: Client::Nobody,
     guests: 0,
@@ -52,7 +52,7 @@ const NOTHING_THERE: HostView = HostView {
 };
 
 impl Broken {
-    /// The limits that it goes by.
+    /// Its timing.
     pub(super) fn timing(self, timing: Timing) -> Timing {
         match self {
             Self::ShortSettle => Timing {
@@ -75,7 +75,7 @@ impl Broken {
         }
     }
 
-    /// What it makes of a look.
+    /// Its distortion of a look.
     pub(super) fn distort_look(self, sweep: &mut Sweep) {
         match self {
             Self::DeleteBeforeCompleted | Self::CheckpointSaves => {
@@ -97,21 +97,21 @@ impl Broken {
         }
     }
 
-    /// What it makes of what it knows.
+    /// Its distortion of its knowledge.
     pub(super) fn distort(self, seen: &mut Observed) {
         match self {
-            // Whatever was made or looked at a moment ago, nothing is waited for.
+            // It waits for nothing, whatever it made or read a moment ago.
             Self::EmptyAfterOneList if is_nowhere(seen) => {
                 seen.first = values::moment(0);
                 seen.me.announced = None;
             }
-            // Nor does it wait until everybody could see what counts as made.
+            // Nor does it wait until every client can see the snapshot.
             Self::DeleteBeforeCompleted | Self::NotEverywhere => {
                 for snapshot in &mut seen.snapshots {
                     snapshot.is_everywhere = true;
                 }
             }
-            // Only where nothing else than snapshots says what is newest.
+            // Only if snapshots alone decide what is newest.
             Self::CheckpointFirst if seen.volumes.iter().all(SeenVolume::is_unused) => {
                 for snapshot in &mut seen.snapshots {
                     snapshot.kind = match snapshot.kind {
@@ -136,7 +136,7 @@ impl Broken {
         }
     }
 
-    /// What it makes of a snapshot that it reads by id.
+    /// Its distortion of a snapshot that it reads by id.
     pub(super) fn distort_read(self, snapshot: &mut Snapshot) {
         if self == Self::DeleteBeforeCompleted && snapshot.state == SnapshotState::Pending {
             snapshot.state = SnapshotState::Completed;
@@ -155,7 +155,7 @@ impl Broken {
         }
     }
 
-    /// By which moment it judges how old what it read again is.
+    /// The moment from which it counts the age of a re-read.
     pub(super) fn clock_of_proofs(self, now: BootTime, read: BootTime) -> BootTime {
         match self {
             Self::LastingProofs => read,
@@ -163,7 +163,7 @@ impl Broken {
         }
     }
 
-    /// What it makes of a host's word when it asks again.
+    /// Its distortion of a host's answer when it asks again.
     pub(super) fn word_of_host(self, said: Option<Contact>) -> Option<Contact> {
         match self {
             Self::OldWord => said.map(|_| Contact::Reached(NOTHING_THERE)),

@@ -1,4 +1,4 @@
-//! Calls on their way, and what a client makes of their answers.
+//! Calls under way, and a client's handling of their answers.
 
 use xdrive::clock::BootTime;
 use xdrive::drive::Closed;
@@ -38,7 +38,7 @@ pub(super) enum Call {
     Fork(u8),
 }
 
-/// Where a step goes on.
+/// The continuation of a step.
 enum Went {
     On,
     Again(Stage),
@@ -119,7 +119,7 @@ impl Call {
 }
 
 impl Client {
-    /// The answer of the call at hand is heard.
+    /// The client receives the answer of the current call.
     pub(super) fn hear(&mut self, world: &World) {
         let At::Acting { steps, stage, .. } = &self.at else {
             return;
@@ -130,7 +130,7 @@ impl Client {
         let went = match answer {
             Ok(made) => self.remember(&step, made, world),
             Err(_) if let Step::Prune(superseded) = &step => {
-                // What nobody needs is no reason to fail.
+                // A snapshot that could not be pruned is no failure.
                 let id = superseded.snapshot().clone();
                 self.know().me.not_pruned.insert(id);
                 Went::On
@@ -156,7 +156,7 @@ impl Client {
         }
     }
 
-    /// The step at hand is finished.
+    /// The current step is finished.
     fn on(&mut self, now: u16) {
         let At::Acting { steps, .. } = &mut self.at else {
             return;
@@ -282,7 +282,7 @@ impl Client {
     }
 
     /// The end of the lease is recorded, then the lock is taken, then the tags are written, unless
-    /// they say so already.
+    /// they are the same already.
     fn claimed(&mut self, id: &InstanceId, made: &Made, world: &World) -> Went {
         let At::Acting { seen, .. } = &self.at else {
             return Went::On;
@@ -343,7 +343,7 @@ impl Client {
     }
 }
 
-/// Whether a tag that was just written is read back in the end: some reader sees it.
+/// Whether a tag that was just written can be read back: some read shows it.
 fn reads_back(
     world: &World,
     id: &VolumeId,

@@ -1,4 +1,4 @@
-//! The model that is checked: what may happen next, and what must hold whatever happened.
+//! The model that is checked: the next actions, and the properties that must always hold.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -29,7 +29,7 @@ pub(super) const P7: &str =
     "P7: an instance that nobody keeps ends by itself, and the drive survives";
 pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says what is left";
 
-/// What is checked: where it begins, who runs, and how much may go wrong.
+/// The setup of a check: its beginning, its clients, and how much may go wrong.
 #[derive(Debug, Clone)]
 pub(super) struct Setup {
     pub(super) name: &'static str,
@@ -38,24 +38,24 @@ pub(super) struct Setup {
     pub(super) asleep: &'static [(u8, Asleep)],
     /// The runs of each client, one after the other.
     pub(super) clients: &'static [&'static [Run]],
-    /// What may happen…
+    /// The faults that may happen…
     pub(super) faults: &'static [Fault],
     /// …and how often, all together.
     pub(super) budget: Budget,
-    /// What a long check adds to that.
+    /// The budget that a long check adds.
     pub(super) further: Budget,
     /// How old a list or a read may be.
     pub(super) lag: Tick,
     pub(super) old: Old,
-    /// How long a lease is; none: hosts live as long as they are let.
+    /// How long a lease is; `None`: hosts live on without one.
     pub(super) lease: Option<Tick>,
     /// How many zones EC2 chooses from.
     pub(super) zones: u8,
-    /// Whether what a next run comes to is checked, in every single world.
+    /// Whether the end of a next run is checked, in every world.
     pub(super) checks_next_run: bool,
-    /// Whether the next run may find itself stuck: somebody else destroyed something.
+    /// Whether the next run may be stuck: somebody destroyed something at the console.
     pub(super) may_be_stuck: bool,
-    /// After how many actions nothing is looked at any more; none: everything is.
+    /// After how many actions the check ends; `None`: never.
     pub(super) depth: Option<usize>,
     pub(super) broken: Option<Broken>,
 }
@@ -65,21 +65,21 @@ pub(super) struct Setup {
 pub(super) enum Asleep {
     /// Right before the call of a step of that sort.
     Before(fn(&Step) -> bool),
-    /// Right before what a step of that sort rests on is read again.
+    /// Right before the re-read of a step of that sort.
     Again(fn(&Step) -> bool),
     /// After the first read of its next look.
     Reading,
-    /// Wherever it is already, for so long that its hosts dropped its connections.
+    /// At its current point, for so long that its hosts dropped its connections.
     Dropped,
-    /// Wherever it is already, for so many ticks more.
+    /// At its current point, for so many ticks more.
     On(Tick),
     /// While its user works.
     Inside,
-    /// The same, for so many ticks; and again in the middle of the renewal that comes next.
+    /// The same, for so many ticks; and again in the middle of the next renewal.
     Renewing(Tick),
 }
 
-/// What may be old at all.
+/// The reads that may be stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Old {
     /// Every list, and every read by id.
@@ -106,15 +106,15 @@ pub(super) struct State {
     pub(super) budget: Budget,
 }
 
-/// A setup, and what is known of it already.
+/// A setup, with the results so far.
 pub(super) struct Checked {
     pub(super) setup: Setup,
     pub(super) rules: Rules,
-    /// Whether a next run makes everything good, by the digest of the world that it finds.
+    /// Whether a next run ends well, by the digest of its world.
     recovers: Mutex<HashMap<u64, bool>>,
-    /// What is known of such runs.
+    /// The results of such runs.
     runs: Known,
-    /// Whether every instance would end by itself, by the same.
+    /// Whether every instance would end by itself, by the same digest.
     ends: Mutex<HashMap<u64, bool>>,
 }
 
@@ -169,8 +169,8 @@ impl Checked {
         })
     }
 
-    /// A client that hears an answer, while nothing can go wrong any more: nobody else notices when,
-    /// so it is heard at once.
+    /// The next action of a client that receives an answer, while nothing can go wrong any more: no
+    /// other client notices when, so it comes at once.
     fn alone<'a>(&self, state: &'a State) -> Option<&'a Client> {
         let hears = |client: &&Client| {
             let At::Acting { stage, .. } = &client.at else {
@@ -188,7 +188,7 @@ impl Checked {
     }
 }
 
-/// What `of` says of that world, asked once.
+/// The result of `of` for that world, computed once.
 fn remembered(
     known: &Mutex<HashMap<u64, bool>>,
     world: &World,
@@ -297,7 +297,7 @@ impl Model for Checked {
     }
 
     fn within_boundary(&self, state: &State) -> bool {
-        // What is broken stays broken: there is nothing more to be found behind it.
+        // A broken promise stays broken: the search ends there.
         state.world.broken.len() <= 1
     }
 }

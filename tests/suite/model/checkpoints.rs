@@ -1,5 +1,5 @@
-//! Checkpoints of the drive in use, and the way out of two lines: what stands for nothing, and what
-//! is kept although it was not chosen.
+//! Checkpoints of the drive in use, which prove nothing, and forks, which keep a lineage that was
+//! not chosen.
 
 use xdrive::drive::observed::Attempt;
 use xdrive::drive::tags::SnapshotKind;
@@ -27,7 +27,7 @@ impl World {
         is_free.then_some(volume)
     }
 
-    /// A snapshot is deleted, whatever it is called by now.
+    /// A snapshot is deleted, under any drive's name.
     pub(super) fn delete_snapshot(&mut self, id: u8) {
         self.aside.retain(|(known, _)| *known != id);
         if self.snapshots.iter().any(|thing| thing.id == id) {
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// A volume or snapshot gets another drive's name: it is in none of this one's lists any more.
+    /// A volume or snapshot gets another drive's name, and leaves this one's lists.
     pub(super) fn set_aside(&mut self, id: u8) {
         if self.volume(id).is_none() && self.snapshot(id).is_none() {
             return;
@@ -53,8 +53,8 @@ impl World {
 }
 
 impl Client {
-    /// What is written is synced, and a snapshot asked for, in one action: the session goes on
-    /// whatever becomes of it.
+    /// Written data is synced, and a snapshot requested, in one action: the session goes on
+    /// whatever the snapshot's result.
     pub(super) fn checkpoint(&mut self, world: &mut World) {
         let Some(volume) = world.can_checkpoint(self.slot) else {
             return;
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// A session with a checkpoint in it, and another one behind it.
+/// A session with a checkpoint, and another session after it.
 const CHECKPOINTED: Setup = Setup {
     name: "checkpoint",
     past: Past::Saved,

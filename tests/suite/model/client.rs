@@ -1,7 +1,7 @@
-//! One xdrive: the real plan on the real overlay of what it knows, between looks that may be stale.
+//! One xdrive: the real plan on the real overlay, between looks that may be stale.
 //!
-//! A look is three separate reads, in the order of the real loop; anything may happen between
-//! them. What `plan` says is carried out by [`super::steps`].
+//! A look is three separate reads, in the order of the real loop; anything may happen between them.
+//! [`super::steps`] carries out what `plan` decides.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::steps::Stage;
 use super::values;
 use super::world::{Instance, Mount, Snapshot, Tick, Volume, World};
 
-/// What a client does in one run, one after the other.
+/// The runs of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Run {
     /// `xdrive connect`: work, and the end of it.
     Connect,
     /// `xdrive stop`.
     Stop,
-    /// `xdrive stop` from where no host can be reached: leases have to run out.
+    /// `xdrive stop` on a laptop that reaches no host: leases have to run out.
     StopFromAfar,
     /// `xdrive connect --from` that volume, or snapshot.
     FromVolume(u8),
@@ -45,7 +45,7 @@ pub(super) enum End {
     Killed,
 }
 
-/// The rules that a client goes by.
+/// The rules of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Rules {
     pub(super) timing: Timing,
@@ -56,25 +56,25 @@ pub(super) struct Rules {
 pub(super) struct Client {
     pub(super) slot: u8,
     pub(super) session: u8,
-    /// How many of its runs it began.
+    /// The number of runs that it began.
     pub(super) began: u8,
     pub(super) goal: Goal,
-    /// What the run will have come to once its own things are ended.
+    /// The run's end, once its own resources are ended.
     pub(super) verdict: Option<End>,
     pub(super) overlay: Arc<Overlay>,
     /// The token of a launch, and of a volume's order, whose answer was lost.
     pub(super) launch: Option<(Option<u8>, u8)>,
     pub(super) order: Option<(u8, Option<u8>, u8)>,
     pub(super) orders: u8,
-    /// The lease that it keeps.
+    /// The lease that it renews.
     pub(super) keep: Option<Keep>,
     pub(super) suspended: bool,
-    /// No host answers it.
+    /// Whether no host answers it.
     pub(super) cut: bool,
     pub(super) at: At,
 }
 
-/// How far a client is.
+/// The state of a client.
 #[derive(Debug, Clone)]
 pub(super) enum At {
     /// Not begun.
@@ -92,7 +92,7 @@ pub(super) enum At {
     Instances {
         began: Tick,
         instances: Vec<(Seen<Instance>, Contact)>,
-        /// What a parallel sweep read of them too soon.
+        /// The snapshots that a parallel sweep read too soon.
         early: Option<Vec<Seen<Snapshot>>>,
     },
     /// Volumes too.
@@ -107,7 +107,7 @@ pub(super) enum At {
     Acting {
         seen: Arc<Observed>,
         steps: Vec<Step>,
-        /// What tells this plan from others, without its moments.
+        /// The digest of this plan, without its moments.
         label: u64,
         /// When what the step rests on was read by id.
         read: Tick,
@@ -157,7 +157,7 @@ impl Client {
         self.at = At::Rest { until: now };
     }
 
-    /// The process is gone, and what it knew with it.
+    /// The process ends, and its knowledge with it.
     pub(super) fn forget(&mut self) {
         self.verdict = None;
         self.overlay = Arc::new(Overlay::new(values::who(self.session)));
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// In how many ways the next read of this client can turn out.
+    /// The number of possible results of this client's next read.
     pub(super) fn reads(&self, world: &World, rules: &Rules) -> u16 {
         match &self.at {
             At::Rest { .. } | At::Snapshots { .. } => self.instances(world, rules).count(),
@@ -277,7 +277,7 @@ impl Client {
         }
     }
 
-    /// What the host of an instance says: always the truth, if it says anything.
+    /// The answer of an instance's host: always the truth, if it answers.
     pub(super) fn contact(&self, world: &World, seen: &Seen<Instance>) -> Contact {
         let record = seen.record.as_ref();
         let running = record.is_some_and(|record| record.state == InstanceState::Running);
@@ -356,7 +356,7 @@ impl Client {
         }
     }
 
-    /// What was made and is in no list any more after its time is forgotten.
+    /// Forgets what was made, once it may be in no list any more.
     fn tidy(&mut self, sweep: &Sweep, world: &World, rules: &Rules) {
         let young = |at| is_young(at, world, rules);
         let overlay = self.know();
@@ -408,7 +408,7 @@ impl Client {
         }
     }
 
-    /// On the way to a mounted drive, a session's own things are ended first.
+    /// On the way to a mounted drive, a session's own resources are ended first.
     fn end(&mut self, end: End, now: Tick) {
         if let Goal::Ready { .. } = self.goal {
             self.goal = Goal::Ended;
@@ -429,7 +429,7 @@ impl Client {
     }
 }
 
-/// Whether a thing made then may be missing although it is there.
+/// Whether a resource made then may be missing in a list.
 fn is_young(made: BootTime, world: &World, rules: &Rules) -> bool {
     values::moment(world.now).since(made) <= rules.timing.settle
 }

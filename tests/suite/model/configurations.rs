@@ -1,4 +1,4 @@
-//! What is checked, each within a budget of its own.
+//! The checks, each within its own budget.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ const NOTHING: Budget = Budget {
     slow: 0,
 };
 
-/// One client to which nothing happens.
+/// One undisturbed client.
 pub(super) const CALM: Setup = Setup {
     name: "calm",
     past: Past::New,
@@ -36,10 +36,10 @@ pub(super) const CALM: Setup = Setup {
     broken: None,
 };
 
-/// How many more actions a long check looks at, where it ends after some.
+/// How many more actions a long check with a depth takes.
 const FURTHER: usize = 30;
 
-/// What was found: each promise that is broken, and the shortest way there.
+/// The findings: each broken promise, and the shortest path there.
 type Found = Vec<(&'static str, Vec<(State, Option<Action>)>)>;
 
 /// Checks everything, or until the promise `wanted` is broken.
@@ -88,7 +88,8 @@ pub(super) fn holds(setup: &Setup) {
     assert!(told.is_empty(), "{}: {}", setup.name, told.join("\n"));
 }
 
-/// A broken plan is found out by the promise of that name, and the true one passes the same.
+/// Checks that a broken plan breaks the promise of that name, and the true one passes the same
+/// check.
 pub(super) fn is_caught(broken: Broken, name: &'static str, setup: &Setup) {
     is_found(broken, name, setup);
     holds(setup);
@@ -106,7 +107,7 @@ fn is_found(broken: Broken, name: &'static str, setup: &Setup) {
     println!("{broken:?}: {}", tell(name, path));
 }
 
-/// A way to a state, in words.
+/// A path to a state, in words.
 fn tell(name: &str, path: &[(State, Option<Action>)]) -> String {
     let mut lines = vec![format!("{name} is broken after")];
     for (state, action) in path {
@@ -256,7 +257,7 @@ fn a_snapshot_may_fail() {
     one_fault("snapshot", &[Fault::SnapshotError], 1, false, &PASTS);
 }
 
-/// What happens twice: `may_be_stuck` as in [`one_fault`].
+/// The same with two faults: `may_be_stuck` as in [`one_fault`].
 fn two_faults(name: &'static str, faults: &'static [Fault], may_be_stuck: bool, pasts: &[Past]) {
     for past in pasts.iter().copied() {
         holds(&Setup {
@@ -278,9 +279,8 @@ fn one_instance_after_the_other_may_die_or_be_taken() {
     two_faults("deaths", &[Fault::Death, Fault::Notice], false, &PASTS);
 }
 
-/// A host that restarts in the middle of its own close says afterwards that it closes and that
-/// nothing is mounted, but not that it unmounted anything: what was mounted is saved as a crashed
-/// drive.
+/// A host that restarts in the middle of its own close reports afterwards that it closes and that
+/// nothing is mounted, but not that it unmounted a volume: the volume is saved as crashed.
 #[test]
 fn a_host_that_restarts_while_it_closes_is_saved_all_the_same() {
     two_faults(

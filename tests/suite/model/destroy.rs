@@ -1,4 +1,4 @@
-//! The last check of what destroys: the proof, against what was just read by id.
+//! The last check before a resource is destroyed: the proof, against the re-read.
 
 use xdrive::drive::plan::Step;
 use xdrive::drive::proof::Reread;

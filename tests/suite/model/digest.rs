@@ -1,5 +1,5 @@
-//! When two states are the same: everything but the absolute time, and ages only up to what any
-//! rule can tell apart.
+//! The digest of a state: without the absolute time, and with ages up to the largest limit of any
+//! rule.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,13 +19,13 @@ use super::world::{Due, Instance, Thing, Tick, World};
 const OLD: u64 = 5;
 const PAST: i32 = 5;
 
-/// What tells one plan from another. Proofs carry a moment that nothing outside can read: it is
-/// left out here, and hashed as the age of the look it was made from.
+/// The digest of a plan. Proofs carry a moment that no code outside can read: it is left out here,
+/// and hashed as the age of the look it was made from.
 pub(super) fn label(steps: &[Step], seen: &Observed) -> u64 {
     let mut hasher = DefaultHasher::new();
     for part in format!("{steps:?}").split("BootTime(") {
         let timeless = part.split_once(')').map_or(part, |(_, rest)| rest);
-        // The end of a lease is the same: its host's record tells it too.
+        // The same for the end of a lease, which is in its host's record too.
         let timeless = timeless.split("LeaseOver(").next().unwrap_or_default();
         timeless.hash(&mut hasher);
         part.len().min(1).hash(&mut hasher);
@@ -47,7 +47,7 @@ fn ticks(moment: Tick, now: Tick) -> u64 {
     u64::from(now.saturating_sub(moment)).min(OLD)
 }
 
-/// How far off a moment is that is written somewhere, as far as a rule can tell.
+/// The distance of a recorded moment, up to what a rule distinguishes.
 fn due(moment: Due, now: Tick) -> Option<i32> {
     let ahead = i32::from(moment.0) - i32::from(now);
     (moment != Due::NEVER).then_some(ahead.max(-PAST))
@@ -179,7 +179,7 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
             stage,
         } => {
             for instance in &seen.instances {
-                // Its end, as a proof or a claim goes by it.
+                // Its end, which proofs and claims compare.
                 let until = instance.lease.map(|lease| values::tick(lease.until));
                 until.map(|until| due(until, now)).hash(to);
             }
@@ -216,7 +216,7 @@ impl Hash for State {
     }
 }
 
-/// Two states are the same if they hash the same: it is all that the checker itself compares.
+/// Two states are equal if their hashes are: the checker compares no more.
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         let digest = |state: &Self| {

@@ -1,5 +1,5 @@
-//! What a call does when it arrives, and where the promises about terminating and mounting are
-//! checked: against what is really mounted and really on the disks.
+//! The effects of calls, and the check of the promises about terminating and mounting, against the
+//! true mounts and disks.
 
 use xdrive::drive::Closed;
 use xdrive::drive::tags::SnapshotKind;
@@ -7,10 +7,10 @@ use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 use super::world::{Attachment, Host, Instance, Mount, Promise, Snapshot, Tick, Volume, World};
 
-/// EC2, or a host, says no: nothing was done.
+/// A refusal by EC2 or a host: nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum No {
-    /// It is in a state that forbids this, or is not there.
+    /// The resource's state forbids this, or it does not exist.
     State,
     /// The host does not answer.
     Unreachable,
@@ -146,7 +146,7 @@ impl World {
         Ok(())
     }
 
-    /// The drive is off its instance for good.
+    /// The drive is detached from its instance for good.
     pub(super) fn let_go(&mut self, volume: u8) {
         let attached = self.volume(volume).and_then(|disk| disk.attachment);
         self.change_volume(volume, |disk| {
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// A volume that is being attached is there.
+    /// The device of an attaching volume appears.
     pub(super) fn plug_in(&mut self, volume: u8) {
         self.change_volume(volume, |disk| {
             if let Some(attachment) = &mut disk.attachment {
@@ -180,7 +180,7 @@ impl World {
         self.end(instance);
     }
 
-    /// An instance ends, whoever wants it.
+    /// An instance ends, for any reason.
     pub(super) fn end(&mut self, instance: u8) {
         self.lose_host(instance);
         self.change_instance(instance, |host| {
@@ -192,7 +192,7 @@ impl World {
 
     pub(super) fn delete_volume(&mut self, id: u8) -> Result<(), No> {
         let Some(volume) = self.volume(id) else {
-            // Whatever it is called by now.
+            // Under any drive's name.
             self.aside.retain(|(known, _)| *known != id);
             return Ok(());
         };
@@ -208,12 +208,12 @@ impl World {
         self.host_mut(instance).ok_or(No::Unreachable)
     }
 
-    /// A client comes in, and with it the host's lease is that much longer.
+    /// A client takes the lock, which extends the host's lease.
     pub(super) fn lock(&mut self, instance: u8, client: u8, lease: Tick) -> Result<(), No> {
         let host = self.reach(instance)?;
         match host.client {
             Some(other) if other != client => Err(No::Busy),
-            // One that closes takes no client any more.
+            // A closing host accepts no client.
             _ if host.closing => Ok(()),
             _ => {
                 host.client = Some(client);
@@ -292,15 +292,15 @@ impl World {
         }
     }
 
-    /// What the file system in a snapshot says: whether it is there and as it was to be left; None
-    /// if nobody knows the snapshot.
+    /// Whether the file system in a snapshot is as it had to be left; `None` if the snapshot is not
+    /// known.
     pub(super) fn look_into(&self, snapshot: u8, kind: SnapshotKind) -> Option<bool> {
         self.snapshot(snapshot)?;
         let bytes = self.bytes(snapshot);
         Some(bytes.formatted && !(kind == SnapshotKind::Clean && bytes.dirty))
     }
 
-    /// A user writes something, and is told that it is safe.
+    /// A user writes something, and gets an acknowledgement.
     pub(super) fn write(&mut self, client: u8) -> bool {
         let mounted = self.hosts.iter().find_map(|host| match host.mounted {
             Mount::Writable(volume) if host.client == Some(client) => Some(volume),
@@ -317,7 +317,7 @@ impl World {
     }
 }
 
-/// What is to be mounted where.
+/// An order to mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Order {
     pub(super) instance: u8,

@@ -1,22 +1,21 @@
-//! What happens without xdrive: time, and everything that a cloud, a console user or a laptop can
-//! do to it.
+//! Events without xdrive: time, and everything that the cloud, a console user or a laptop can do.
 
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 use super::world::{Due, Host, Mount, Snapshot, World};
 
-/// Something that happens by itself, or by somebody else's hand.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Event {
     /// A spot instance is taken away without notice, or the hardware fails.
     Death(u8),
     /// The two minutes: the host begins to close, and is off soon after.
     Notice(u8),
-    /// Its system hangs: nothing is written any more, and nothing switches it off.
+    /// Its system hangs: it writes nothing more, and does not switch itself off.
     Hang(u8),
-    /// The system restarts: nothing is mounted, nobody holds it.
+    /// The system restarts: nothing is mounted, and no client attached.
     Reboot(u8),
-    /// The client's connection breaks: the host gives its lock back.
+    /// The client's connection breaks: the host releases its lock.
     Disconnect(u8),
     /// Somebody stops the instance at the console.
     ConsoleStop(u8),
@@ -47,7 +46,7 @@ pub(super) enum Fault {
     Crash,
     /// A client is suspended, for as long as it takes.
     Suspend,
-    /// Nothing that takes time in EC2 gets on for a tick.
+    /// Nothing in EC2 advances for a tick.
     SlowCloud,
     /// A call is carried out and its answer lost.
     Lost,
@@ -64,7 +63,7 @@ pub(super) enum Fault {
 }
 
 impl World {
-    /// Everything that these faults could do now.
+    /// The events that these faults allow now.
     pub(super) fn possible(&self, faults: &[Fault]) -> Vec<Event> {
         let mut events = Vec::new();
         for fault in faults {
@@ -138,8 +137,8 @@ impl World {
                 }
             }
             Event::Reboot(id) => {
-                // What was being closed stays closed: the latch is on the disk. So is the end of
-                // the lease, and whoever comes back gets a moment.
+                // A begun close goes on: the latch is on the disk. So is the end of the lease, and
+                // a client that comes back gets a moment.
                 let (now, boot) = (self.now, self.end_of_a_boot());
                 if let Some(host) = self.host_mut(id) {
                     host.client = None;
@@ -245,7 +244,7 @@ impl World {
                 InstanceState::Stopping => {
                     self.change_instance(id, |host| host.state = InstanceState::Stopped);
                 }
-                // It stays listed for a while; long enough for nobody to need it.
+                // It stays listed until no client needs it.
                 InstanceState::Terminated if self.instances[index].past().is_empty() => {
                     self.instances[index].now = None;
                 }

@@ -1,5 +1,5 @@
-//! Whether the drive has forked, by its records: a promise that nothing else in here would notice
-//! while the bytes of both lines are still there.
+//! The check that the drive has not forked, by its records: the other checks would not notice while
+//! the bytes of both lineages exist.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use xdrive::ec2::{InstanceState, SnapshotState};
 use super::world::{Snapshot, Volume, World};
 
 impl World {
-    /// Whether there are two lines of generations: two of the highest, or a volume behind it with
-    /// something that is in no snapshot of its own.
+    /// Whether there are two lineages: two of the highest generation, or an older volume with data
+    /// that is in no snapshot of it.
     pub(super) fn is_forked(&self) -> bool {
         let used = |volume: &Volume| {
             let is_blank = volume.blank && volume.generation == 1 && !volume.formatted;
@@ -44,13 +44,13 @@ impl World {
                 lines.insert(id);
             }
         }
-        // A copy is of the line of its original.
+        // A copy is of its original's lineage.
         let of = snapshots().filter(|made| made.generation == top);
         lines.extend(of.filter_map(|made| made.volume));
         lines.len() > 1
     }
 
-    /// Whether one instance at most is live, and one volume at most is there.
+    /// Whether at most one instance is live, and at most one volume exists.
     pub(super) fn is_one(&self) -> bool {
         let live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
         let instances = self.instances.iter().filter_map(|thing| thing.now.as_ref());

@@ -1,11 +1,10 @@
-//! Leases: how long a host lives without a sign of life, who keeps it alive, and what the record
-//! says of it.
+//! Leases: how long a host lives without a sign of life, its renewals, and its record.
 //!
-//! A lease ends on the host's own clock, which no trouble in EC2 holds up. Then the host latches,
+//! A lease ends on the host's own clock, which no trouble in EC2 delays. Then the host latches,
 //! unmounts a tick later, and is off after another. Its clients renew it once a third of it has
 //! passed: the record first, then the host, each in a call of its own; a client may be suspended,
-//! cut off or killed between the two. That goes on beside whatever else the client does, so a
-//! renewal that is due comes before everything else it could do in that tick.
+//! cut off or killed between the two. Renewals go on beside a client's other work, so a due one
+//! precedes everything else in that tick.
 
 use xdrive::drive::lease_left;
 use xdrive::ec2::InstanceState;
@@ -21,17 +20,17 @@ const FIRST_SIGN: Tick = 4;
 /// and the end.
 const PATIENCE: Tick = 24;
 
-/// What a client knows of the lease that it keeps.
+/// A client's knowledge of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Keep {
     pub(super) instance: u8,
-    /// When it was renewed last; not since the lock was taken.
+    /// When it was renewed last; `None` if not since the lock was taken.
     pub(super) renewed: Option<Tick>,
-    /// Half done: the record was written then, and the host is not told yet.
+    /// When the record of an unfinished renewal was written, before the host's part.
     pub(super) recorded: Option<Tick>,
 }
 
-/// Which half of a renewal comes first.
+/// The first half of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     Record,
@@ -53,20 +52,20 @@ impl World {
         }
     }
 
-    /// The end of the lease that a launch records: the first one begins before the first sign of
-    /// life is overdue.
+    /// The end of the lease that a launch records: that of a host whose first client comes at the
+    /// last moment.
     pub(super) fn until_of_a_launch(&self) -> Due {
         self.lease
             .map_or(Due::NEVER, |length| Due(self.now + FIRST_SIGN + length))
     }
 
-    /// When a host that boots now switches itself off if nobody takes it.
+    /// When a host that boots now switches itself off without a client.
     pub(super) fn end_of_a_boot(&self) -> Due {
         self.lease
             .map_or(Due::NEVER, |_| Due(self.now + FIRST_SIGN))
     }
 
-    /// Writes down that the lease ends then, unless it ends later.
+    /// Records that the lease ends then, unless it ends later.
     pub(super) fn record_lease(&mut self, instance: u8, until: Due) {
         self.change_instance(instance, |record| {
             if record.until.0 < until.0 {
@@ -85,7 +84,7 @@ impl World {
         }
     }
 
-    /// Hosts whose time is over close, unmount, and are off.
+    /// Hosts whose lease is over close, unmount, and switch off.
     pub(super) fn leases_run_out(&mut self) {
         let over = |host: &super::world::Host| (host.instance, self.now.checked_sub(host.ends.0));
         let over: Vec<(u8, Option<Tick>)> = self.hosts.iter().map(over).collect();
@@ -103,8 +102,8 @@ impl World {
         }
     }
 
-    /// Whether, when nobody gives a sign of life any more, every instance ends by itself and takes
-    /// nothing with it. (One that hangs cannot, and one that somebody stopped runs no clock.)
+    /// Whether every instance ends by itself without further signs of life, and loses nothing. (One
+    /// that hangs cannot, and a stopped one runs no clock.)
     pub(super) fn ends_by_itself(&self) -> bool {
         let mut world = self.clone();
         for _ in 0..PATIENCE {
@@ -168,7 +167,7 @@ impl Client {
         }
     }
 
-    /// The hold's own line: it arrives if the hold is still there.
+    /// Renews by the hold's line, which arrives if the hold still exists.
     fn tell_host(&self, world: &mut World, instance: u8, length: Tick) {
         let holds = world
             .host(instance)

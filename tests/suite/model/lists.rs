@@ -1,24 +1,24 @@
-//! What one read of a list may bring: for each thing any of its versions that are not too old, and
-//! what this process made even where the list has not got it yet.
+//! The possible results of one read of a list: for each resource any version that is not too old,
+//! and this process's own new ones even if the list lacks them.
 
 use super::world::Thing;
 
-/// A thing as a list, or a read by id, showed it.
+/// A resource as a list, or a read by id, showed it.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Seen<T> {
     pub(super) id: u8,
-    /// None: not to be seen at all; shown as it was answered when it was made.
+    /// `None`: in no answer yet; it is shown as its create call answered it.
     pub(super) record: Option<T>,
     pub(super) listed: bool,
 }
 
-/// All that one read of a list may bring: for each thing, what may be seen of it.
+/// All possible results of one read of a list: for each resource, the versions it may show.
 pub(super) struct Offer<T> {
     ways: Vec<Vec<Option<Seen<T>>>>,
 }
 
 impl<T: Clone + PartialEq> Offer<T> {
-    /// `made`: whether this process made a thing, and so lately that it may be missing.
+    /// `made`: whether this process made a resource, and so lately that it may be missing.
     pub(super) fn of(things: &[Thing<T>], made: impl Fn(u8) -> Option<bool>) -> Self {
         let ways = things.iter().map(|thing| {
             let id = thing.id;
@@ -32,7 +32,7 @@ impl<T: Clone + PartialEq> Offer<T> {
                     }));
                     continue;
                 }
-                // Not listed: what this process made is read by id, which may miss it as well.
+                // Not listed: a resource of this process is read by id, which may miss it as well.
                 let Some(young) = made(id) else {
                     ways.push(None);
                     continue;

@@ -1,4 +1,4 @@
-//! How the world is when a check begins.
+//! The worlds in which checks begin.
 
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
@@ -7,7 +7,7 @@ use super::world::{
     Attachment, Bytes, Data, Due, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
 };
 
-/// What came before.
+/// The past of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Past {
     /// There is no drive.
@@ -23,19 +23,19 @@ pub(super) enum Past {
     /// The first client's instance has the drive. The second one launched its own at the same time,
     /// holds it, and made a volume there: it was too late, and is about to find that out.
     Raced,
-    /// Two volumes that were made from one snapshot, each with something of its own.
+    /// Two volumes that were made from one snapshot, each with its own data.
     Forked,
-    /// Saved this moment, so that no list has to show the newest snapshot; a never-used volume of
-    /// the snapshot before is left, and the first client has just launched.
+    /// Just saved, so that lists may lack the newest snapshot; a never-used volume of the snapshot
+    /// before is left, and the first client has just launched.
     JustSaved,
-    /// The same of a drive's first session: the volume that is left is blank.
+    /// The same after a drive's first session: the volume that is left is blank.
     JustMade,
     /// Saved, and an instance runs whose client was killed before it logged in.
     Idle,
 }
 
 impl Past {
-    /// Whether nothing is there but what a drive at rest consists of.
+    /// Whether the world has only the parts of a drive at rest.
     pub(super) fn is_tidy(self) -> bool {
         matches!(self, Self::New | Self::Saved)
     }
@@ -152,7 +152,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
     });
 }
 
-/// A volume of that snapshot that nobody ever attached.
+/// A volume of that snapshot that was never attached.
 fn spare(world: &mut World, snapshot: u8, generation: u8, zone: u8) {
     let id = world.fresh_id();
     let spare = Volume {
@@ -221,7 +221,7 @@ fn volume() -> Volume {
     }
 }
 
-/// A volume with something on it, attached or not.
+/// A volume with data, attached or not.
 fn used(world: &mut World, to: Option<u8>) -> u8 {
     let id = world.fresh_id();
     let attachment = to.map(|instance| Attachment {

@@ -1,5 +1,5 @@
-//! Races: old lists, and a client that sleeps through what another one does. Each check begins
-//! right before the moments that count.
+//! Races: stale lists, and a client that sleeps while another one acts. Each check begins right
+//! before the race.
 
 use xdrive::drive::plan::Step;
 
@@ -64,8 +64,8 @@ fn a_proof_that_never_dies_is_caught() {
     is_caught(Broken::LastingProofs, P1, &setup);
 }
 
-/// A client slept since its look, for so long that another one has come far, and reads again now
-/// what its step rests on; it may be shown what was so before.
+/// A client slept since its look, while another one went on, and now does the re-read of its step,
+/// which may be stale.
 const OLD_LOOK: Setup = Setup {
     name: "old look",
     clients: &[&[Run::Stop], &[Run::Connect]],

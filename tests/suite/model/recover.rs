@@ -1,4 +1,4 @@
-//! What the next run makes of a world, when nothing goes wrong any more.
+//! The next run of a world, when nothing goes wrong any more.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,12 +17,12 @@ const NEXT: u8 = 2;
 /// More looks than any run takes.
 const PATIENCE: usize = 100;
 
-/// What was found out before: whether all is well behind a moment of such a run, by its digest.
+/// The results so far: whether such a run ends well from a moment on, by its digest.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<u64, bool>>);
 
 impl Known {
-    /// Every client is dead; one run comes, undisturbed: whether it comes to a good end.
+    /// Whether one undisturbed run ends well after every client has died.
     pub(super) fn next_run(&self, world: &World, rules: &Rules, run: Run, well: Well) -> bool {
         let mut world = world.clone();
         for host in &mut world.hosts {
@@ -55,7 +55,7 @@ impl Known {
 /// Which ends are good.
 pub(super) type Well<'a> = &'a dyn Fn(&End) -> bool;
 
-/// The next thing that such a run does; false if something is wrong already.
+/// The next action of such a run; false if a promise is broken already.
 fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
     while client.has_to_renew(world) {
         client.renew(world, First::Record);
@@ -76,13 +76,13 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
         At::Inside { .. } => client.leave(world.now),
         At::Off | At::Over(_) => return false,
     }
-    // Whatever it mounts has all that there is.
+    // What it mounts has all acknowledged data.
     world.broken.is_empty()
 }
 
-/// How it ended, as the world has it: saved means that all acknowledged bytes are in the newest
-/// snapshot and nothing else is billed; stuck, that all which is billed is listed. Anything else
-/// counts as killed.
+/// Its end, judged by the world: saved means that all acknowledged bytes are in the newest snapshot
+/// and nothing else is billed; stuck, that everything billed is listed. Anything else counts as
+/// killed.
 fn judge(world: &World, end: &End) -> End {
     let running: Vec<u8> = world
         .instances

@@ -1,8 +1,8 @@
-//! Carrying out steps, as the real actor does: read by id where it reads, call, hear the answer.
+//! The steps, carried out as by the real loop: read by id, call, receive the answer.
 //!
-//! A proof is checked and its call sent in one action: between the two are microseconds of one
-//! process, in which EC2 lets nobody make a condition of what was read. Everything before and
-//! after is its own action, with whatever happens between.
+//! A proof is checked and its call sent in one action: EC2 has no conditional calls that could
+//! close the microseconds between the two. Everything before and after is a separate action, with
+//! any events between.
 
 use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::{Source, Step};
@@ -18,18 +18,18 @@ use super::lists::Seen;
 use super::values::{self, generation_number, number};
 use super::world::{Due, Instance, Snapshot, Tick, Volume, World};
 
-/// How far a step is.
+/// The stage of a step.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Stage {
-    /// It reads by id what it is about.
+    /// It reads its resource by id.
     Read,
-    /// It calls, on the ground of what it read.
+    /// It calls, on the ground of that read.
     Call(Read),
     /// Its call was carried out, or not; the client does not know yet.
     Answer(Result<Made, Failure>),
 }
 
-/// What was read by id.
+/// The result of a read by id.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Read {
     Nothing,
@@ -37,14 +37,14 @@ pub(super) enum Read {
     Recorded(Due),
     /// The lock is taken; the tags are next.
     Locked,
-    /// And what its host said, if it was asked.
+    /// The instance, and its host's answer, if it was asked.
     Instance(Option<Instance>, Option<Contact>),
     Volume(Option<Volume>, Option<Snapshot>),
-    /// A snapshot that is to go, and those that stand for it.
+    /// A snapshot to prune, and those that supersede it.
     Snapshots(Option<Snapshot>, Vec<(u8, Snapshot)>),
 }
 
-/// What a call answers.
+/// The answer of a call.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Made {
     Nothing,
@@ -52,34 +52,34 @@ pub(super) enum Made {
     Volume(u8, Volume),
     Snapshot(u8, Snapshot),
     Closed(Closed),
-    /// What is in a snapshot: nothing to be said, or whether it is the drive.
+    /// A snapshot's content: whether it is the drive; `None` if not known.
     Content(Option<bool>),
     /// The end of the lease is recorded: at that moment.
     Recorded(Due),
     /// The last call of a claim.
     Tagged,
-    /// There was nothing to be done, or it was refused by what was read.
+    /// There was nothing to do, or the read forbids it.
     Unneeded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Failure {
     No(No),
-    /// It says nothing about whether it was carried out.
+    /// The answer leaves open whether it was carried out.
     Unclear,
-    /// What was read says otherwise: plan anew.
+    /// The read shows a change: plan anew.
     Changed,
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fate {
     Done,
     /// Carried out, and its answer lost.
     Lost,
-    /// Not carried out, and says so.
+    /// Not carried out, with an error.
     Refused,
-    /// Not carried out, and does not say so.
+    /// Not carried out, with an error that leaves it open.
     Unclear,
     /// Carried out twice.
     Twice,
@@ -91,7 +91,7 @@ impl Stage {
     pub(super) fn first(step: Option<&Step>, client: &mut Client) -> Self {
         match step {
             Some(Step::Attach { .. }) => {
-                // Whatever comes of it, the next attachment needs a raise of its own.
+                // In any case the next attachment needs its own raise.
                 client.know().me.raised = None;
                 Self::Read
             }
@@ -117,7 +117,7 @@ impl Stage {
     }
 }
 
-/// The thing of a step that is read by id, and the snapshot that is read before it.
+/// The resource of a step that is read by id, and the snapshot that is read before it.
 fn read_first(step: &Step) -> (Option<u8>, Option<u8>) {
     match step {
         Step::Raise { volume, .. }
@@ -152,7 +152,7 @@ impl Client {
         }
     }
 
-    /// What the read of the step at hand may show, the truth first.
+    /// The possible results of the current step's read, the truth first.
     pub(super) fn reads_by_id(&self, world: &World) -> Vec<Read> {
         match self.step() {
             Some(Step::Terminate(quiet)) => {
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// The step at hand has read: it goes on to its call, or is found out of date.
+    /// The current step has read: it goes on to its call, or is out of date.
     pub(super) fn read(&mut self, read: Read, now: Tick) {
         if let At::Acting { read, .. } = &mut self.at {
             *read = now;
@@ -237,7 +237,7 @@ impl Client {
                     return Err(Failure::Changed);
                 }
             }
-            // It reads until it sees what was raised, or gives up.
+            // It reads until it sees the raised generation, or gives up.
             Step::Mount { order, .. } => {
                 let volume = volume.as_ref().ok_or(Failure::Changed)?;
                 if volume.generation != generation_number(order.generation) {
@@ -261,9 +261,9 @@ impl Client {
         Ok(read)
     }
 
-    /// The snapshot that was just read by id, and on whose ground a volume is being deleted right
-    /// now. Nothing helps against a person who deletes that one in the same moment: EC2 deletes no
-    /// volume on a condition.
+    /// The snapshot that was just read by id, on whose ground a volume is being deleted right now.
+    /// A person may delete it in the same moment, which nothing prevents: EC2 has no conditional
+    /// deletion.
     pub(super) fn rests_on(&self) -> Option<u8> {
         match (&self.at, self.step()) {
             (
@@ -283,18 +283,18 @@ impl Client {
         }
     }
 
-    /// Whether the call at hand is one that this fate can meet.
+    /// Whether the current call can have this fate.
     pub(super) fn can_meet(&self, fate: Fate) -> bool {
         let closes = matches!(self.step(), Some(Step::Close { .. }));
         fate != Fate::Freeze || closes
     }
 
-    /// Whether the call at hand has EC2 choose a zone.
+    /// Whether EC2 chooses the zone of the current call.
     pub(super) fn is_zone_open(&self) -> bool {
         matches!(self.step(), Some(Step::Launch { zone: None })) && self.launch.is_none()
     }
 
-    /// The call at hand arrives, or not.
+    /// The current call arrives, or not.
     pub(super) fn call(&mut self, world: &mut World, rules: &Rules, fate: Fate, zone: u8) {
         let Some(step) = self.step().cloned() else {
             return;
@@ -325,7 +325,7 @@ impl Client {
         let answer = match fate {
             Fate::Done | Fate::Freeze => arrive().map_err(Failure::No),
             Fate::Lost => {
-                // Whatever it was.
+                // Its answer is lost.
                 let _ = arrive();
                 Err(Failure::Unclear)
             }
@@ -339,7 +339,7 @@ impl Client {
         self.set_stage(Stage::Answer(answer));
     }
 
-    /// The call of a step, once its last check is passed; else the answer in its place.
+    /// The call of a step that passes its last check; else the answer in its place.
     fn prepare(
         &mut self,
         step: &Step,
@@ -382,7 +382,7 @@ impl Client {
                 let first = rules.broken.map_or(First::Record, Broken::first_renewed);
                 match (read, world.lease) {
                     (Read::Locked, _) => Call::Claim(session, id, self.held(step)),
-                    // What was recorded in another tick was so too long ago.
+                    // A record of another tick is too old.
                     (Read::Recorded(at), Some(_)) if *at != Due(now) => {
                         return Err(Err(Failure::Changed));
                     }

@@ -1,4 +1,4 @@
-//! From the model's records to the values that the real code reads: ids, tags, moments.
+//! The values that the real code reads, from the model's records: ids, tags, moments.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, Volu
 
 use super::world::{Due, Instance, Snapshot, Tick, Volume};
 
-/// How long a tick is. What was read again is good for 10 s: in the tick after it, and not in the one
-/// after that. The word of a host, in a look, is good for 5 s: in the tick of its look.
+/// The length of a tick. A re-read counts for 10 s: in the tick after it, and not in the next. A
+/// host's answer in a look counts for 5 s: in the tick of its look.
 pub(super) const TICK: Duration = Duration::from_secs(6);
 
-/// How long what is in a snapshot may be kept back.
+/// How long a snapshot may be unreadable.
 pub(super) const VERDICT: Duration = Duration::from_secs(2 * TICK.as_secs());
 
 /// The device name of the drive's volume, as the record has it.
 const DEVICE: &str = xdrive::drive::observed::DEVICE;
 
-/// What AWS names as the volume of a copied snapshot.
+/// The volume id that AWS gives to a copied snapshot.
 const COPIED: &str = "vol-ffffffff";
 
 pub(super) fn moment(tick: Tick) -> BootTime {
@@ -70,7 +70,7 @@ pub(super) fn snapshot_id(id: u8) -> SnapshotId {
     format!("snap-{id:02x}").parse().unwrap()
 }
 
-/// The number in any id that was made here.
+/// The number in an id of the model.
 pub(super) fn number(id: &str) -> u8 {
     let (_, hex) = id.split_once('-').unwrap();
     u8::from_str_radix(hex, 16).unwrap()
@@ -107,7 +107,7 @@ pub(super) fn tick(wall: Timestamp) -> Due {
     Due(Tick::try_from(seconds / TICK.as_secs()).unwrap())
 }
 
-/// When a thing was made, by AWS's clock: nothing but their order is ever looked at.
+/// The creation time of a resource, by AWS's clock, of which only the order counts.
 fn stamp(id: u8) -> Timestamp {
     Timestamp::UNIX_EPOCH + Duration::from_secs(id.into())
 }

@@ -1,9 +1,8 @@
-//! EC2 and its hosts, small enough to be looked at from every side.
+//! EC2 and its hosts, small enough to be checked exhaustively.
 //!
-//! Every thing keeps the versions of its record that a stale reader may still be shown. What no
-//! call shows (what is mounted, what bytes are where) is kept beside the records, and the promises
-//! are checked against that, by the effects that could break them. Nothing here knows how xdrive
-//! decides.
+//! Every resource keeps the versions of its record that a stale reader may still see. Facts that no
+//! call shows (mounts, bytes) are kept beside the records, and the effects that could break a
+//! promise check it against them. Nothing here knows xdrive's rules.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -14,7 +13,7 @@ use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 /// A moment or a span, in ticks. See [`super::values::TICK`].
 pub(super) type Tick = u16;
 
-/// Which of the pieces of data that users were told is safe: one bit each.
+/// A set of acknowledged writes, one bit each.
 pub(super) type Data = u16;
 
 /// A promise that was broken, by its property's name.
@@ -28,18 +27,18 @@ pub(super) enum Promise {
     OlderMounted,
 }
 
-/// Something with an id (a later one has a higher id), as it is and as it may still be shown.
+/// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Thing<T> {
     pub(super) id: u8,
-    /// None: not made yet, as far as readers see, or gone.
+    /// `None`: not made yet, for readers, or gone.
     pub(super) now: Option<T>,
     /// Older versions, and when each was replaced.
     past: Vec<(Option<T>, Tick)>,
 }
 
-/// A moment that is written into a record. It is hashed by how far off it is ([`super::digest`]),
-/// not as part of its record.
+/// A moment in a record. It is hashed by its distance from now ([`super::digest`]), not as part of
+/// its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Due(pub(super) Tick);
 
@@ -88,16 +87,16 @@ pub(super) struct Attachment {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Snapshot {
     pub(super) state: SnapshotState,
-    /// None: it is a copy, and AWS says so.
+    /// `None` for a copy, which AWS marks as one.
     pub(super) volume: Option<u8>,
     pub(super) generation: u8,
     pub(super) kind: SnapshotKind,
     pub(super) op: u8,
-    /// Of checkpoints: the how manieth.
+    /// A checkpoint's number.
     pub(super) number: u8,
 }
 
-/// What is at the mountpoint of a host.
+/// The state of a host's mountpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Mount {
     Nothing,
@@ -105,7 +104,7 @@ pub(super) enum Mount {
     Frozen(u8),
 }
 
-/// What runs on an instance.
+/// The host on an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Host {
     pub(super) instance: u8,
@@ -113,7 +112,7 @@ pub(super) struct Host {
     pub(super) client: Option<u8>,
     pub(super) closing: bool,
     pub(super) mounted: Mount,
-    /// What it unmounted since its system started.
+    /// The volume that it unmounted since its system started.
     pub(super) unmounted: Option<u8>,
     /// After so many ticks it switches itself off.
     pub(super) off_in: Option<u8>,
@@ -125,7 +124,7 @@ pub(super) struct Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Bytes {
     pub(super) formatted: bool,
-    /// It was not unmounted.
+    /// Whether it was not unmounted.
     pub(super) dirty: bool,
     pub(super) data: Data,
 }
@@ -136,7 +135,7 @@ pub(super) struct World {
     pub(super) now: Tick,
     /// How old a list or a read may be.
     pub(super) lag: Tick,
-    /// How long a lease is; none: hosts live as long as they are let.
+    /// How long a lease is; `None`: hosts live on without one.
     pub(super) lease: Option<Tick>,
     pub(super) next_id: u8,
     pub(super) instances: Vec<Thing<Instance>>,
@@ -145,9 +144,9 @@ pub(super) struct World {
     pub(super) hosts: Vec<Host>,
     /// By the id of volume or snapshot.
     pub(super) bytes: Vec<(u8, Bytes)>,
-    /// What users were told is safe, without what somebody at the console destroyed.
+    /// The acknowledged data, without what somebody at the console destroyed.
     pub(super) acknowledged: Data,
-    /// What was not chosen, under another drive's name; and what users were told of it.
+    /// Lineages that were not chosen, under another drive's name.
     pub(super) aside: Vec<(u8, Bytes)>,
     pub(super) kept_aside: Data,
     pub(super) written: u8,
@@ -163,7 +162,7 @@ impl<T: Clone + PartialEq> Thing<T> {
         }
     }
 
-    /// It was made right now: no list has to show it.
+    /// A resource made right now, which lists may lack.
     pub(super) fn new(id: u8, value: T, now: Tick) -> Self {
         Self {
             id,
@@ -177,7 +176,7 @@ impl<T: Clone + PartialEq> Thing<T> {
         self.past.push((before, at));
     }
 
-    /// What a reader may be shown, the truth first.
+    /// The versions that a reader may see, the truth first.
     pub(super) fn versions(&self) -> Vec<Option<T>> {
         let mut versions = vec![self.now.clone()];
         for (version, _) in self.past.iter().rev() {
@@ -188,7 +187,7 @@ impl<T: Clone + PartialEq> Thing<T> {
         versions
     }
 
-    /// Forgets what no reader may be shown any more; false if nothing is left.
+    /// Forgets versions that no reader may see any more; false if none is left.
     fn prune(&mut self, now: Tick, lag: Tick) -> bool {
         self.past.retain(|(_, replaced)| now - replaced <= lag);
         self.now.is_some() || !self.past.is_empty()
@@ -305,7 +304,7 @@ impl World {
         id
     }
 
-    /// The point in time is now, whatever becomes of the copying.
+    /// Adds a snapshot of this moment, whatever the result of its copy.
     pub(super) fn add_snapshot(&mut self, snapshot: Snapshot, of: u8) -> u8 {
         let id = self.fresh_id();
         let bytes = self.bytes(of);
@@ -330,8 +329,8 @@ impl World {
         self.bytes.retain(|(known, _)| *known != id);
     }
 
-    /// All that is on a volume or in a completed snapshot: what cannot be lost any more, unless
-    /// somebody deletes it. A pending snapshot may still fail.
+    /// All data on a volume or in a completed snapshot, which is lost only if somebody deletes it.
+    /// A pending snapshot may still fail.
     pub(super) fn kept(&self) -> Data {
         let volumes = self.volumes.iter().filter(|thing| thing.now.is_some());
         let completed = |thing: &&Thing<Snapshot>| {
@@ -345,12 +344,12 @@ impl World {
             .fold(0, |kept, id| kept | self.bytes(id).data)
     }
 
-    /// What somebody at the console destroyed is not xdrive's to keep.
+    /// Drops from the acknowledged data what somebody at the console destroyed.
     pub(super) fn forgive(&mut self) {
         self.acknowledged &= self.kept();
     }
 
-    /// A new version is a version: nothing is ever shown younger than it is.
+    /// Forgets old versions of every resource.
     pub(super) fn prune(&mut self) {
         let (now, lag) = (self.now, self.lag);
         self.instances.retain_mut(|thing| thing.prune(now, lag));
@@ -358,8 +357,8 @@ impl World {
         self.snapshots.retain_mut(|thing| thing.prune(now, lag));
     }
 
-    /// The instance's system is gone: what was mounted is not any more. Every acknowledged byte
-    /// was synced before, so all of them are on the volume.
+    /// The instance's system ends, and its mount with it. Every acknowledged byte was synced
+    /// before, so all of them are on the volume.
     pub(super) fn lose_host(&mut self, instance: u8) {
         self.hosts.retain(|host| host.instance != instance);
     }

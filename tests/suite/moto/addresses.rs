@@ -1,4 +1,4 @@
-//! Public addresses that are asked for, and routes, as moto has them.
+//! Requested public addresses, and routes, as moto has them.
 
 use xdrive::ec2::LaunchOrder;
 
@@ -9,9 +9,8 @@ use super::server::{against_moto, ask};
 #[test]
 #[ignore = "needs python3 with moto"]
 fn a_public_address_is_given_where_it_is_asked_for_and_routes_are_told() {
-    const NAME: &str =
-        "moto::addresses::a_public_address_is_given_where_it_is_asked_for_and_routes_are_told";
-    against_moto(NAME, async |ec2| {
+    let name = test_name!(a_public_address_is_given_where_it_is_asked_for_and_routes_are_told);
+    against_moto(name, async |ec2| {
         let usual = ec2.default_subnets().await.unwrap();
         assert!(usual.len() > 1);
         assert!(

@@ -1,7 +1,7 @@
-//! Every call that xdrive makes, asked of both clouds, and what each of them answers.
+//! Every call that xdrive makes, to both clouds, with each one's answer.
 //!
-//! What both must answer alike is a plain assertion. Where they disagree [`Cloud::differ`] says
-//! what each one answers and whom AWS agrees with, so that a moto which learns better is noticed.
+//! Equal answers are plain assertions. Where the two disagree [`Cloud::differ`] has each one's
+//! answer and whom AWS agrees with, so that a corrected moto is noticed.
 
 use std::time::Duration;
 use xdrive::clock::Clock;
@@ -21,7 +21,7 @@ const DEVICE: &str = "/dev/sdf";
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGzkzPnFOFnjZZhLyH2jMr4cPgYbNUMoMcpVLkz0Qxyl x";
 
-/// Who answers.
+/// The cloud that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     Moto,
@@ -37,7 +37,7 @@ struct Cloud {
 #[test]
 #[ignore = "needs python3 with moto"]
 fn moto_answers_every_call() {
-    against_moto("moto::calls::moto_answers_every_call", async |ec2| {
+    against_moto(test_name!(moto_answers_every_call), async |ec2| {
         let who = Who::Moto;
         Cloud { who, ec2 }.answers_every_call().await;
     });
@@ -69,8 +69,8 @@ impl Cloud {
         self.attaches_once().await;
     }
 
-    /// What the two answer differently. `right` is whom AWS agrees with, by the page that `why`
-    /// names.
+    /// Checks an answer in which the two differ. `right` is whom AWS agrees with, by the page in
+    /// `why`.
     #[track_caller]
     fn differ<T: std::fmt::Debug + PartialEq>(
         &self,
@@ -137,7 +137,7 @@ impl Cloud {
         }
     }
 
-    /// The last of all, as moto's instance does not recover from it.
+    /// The last check, as moto's instance does not recover from it.
     async fn attaches_once(&self) {
         let host = self.ec2.launch(&launch("launch-2")).await.unwrap();
         let host = self.until_running(&host).await;
@@ -155,8 +155,9 @@ impl Cloud {
         if self.who == Who::Folder {
             return;
         }
-        // moto keeps the first device in its record, and cannot terminate what has a volume that is
-        // gone. That answer is about the volume, and the instance runs on: it is no success.
+        // moto keeps the first device in its record, and cannot terminate an instance with a
+        // deleted volume. That answer is about the volume, and the instance runs on: it is no
+        // success.
         self.ec2.detach(id, to).await.unwrap();
         self.ec2.delete_volume(may_delete(id)).await.unwrap();
         let failed = self.ec2.terminate(may_terminate(to)).await.unwrap_err();

@@ -1,8 +1,8 @@
-//! Bad days at moto: what it refuses by rules of its own is told as clearly as at AWS.
+//! Bad days at moto: its own refusals lead to errors as clear as AWS's.
 
 use super::server::Moto;
 
-/// `xdrive connect demo` with these flags: exit code and what was said. Whatever is launched is not
+/// `xdrive connect demo` with these flags: exit code and standard error. No launched instance is
 /// reached: nothing leaves this computer.
 fn connect(moto: &Moto, flags: &[&str]) -> (Option<i32>, String) {
     let image = moto.home().join("no.tar");
@@ -22,7 +22,7 @@ fn connect(moto: &Moto, flags: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// Nothing is left there.
+/// Checks that nothing is left there.
 fn is_bare(moto: &Moto) {
     let mut list = moto.command(env!("CARGO_BIN_EXE_xdrive").as_ref());
     let listed = list.arg("list").output().unwrap();
@@ -58,7 +58,7 @@ fn what_moto_does_not_know_is_refused_with_a_hint_and_leaves_nothing() {
         assert!(said.contains(why) && said.contains(hint), "{said}");
         is_bare(&moto);
     }
-    // One that runs and that no way leads to.
+    // An instance that runs and cannot be reached.
     let (ended, said) = connect(&moto, &["--ami", "ami-12c6146b"]);
     assert_eq!(ended, Some(69), "{said}");
     let error = "the proxy command ended with exit status 127";

@@ -1,4 +1,4 @@
-//! What `xdrive doctor` says of an account, and that it changes nothing there.
+//! `xdrive doctor` on an account: its output, and that it changes nothing there.
 
 use std::path::Path;
 use std::process::Output;

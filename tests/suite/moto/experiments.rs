@@ -5,7 +5,7 @@ use super::server::against_moto;
 #[test]
 #[ignore = "needs python3 with moto"]
 fn what_moto_has_of_an_experiment_is_asked_for_as_it_expects() {
-    let name = "moto::experiments::what_moto_has_of_an_experiment_is_asked_for_as_it_expects";
+    let name = test_name!(what_moto_has_of_an_experiment_is_asked_for_as_it_expects);
     against_moto(name, async |ec2| {
         let owner = ec2.owner().await.unwrap();
         ec2.default_vpc().await.unwrap();
@@ -19,9 +19,9 @@ fn what_moto_has_of_an_experiment_is_asked_for_as_it_expects() {
         let error = injection.experiment.unwrap_err();
         assert!(error.to_string().starts_with("HTTP 404"), "{error}");
         assert!(injection.left.is_none(), "{:?}", injection.left);
-        // What is not to be started is made and taken back alone.
-        let rehearsed = inject(None).await;
-        assert_eq!(rehearsed.experiment, Ok(None));
-        assert!(rehearsed.left.is_none(), "{:?}", rehearsed.left);
+        // Without a start the template is only made and deleted.
+        let unstarted = inject(None).await;
+        assert_eq!(unstarted.experiment, Ok(None));
+        assert!(unstarted.left.is_none(), "{:?}", unstarted.left);
     });
 }

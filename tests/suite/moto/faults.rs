@@ -1,11 +1,11 @@
-//! Every call of a session failing, on the way of an account: a profile, HTTP, and an EC2 that is
-//! moto, or the one in a folder with lists that are old.
+//! Every call of an account's session fails: with a profile, HTTP, and moto, or the EC2 in a folder
+//! with stale lists.
 //!
-//! The long sweep (`tests/sweep/faults.rs`) does this in paused time and without a network; the ways
-//! to fail are its own. Here each *case* is one way to fail of one call in a session, from one past
-//! of the drive. The session may end as it likes, but what is billed afterwards it has named; one
-//! more session must then save the drive with every note that was acknowledged, and leave nothing
-//! but snapshots; and never does a drive have two instances when it is ready.
+//! The long sweep (`tests/sweep/faults.rs`) does this in paused time and without a network; the
+//! ways to fail are the same. Here each *case* is one way to fail of one call in a session, from
+//! one past of the drive. The session may end in any way, but must name what is billed afterwards;
+//! one more session must then save the drive with every acknowledged note, and leave nothing but
+//! snapshots; and a ready drive never has two instances.
 //!
 //! Without `XDRIVE_LONG` a bounded number of cases is taken, others every time; `XDRIVE_SWEEP_SEED`
 //! repeats a choice.
@@ -25,23 +25,23 @@ use harness::pace::Pace;
 use harness::simulation::wire::{Fault, WAYS};
 use world::{Ended, World};
 
-/// How many cases are taken when nobody asks for all of them.
+/// How many cases a bounded run takes.
 const BOUND: usize = 24;
 
-/// How many cases one EC2 is good for, before its lists are full of what is over.
+/// How many cases one EC2 serves, before its lists are full of ended resources.
 const CASES: usize = 12;
 
-/// The URL of the moto that the inside of a test is about; that of a folder has none.
+/// The variable with moto's URL for the inside of a test; unset for a folder.
 const MOTO: &str = "XDRIVE_TEST_MOTO";
 
-/// How many of the looks of one kind fail, one at a time: the others come to the same.
+/// How many looks of one kind fail, one at a time: the others have the same result.
 const LOOKS: usize = 3;
 
 #[test]
 #[ignore = "needs python3 with moto"]
 fn every_call_may_fail_against_moto() {
     test(
-        "moto::faults::every_call_may_fail_against_moto",
+        test_name!(every_call_may_fail_against_moto),
         true,
         every_call,
     );
@@ -49,28 +49,28 @@ fn every_call_may_fail_against_moto() {
 
 #[test]
 fn every_call_may_fail_over_http_in_the_folder() {
-    let name = "moto::faults::every_call_may_fail_over_http_in_the_folder";
+    let name = test_name!(every_call_may_fail_over_http_in_the_folder);
     test(name, false, every_call);
 }
 
 #[test]
 #[ignore = "needs python3 with moto"]
 fn a_drive_lives_through_storms_against_moto() {
-    let name = "moto::faults::a_drive_lives_through_storms_against_moto";
+    let name = test_name!(a_drive_lives_through_storms_against_moto);
     test(name, true, storms);
 }
 
 #[test]
 fn a_drive_lives_through_storms_in_the_folder() {
     test(
-        "moto::faults::a_drive_lives_through_storms_in_the_folder",
+        test_name!(a_drive_lives_through_storms_in_the_folder),
         false,
         storms,
     );
 }
 
-/// Runs the test called `name` again in a process of its own, whose way to any EC2 leads through a
-/// [`Between`](harness::faults::proxy::Between).
+/// Runs the test called `name` again in another process, which reaches any EC2 through a
+/// [`FaultProxy`](harness::faults::proxy::FaultProxy).
 fn test(name: &str, on_moto: bool, body: impl AsyncFnOnce(&mut World)) {
     if !is_inside() {
         let moto = on_moto.then(Moto::start_bare);
@@ -112,16 +112,16 @@ fn test(name: &str, on_moto: bool, body: impl AsyncFnOnce(&mut World)) {
     });
 }
 
-/// How the drive came to be as it is.
+/// The drive's past.
 #[derive(Debug, Clone, Copy)]
 enum Past {
-    /// There is none.
+    /// There is no drive.
     New,
     /// It was saved.
     Saved,
 }
 
-/// What one way to fail came to, over all calls.
+/// The results of one way to fail, over all calls.
 #[derive(Default)]
 struct Row {
     cases: usize,
@@ -172,8 +172,8 @@ async fn every_call(world: &mut World) {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// A new drive's case leaves a saved drive, which is what other cases begin with: some of those
-/// follow it each time.
+/// The cases in turn: a new drive's case leaves a saved drive, with which others begin, so some of
+/// those follow each.
 fn in_turn(cases: Vec<(Past, String, usize, usize)>) -> Vec<(Past, String, usize, usize)> {
     let is_new = |case: &(Past, String, usize, usize)| matches!(case.0, Past::New);
     let (new, saved): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_new);
@@ -187,20 +187,20 @@ fn in_turn(cases: Vec<(Past, String, usize, usize)>) -> Vec<(Past, String, usize
     all
 }
 
-/// The calls of a session that nothing happens to.
+/// The calls of an undisturbed session.
 async fn undisturbed(world: &mut World) -> Vec<String> {
-    world.line.decide(|_| Fate::Passed);
+    world.proxy.decide(|_| Fate::Passed);
     let ended = world.session().await;
-    let calls = world.line.calls();
+    let calls = world.proxy.calls();
     assert!(matches!(ended, Ended::Saved), "{ended:?}");
     assert_eq!(world.problems().await, [""; 0]);
     calls
 }
 
-/// One case: how the session ended, and what was broken by it or after it.
+/// Runs one case: the session's end, and the broken promises.
 async fn one(world: &mut World, action: &str, number: usize, fault: Fault) -> (Ended, Vec<String>) {
     let action = action.to_owned();
-    world.line.decide(move |asked| {
+    world.proxy.decide(move |asked| {
         if asked.action == action && asked.number == number {
             fate(asked, fault)
         } else {
@@ -209,7 +209,7 @@ async fn one(world: &mut World, action: &str, number: usize, fault: Fault) -> (E
     });
     let ended = world.session().await;
     let mut broken = world.unsaid(&ended).await;
-    world.line.decide(|_| Fate::Passed);
+    world.proxy.decide(|_| Fate::Passed);
     let next = world.session().await;
     if !matches!(next, Ended::Saved) {
         broken.push(format!("the next run did not save: {next:?}"));
@@ -218,13 +218,14 @@ async fn one(world: &mut World, action: &str, number: usize, fault: Fault) -> (E
     (ended, broken)
 }
 
-/// What happens to a call on the wire.
+/// The fate of a call.
 fn fate(asked: &Asked, fault: Fault) -> Fate {
     match fault {
         Fault::Unsent => Fate::Unsent,
         Fault::Unanswered => Fate::Unanswered,
         Fault::Twice => Fate::Twice,
-        // Of what shall go, "not found" is said only when it has gone: here the call is lost first.
+        // "Not found" about a resource to destroy comes only once it is gone: here the call's
+        // answer is lost first.
         Fault::Refused(_, code) if code.ends_with(".NotFound") && asked.destroys() => {
             Fate::Unanswered
         }
@@ -260,13 +261,13 @@ fn print(rows: &[Row], all: usize) {
     println!("{done} of {all} cases, each saved by the next run");
 }
 
-/// Every other second and a half EC2 turns everything away.
+/// Throttling storms: every other second and a half EC2 refuses everything.
 async fn storms(world: &mut World) {
     const SPELL: u128 = 1500;
     for past in [Past::New, Past::Saved] {
         world.come_to(past).await;
         let began = Instant::now();
-        world.line.decide(move |_| {
+        world.proxy.decide(move |_| {
             if (began.elapsed().as_millis() / SPELL).is_multiple_of(2) {
                 Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.")
             } else {
@@ -276,7 +277,7 @@ async fn storms(world: &mut World) {
         let ended = world.session().await;
         assert!(matches!(ended, Ended::Saved), "{past:?}: {ended:?}");
         assert_eq!(world.unsaid(&ended).await, [""; 0]);
-        world.line.decide(|_| Fate::Passed);
+        world.proxy.decide(|_| Fate::Passed);
         assert_eq!(world.problems().await, [""; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Security groups of both clouds: made, opened, shut and deleted as often as one likes.
+//! Security groups of both clouds: made, authorized, revoked and deleted repeatedly.
 
 use std::time::Duration;
 use xdrive::clock::Clock;
@@ -15,7 +15,7 @@ use harness::evidence::may_terminate;
 #[test]
 #[ignore = "needs python3 with moto"]
 fn moto_has_ingress_rules() {
-    against_moto("moto::ingress::moto_has_ingress_rules", async |ec2| {
+    against_moto(test_name!(moto_has_ingress_rules), async |ec2| {
         opens_and_shuts(&ec2, true).await;
     });
 }

@@ -8,7 +8,7 @@ use super::server::{against_moto, ask};
 #[test]
 #[ignore = "needs python3 with moto"]
 fn the_ipv6_address_of_an_instance_is_found() {
-    let name = "moto::ipv6::the_ipv6_address_of_an_instance_is_found";
+    let name = test_name!(the_ipv6_address_of_an_instance_is_found);
     against_moto(name, async |ec2| {
         let made = ask(
             "ec2",
@@ -45,7 +45,7 @@ fn the_ipv6_address_of_an_instance_is_found() {
     });
 }
 
-/// What an element holds, without the spaces that it is written with.
+/// An element's content, without surrounding spaces.
 pub(super) fn between<'a>(text: &'a str, element: &str) -> &'a str {
     let (_, after) = text
         .split_once(element)

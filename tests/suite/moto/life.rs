@@ -21,10 +21,9 @@ use harness::simulation::{Hidden, drive};
 #[test]
 #[ignore = "needs python3 with moto"]
 fn a_drive_lives_twice_against_moto() {
-    against_moto(
-        "moto::life::a_drive_lives_twice_against_moto",
-        async |ec2| live_twice(&ec2, None).await,
-    );
+    against_moto(test_name!(a_drive_lives_twice_against_moto), async |ec2| {
+        live_twice(&ec2, None).await;
+    });
 }
 
 #[tokio::test]
@@ -79,7 +78,7 @@ async fn live_twice(ec2: &Ec2, local: Option<Local>) {
     assert_eq!(saved, [("1", "clean", "demo"), ("2", "clean", "demo")]);
 }
 
-/// One session of one process: up, a note, saved.
+/// One session of one process: ready, a note, saved.
 async fn session(
     ec2: &Ec2,
     process: u32,

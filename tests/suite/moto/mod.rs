@@ -1,10 +1,10 @@
-//! xdrive against moto, an EC2 that nobody here wrote, and the same against the EC2 in a folder.
+//! xdrive against moto, an independent EC2, and the same against the EC2 in a folder.
 //!
-//! [`server`] starts moto and runs a test in a process of its own, whose environment points at it:
-//! so the SDK finds endpoint, region and credentials as it does for users. [`life`] takes a drive
-//! through its life; [`calls`] asks both every call that xdrive makes. Where they disagree the test
-//! says whom AWS agrees with. [`faults`] fails every call of such a life in every way. What moto
-//! cannot do is worked around here, never in the program.
+//! [`server`] starts moto and runs a test in another process, whose environment points at it: so
+//! the SDK finds endpoint, region and credentials as it does for users. [`life`] takes a drive
+//! through its life; [`calls`] makes every call of xdrive to both. Where they disagree the test
+//! names the one that AWS agrees with. [`faults`] fails every call of such a life in every way.
+//! What moto cannot do is worked around here, never in the program.
 
 mod addresses;
 mod calls;

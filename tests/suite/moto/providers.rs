@@ -1,5 +1,5 @@
-//! Whose credentials they are, and from where: every way in which people have them, with a profile
-//! of theirs in a file, and what stands in for the services that hand them out. Moto takes any.
+//! Credentials and their sources: every kind of provider, with a profile in a file, and stand-ins
+//! for the services behind them. Moto accepts any.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -19,20 +19,20 @@ use harness::Pty;
 
 const XDRIVE: &str = env!("CARGO_BIN_EXE_xdrive");
 
-/// Who logs in.
+/// The caller of a login.
 const SESSION: &str = "arn:aws:iam::123456789012:user/ada";
 
 /// The file's name of an SSO session called `lab`: the SHA-1 of its name.
 const TOKEN: &str = "3953f9ddf975ab5097ee468d99555c5b441169bf.json";
 
-/// A key that proves nothing: it was made for this test.
+/// A key that was made for this test.
 const KEY: &str = "-----BEGIN EC PRIVATE KEY-----\n\
     MHcCAQEEIDYS/yA2EjRRzAQkTMfpBONvbgEWuBWi89W8vFLY2U3roAoGCCqGSM49\n\
     AwEHoUQDQgAEk3yebUxArneXw1Tu5T08I6N1d+KnOIRqwmIZE67Urc9KSWD+ca5O\n\
     O/IU1wUaN8Ne3X5nD/HHKU+zgAXSyGThHw==\n\
     -----END EC PRIVATE KEY-----\n";
 
-/// A service that says the same to everybody. It ends with the test's process.
+/// A service with one answer. It ends with the test's process.
 struct StandIn {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ impl StandIn {
                 let line = first_line(&mut stream);
                 let answer = answer(&line);
                 log.lock().unwrap().push(line);
-                // Whoever went away wants no answer.
+                // The client may have closed its connection.
                 let _ = write!(
                     stream,
                     "HTTP/1.1 {status} Status\r\nx-aws-ec2-metadata-token-ttl-seconds: 600\r\n\
@@ -87,12 +87,12 @@ fn first_line(stream: &mut TcpStream) -> String {
     }
 }
 
-/// So long from now.
+/// The time `hours` from now.
 fn time(hours: i64) -> String {
     (Timestamp::now() + SignedDuration::from_hours(hours)).to_string()
 }
 
-/// Somebody with a `~/.aws` and nothing in the environment.
+/// A user with a `~/.aws` and nothing in the environment.
 struct User {
     moto: Moto,
 }
@@ -111,7 +111,7 @@ impl User {
         self.moto.home().join(".aws")
     }
 
-    /// What `aws login` leaves, good for so many hours.
+    /// Writes the files of `aws login`, valid for so many hours.
     fn is_logged_in(&self, hours: i64) {
         let folder = self.aws().join("login/cache");
         fs::create_dir_all(&folder).unwrap();
@@ -136,7 +136,7 @@ impl User {
         command
     }
 
-    /// `xdrive doctor` of this profile says that credentials come from `source`.
+    /// Checks that `xdrive doctor` with these flags reports credentials from `source`.
     fn has(&self, words: &[&str], environment: &[(&str, &str)], source: &str) {
         let mut command = self.command(&[words, &["doctor"]].concat());
         let output = command.envs(environment.iter().copied()).output().unwrap();
@@ -173,7 +173,7 @@ fn doctor_names_the_provider_that_answered() {
     let process = "profile process, by its credential_process";
     user.has(&[], &[("AWS_PROFILE", "process")], process);
     user.has(&["--profile", "process"], &[], process);
-    // As for the AWS CLI: who names a profile means it.
+    // As in the AWS CLI, a profile flag precedes the environment's keys.
     user.has(&["--profile", "process"], &keys, process);
     user.has(&["--profile", "role"], &[], "profile role, by its role");
 
@@ -280,7 +280,7 @@ fn a_login_that_is_over_is_renewed_by_the_command_of_the_hint() {
     }
 }
 
-/// An AWS CLI as far as the hint needs one: it asks whoever sits at the terminal.
+/// An AWS CLI for the hint: it asks at the terminal.
 const CLI: &str = "#!/bin/sh\n\
     [ \"$*\" = 'configure export-credentials --profile lab --format process' ] || exit 2\n\
     printf 'Enter MFA code: ' >/dev/tty\nread -r code </dev/tty\n[ \"$code\" = 123456 ] || exit 1\n\
@@ -310,7 +310,7 @@ fn a_role_that_asks_for_a_second_factor_is_had_as_the_hint_says() {
     );
     assert!(said.contains(&hint), "{said}");
 
-    // What that command writes.
+    // That command's output.
     let config = format!("{own}[profile lab-xdrive]\ncredential_process = {process}\n");
     fs::write(user.aws().join("config"), config).unwrap();
     let programs = user.moto.home().join("bin");

@@ -15,17 +15,17 @@ use harness::evidence::may_terminate;
 #[test]
 #[ignore = "needs python3 with moto"]
 fn moto_gives_instances_the_role_that_is_named() {
-    let name = "moto::roles::moto_gives_instances_the_role_that_is_named";
+    let name = test_name!(moto_gives_instances_the_role_that_is_named);
     against_moto(name, async |ec2| {
-        // Who may do what with roles is IAM's, which xdrive never calls.
+        // Roles are IAM's, which xdrive calls for simulations only.
         ask("iam", "CreateInstanceProfile&InstanceProfileName=lab");
         let told = |id: &InstanceId| {
             let query = format!("DescribeInstances&InstanceId.1={id}");
             ask("ec2", &query)
         };
         let error = gives_roles(&ec2, "123456789012", told).await;
-        // As IAM says it. AWS agrees with the folder: EC2 answers InvalidParameterValue (EC2 API
-        // reference, Error codes).
+        // moto answers as IAM does. AWS agrees with the folder: EC2 answers InvalidParameterValue
+        // (EC2 API reference, Error codes).
         assert_eq!(error, "NoSuchEntity");
     });
 }
@@ -47,8 +47,8 @@ async fn the_folder_gives_instances_the_role_that_is_named() {
     assert_eq!(error, "InvalidParameterValue");
 }
 
-/// Launches with the profile `lab` of `account`, twice, and with one that is not there: its error's
-/// code. What the cloud has of an instance is `told`.
+/// Launches with the profile `lab` of `account`, twice, and with a missing one: returns that
+/// error's code. `told` is the cloud's record of an instance.
 async fn gives_roles(ec2: &Ec2, account: &str, told: impl Fn(&InstanceId) -> String) -> String {
     let with = async |token: &str, profile: Option<&str>| {
         let order = LaunchOrder {

@@ -1,4 +1,4 @@
-//! What `xdrive selftest` asks moto, which has no hosts.
+//! `xdrive selftest` against moto, which has no hosts.
 
 use super::server::Moto;
 
@@ -23,7 +23,7 @@ fn selftest_asks_moto_what_needs_no_host_and_says_why_it_asks_no_more() {
     assert!(text.contains(why), "{text}");
     let why = "need not have IAM: AWS_ENDPOINT_URL_IAM says where it is";
     assert!(text.contains(why), "{text}");
-    // Moto has an IAM, which knows no simulation; and that is no failure of the account's.
+    // Moto has an IAM without simulations, which is no failure of the account.
     let mut asked = moto.command(env!("CARGO_BIN_EXE_xdrive").as_ref());
     asked.args(["selftest", "--json"]).arg(&report);
     asked.env("AWS_ENDPOINT_URL_IAM", moto.url());

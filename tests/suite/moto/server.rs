@@ -1,4 +1,4 @@
-//! A moto of one's own.
+//! moto servers, and tests that run again in another process.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,10 +16,10 @@ use harness::python;
 /// How long a server may take to come up: Python reads some hundred files first.
 const START: Duration = Duration::from_mins(1);
 
-/// Set in the process that runs a test against moto.
+/// The variable that is set in the process that runs a test against moto.
 const INSIDE: &str = "XDRIVE_TEST_INSIDE";
 
-/// What a server says before its address.
+/// The text before the address in a server's output.
 const RUNNING: &str = "Running on ";
 
 /// A server; killed when dropped.
@@ -30,18 +30,17 @@ pub(crate) struct Moto {
 }
 
 impl Moto {
-    /// One on a free port that checks machine images and instance types.
+    /// Starts one on a free port that checks machine images and instance types.
     pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// The same without the six hundred public snapshots that it lists each time it is asked for
-    /// any.
+    /// The same without the six hundred public snapshots in its every list.
     pub(crate) fn start_bare() -> Self {
         Self::start_with(&[("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")])
     }
 
-    /// One that knows its images.
+    /// Starts one that refuses unknown images.
     pub(crate) fn start_strict() -> Self {
         Self::start_with(&[("MOTO_ENABLE_AMI_VALIDATION", "true")])
     }
@@ -60,7 +59,7 @@ impl Moto {
         let said = BufReader::new(child.stderr.take().unwrap());
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {
-            // Read to its end, so that the server never waits to be heard.
+            // Read to its end, so that the server never blocks on its output.
             for line in said.lines().map_while(Result::ok) {
                 if let Some((_, url)) = line.split_once(RUNNING) {
                     let _nobody_waits_any_more = tell.send(url.trim().to_owned());
@@ -76,17 +75,17 @@ impl Moto {
         }
     }
 
-    /// The home of those who use it.
+    /// The home of its users.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Where it listens.
+    /// Its URL.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// A program that finds this server, and nothing else of the tester's, as its AWS.
+    /// A program with this server as its AWS, without the tester's environment.
     pub(crate) fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -105,14 +104,14 @@ impl Moto {
 
 impl Drop for Moto {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs the test called `name` against a moto: again, in a process of its own, where `test` gets
-/// the EC2 that its environment names.
+/// Runs the test called `name` against a moto: again, in another process, where `test` gets the EC2
+/// of its environment.
 pub(crate) fn against_moto<T: Future<Output = ()>>(name: &str, test: impl FnOnce(Ec2) -> T) {
     if !is_inside() {
         let moto = Moto::start();
@@ -125,8 +124,7 @@ pub(crate) fn against_moto<T: Future<Output = ()>>(name: &str, test: impl FnOnce
     });
 }
 
-/// What moto answers, in a test against it, to a request that it takes for one of `service`'s: what
-/// xdrive itself never asks for.
+/// Makes a call to `service` at moto that xdrive itself never makes; its answer.
 pub(super) fn ask(service: &str, query: &str) -> String {
     let url = std::env::var("AWS_ENDPOINT_URL").unwrap();
     let host = url.strip_prefix("http://").unwrap();
@@ -150,7 +148,7 @@ pub(crate) fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Runs the test called `name` again, by this `command` of this very program; what it printed.
+/// Runs the test called `name` again, by this `command` of this program; returns its output.
 pub(crate) fn again(name: &str, mut command: Command) -> String {
     let output = command
         .env(INSIDE, "it")

@@ -1,4 +1,4 @@
-//! The contents of snapshots: what was written is given, with its checksum, and nothing else.
+//! The contents of snapshots: written blocks only, with their checksums.
 
 use std::time::Duration;
 
@@ -54,12 +54,12 @@ async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
         .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     tokio::time::sleep(Duration::from_mins(2)).await;
-    scene.line.calls();
+    scene.connector.calls();
     let block = scene.ec2.snapshot_block(&snapshot, 0).await.unwrap();
     assert_eq!(block.as_deref(), Some(&mounted.block()[..]));
     assert_eq!(block.unwrap().len(), BLOCK);
     assert_eq!(
-        scene.line.calls(),
+        scene.connector.calls(),
         ["ListSnapshotBlocks", "GetSnapshotBlock"]
     );
 }
@@ -102,11 +102,11 @@ async fn whoever_may_not_ask_is_told_so_at_once() {
     let id = completed(&scene, &volume).await;
     let denied = Fault::new("ListSnapshotBlocks", 403, "AccessDeniedException", "no");
     scene.local.plant(denied).unwrap();
-    scene.line.calls();
+    scene.connector.calls();
     let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert_eq!(error.message, "no");
-    assert_eq!(scene.line.calls(), ["ListSnapshotBlocks"]);
+    assert_eq!(scene.connector.calls(), ["ListSnapshotBlocks"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +135,7 @@ async fn a_block_that_was_changed_on_its_way_is_not_believed() {
         .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     let id = completed(&scene, &volume).await;
-    scene.line.trouble(
+    scene.connector.trouble(
         "GetSnapshotBlock",
         Trouble::Answered(200, "another block altogether"),
     );

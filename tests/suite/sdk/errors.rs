@@ -1,5 +1,4 @@
-//! What goes wrong arrives as the kind that a caller can act on, after as many attempts as are
-//! safe.
+//! Failed calls become errors of a kind to act on, after as many attempts as are safe.
 
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ async fn an_empty_pool_is_capacity_after_one_attempt() {
     assert_eq!(error.call, "RunInstances");
     assert_eq!(error.code, "InsufficientInstanceCapacity");
     assert!(error.message.contains("sufficient capacity"), "{error}");
-    assert_eq!(scene.line.calls(), ["RunInstances"]);
+    assert_eq!(scene.connector.calls(), ["RunInstances"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,14 +45,14 @@ async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
         .plant(Fault::throttled("RunInstances", 2))
         .unwrap();
     scene.ec2.launch(&launch_order("a")).await.unwrap();
-    assert_eq!(scene.line.calls().len(), 3);
+    assert_eq!(scene.connector.calls().len(), 3);
     scene
         .local
         .plant(Fault::throttled("RunInstances", 9))
         .unwrap();
     let error = scene.ec2.launch(&launch_order("b")).await.unwrap_err();
     assert_eq!(error.kind, Kind::Throttled);
-    assert_eq!(scene.line.calls().len(), 4, "with an end");
+    assert_eq!(scene.connector.calls().len(), 4, "with an end");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +76,7 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
             }
             .unwrap_err();
             assert_eq!((error.kind, error.code.as_str()), (kind, code));
-            assert_eq!(scene.line.calls(), [action]);
+            assert_eq!(scene.connector.calls(), [action]);
         }
     }
 }
@@ -177,14 +176,14 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
         Trouble::Answered(200, "<RunInstancesResponse></RunInstancesResponse>"),
     ] {
         let before = scene.ec2.instances(DRIVE).await.unwrap().len();
-        scene.line.calls();
-        scene.line.trouble("RunInstances", trouble.clone());
+        scene.connector.calls();
+        scene.connector.trouble("RunInstances", trouble.clone());
         let order = launch_order(&format!("lost-{before}"));
         let error = scene.ec2.launch(&order).await.unwrap_err();
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
         assert_eq!(error.code, "", "{trouble:?}: {error}");
         assert!(!error.message.is_empty());
-        assert_eq!(scene.line.calls(), ["RunInstances"], "{trouble:?}");
+        assert_eq!(scene.connector.calls(), ["RunInstances"], "{trouble:?}");
         let after = scene.ec2.instances(DRIVE).await.unwrap().len();
         assert_eq!(after, before + 1, "{trouble:?}");
     }
@@ -194,10 +193,10 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
 async fn a_call_that_never_arrives_is_ambiguous_too() {
     let scene = Scene::new(Preset::Fast);
     for trouble in [Trouble::Refused, Trouble::Silence] {
-        scene.line.trouble("RunInstances", trouble.clone());
+        scene.connector.trouble("RunInstances", trouble.clone());
         let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
-        assert_eq!(scene.line.calls(), ["RunInstances"]);
+        assert_eq!(scene.connector.calls(), ["RunInstances"]);
     }
     assert_eq!(scene.ec2.instances(DRIVE).await.unwrap(), []);
 }
@@ -212,32 +211,34 @@ async fn a_snapshot_is_never_attempted_twice() {
         .unwrap()
         .id;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    scene.line.calls();
-    scene.line.trouble("CreateSnapshot", Trouble::AnswerLost);
+    scene.connector.calls();
+    scene
+        .connector
+        .trouble("CreateSnapshot", Trouble::AnswerLost);
     let error = scene
         .ec2
         .create_snapshot(&volume, &tags(&[]))
         .await
         .unwrap_err();
     assert_eq!(error.kind, Kind::Ambiguous);
-    assert_eq!(scene.line.calls(), ["CreateSnapshot"]);
+    assert_eq!(scene.connector.calls(), ["CreateSnapshot"]);
     assert_eq!(scene.ec2.snapshots(DRIVE).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
     let scene = Scene::new(Preset::Fast);
-    scene.line.trouble("CreateVolume", Trouble::AnswerLost);
-    scene.line.trouble("CreateVolume", Trouble::Silence);
+    scene.connector.trouble("CreateVolume", Trouble::AnswerLost);
+    scene.connector.trouble("CreateVolume", Trouble::Silence);
     scene.ec2.create_volume(&volume_order("v")).await.unwrap();
-    assert_eq!(scene.line.calls(), ["CreateVolume"; 3]);
-    scene.line.trouble("DescribeVolumes", Trouble::Refused);
+    assert_eq!(scene.connector.calls(), ["CreateVolume"; 3]);
+    scene.connector.trouble("DescribeVolumes", Trouble::Refused);
     scene
         .local
         .plant(Fault::throttled("DescribeVolumes", 1))
         .unwrap();
     assert_eq!(scene.ec2.volumes(DRIVE).await.unwrap().len(), 1);
-    assert_eq!(scene.line.calls(), ["DescribeVolumes"; 3]);
+    assert_eq!(scene.connector.calls(), ["DescribeVolumes"; 3]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +247,7 @@ async fn many_failures_do_not_use_up_the_retries_of_others() {
     for _ in 0..60 {
         let scene = Scene::new(Preset::Fast);
         for _ in 0..2 {
-            scene.line.trouble("DescribeVolumes", Trouble::Refused);
+            scene.connector.trouble("DescribeVolumes", Trouble::Refused);
         }
         scene.ec2.volumes(DRIVE).await.unwrap();
     }
@@ -262,9 +263,9 @@ async fn a_launch_that_is_refused_is_not_sent_again_in_another_way() {
         (error.kind, &*error.code),
         (Kind::Invalid, "InvalidParameterCombination")
     );
-    assert_eq!(scene.line.calls(), ["RunInstances"]);
+    assert_eq!(scene.connector.calls(), ["RunInstances"]);
     assert!(scene.ec2.instances(DRIVE).await.unwrap().is_empty());
-    // EC2 accepts one-time spot whose shutdown terminates it, and so it is launched.
+    // EC2 accepts one-time spot with the shutdown behaviour `terminate`.
     let launched = scene.ec2.launch(&launch_order("b")).await.unwrap();
     assert_eq!(launched.market, Market::Spot);
 }

@@ -1,4 +1,4 @@
-//! Fault Injection Service: an experiment takes one spot instance back, and leaves no template.
+//! Fault Injection Service: an experiment interrupts one spot instance, and leaves no template.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ impl Scene {
         status.is_some_and(|status| status.interruption().is_some())
     }
 
-    /// How many templates and experiments the folder knows.
+    /// The numbers of templates and experiments in the folder.
     fn knows(&self) -> (usize, usize) {
         let text = fs::read_to_string(self.local.dir().join("state.json")).unwrap();
         let state: Value = serde_json::from_str(&text).unwrap();

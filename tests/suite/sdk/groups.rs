@@ -71,7 +71,7 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
     for rule in rules.iter().chain(&rules) {
         ec2.authorize(&group, rule).await.unwrap();
     }
-    // A rule is what it lets in, whatever is said of it.
+    // A rule is identified by what it authorizes, not by its description.
     ec2.authorize(&group, &rule("203.0.113.7/32", "of another"))
         .await
         .unwrap();
@@ -106,7 +106,7 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
         groups: vec![group.clone()],
         ..launch_order("placed")
     };
-    // A group made a moment ago is not seen at once by everything in EC2.
+    // Not every call sees a new group at once.
     let mut unseen = Fault::new("RunInstances", 400, "InvalidGroup.NotFound", "not yet");
     unseen.times = 2;
     scene.local.plant(unseen).unwrap();

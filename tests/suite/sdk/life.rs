@@ -40,7 +40,7 @@ async fn launched(ec2: &Ec2) -> InstanceId {
     let running = until("running", || in_state(ec2, &id, InstanceState::Running)).await;
     assert!(running.address.is_some());
 
-    // Its root disk is tagged from the start, and one of the drive's volumes.
+    // Its root disk is tagged from the start, and among the drive's volumes.
     let root = until("the root disk", async || {
         ec2.volumes(DRIVE).await.unwrap().pop()
     })

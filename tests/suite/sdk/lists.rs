@@ -1,4 +1,4 @@
-//! What only looks: whose things are seen, all of them, and as they are.
+//! Describe calls: whose resources they return, all of them, and as they are.
 
 use xdrive::ec2::{Volume, Zone};
 use xdrive::local::Preset;
@@ -79,9 +79,9 @@ async fn every_page_of_a_list_is_read() {
         scene.local.call("RunInstances", &order).unwrap();
     }
     assert_eq!(scene.ec2.instances(DRIVE).await.unwrap().len(), 520);
-    assert_eq!(scene.line.calls(), ["DescribeInstances"; 2]);
+    assert_eq!(scene.connector.calls(), ["DescribeInstances"; 2]);
     assert_eq!(scene.ec2.volumes(DRIVE).await.unwrap().len(), 520);
-    assert_eq!(scene.line.calls(), ["DescribeVolumes"; 2]);
+    assert_eq!(scene.connector.calls(), ["DescribeVolumes"; 2]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! The notice of an interruption, as EC2 tells it.
+//! The notice of an interruption in the spot request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Types and their prices, as EC2 tells them.
+//! Instance types and their prices.
 
 use xdrive::ec2::{Arch, Kind, Market, Zone};
 use xdrive::local::Preset;

@@ -95,22 +95,26 @@ pub(super) fn archive(site: &Site, architecture: &str) -> String {
 fn an_image_archive_says_on_what_it_runs() {
     let site = paper();
     let arm = archive(&site, "arm64");
-    let rehearse = |flags: &[&str]| {
+    let with_archive = |flags: &[&str]| {
         let words = ["connect", "demo", "--image", &arm, "--dry-run"];
         traced(&site, &[&words, flags].concat())
     };
-    rehearse(&[]).is(0).prints("1. m6g.large");
-    rehearse(&["--memory", "8"]).is(0).prints("1. m6g.large");
-    rehearse(&["--type", "t3.medium,m5.large"])
+    with_archive(&[]).is(0).prints("1. m6g.large");
+    with_archive(&["--memory", "8"])
+        .is(0)
+        .prints("1. m6g.large");
+    with_archive(&["--type", "t3.medium,m5.large"])
         .is(2)
         .says("t3.medium, m5.large run x86_64 programs, and those of the image are compiled for arm64")
         .says("--image names another image");
     with_snapshot(&site, &[("xdrive:arch", "x86_64")]);
-    rehearse(&[])
+    with_archive(&[])
         .is(2)
         .says("arm64.tar has arm64 programs, and demo is used on x86_64 alone")
         .says("hint: --image names one that has x86_64 programs");
-    rehearse(&["--from", "empty"]).is(0).prints("1. m6g.large");
+    with_archive(&["--from", "empty"])
+        .is(0)
+        .prints("1. m6g.large");
 }
 
 #[test]

@@ -20,7 +20,6 @@ use harness::sshd::Sshd;
 const TASK: &str = "XDRIVE_TEST_TASK";
 /// What attaches to a terminal on the host.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
-const SELF: &str = "ssh::client::attached_to_standard_streams";
 
 /// What a client does.
 #[derive(Serialize, Deserialize)]
@@ -58,7 +57,8 @@ impl Task {
 
     /// The program, its arguments and its environment.
     pub(super) fn call(&self) -> (PathBuf, [&'static str; 5], (&'static str, String)) {
-        let arguments = ["--exact", SELF, "--ignored", "--nocapture", "--quiet"];
+        let name = test_name!(attached_to_standard_streams);
+        let arguments = ["--exact", name, "--ignored", "--nocapture", "--quiet"];
         let task = serde_json::to_string(self).unwrap();
         (std::env::current_exe().unwrap(), arguments, (TASK, task))
     }

@@ -1,4 +1,4 @@
-//! An EC2 at the other end of the line, a drive on it, and what no API shows: contents and hosts.
+//! An EC2 behind the proxy, a drive on it, and what no API shows: contents and hosts.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -22,13 +22,13 @@ use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::{CASES, Past};
 use harness::DEADLINE;
-use harness::faults::proxy::{Asked, Between};
+use harness::faults::proxy::{Asked, FaultProxy};
 use harness::simulation::host::{PaperHosts, wanted};
 use harness::simulation::{Hidden, drive};
 
-/// The key that spoilt calls are signed with, and the one of whoever looks from outside, at moto.
-const SPOILT: &str = "AKIAIOSFODNN7EXAMPLE";
-const SPARED: &str = "AKIAI44QH8DHBEXAMPLE";
+/// At moto, the id of the session's key, whose calls meet faults, and of the test's own key.
+const SESSION_KEY: &str = "AKIAIOSFODNN7EXAMPLE";
+const OBSERVER_KEY: &str = "AKIAI44QH8DHBEXAMPLE";
 
 /// How old the folder's lists are, and its reads by id.
 const OLD: (u64, u64) = (60, 30);
@@ -37,17 +37,17 @@ const OLD: (u64, u64) = (60, 30);
 #[derive(Debug)]
 pub(super) enum Ended {
     Saved,
-    /// Otherwise; all that it said, and whether it named anything but snapshots.
+    /// Not saved; its output, and whether it named anything but snapshots.
     Failed {
         said: String,
         left: bool,
     },
 }
 
-/// One EC2 after the other, each for a case.
+/// The EC2s of the cases, one after the other.
 pub(super) struct World {
-    pub(super) line: Between,
-    /// Its address, if it is moto.
+    pub(super) proxy: FaultProxy,
+    /// moto's address, if it is moto.
     moto: Option<String>,
     hidden: Arc<Mutex<Hidden>>,
     processes: u32,
@@ -58,9 +58,9 @@ pub(super) struct World {
 
 /// The EC2 of a case.
 struct Cloud {
-    /// As the session reaches it.
+    /// The EC2 as the session reaches it.
     ec2: Ec2,
-    /// As it is.
+    /// The EC2 without the proxy.
     truth: Ec2,
     folder: Option<Folder>,
 }
@@ -79,25 +79,25 @@ impl Drop for Folder {
 }
 
 impl World {
-    /// One without an EC2 yet. The listener that all calls go through is standard input.
+    /// A world without an EC2 yet. The proxy's listener is standard input.
     pub(super) fn new(moto: Option<String>) -> Self {
         let listener = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
         let world = Self {
-            line: Between::on(TcpListener::from(listener)),
+            proxy: FaultProxy::on(TcpListener::from(listener)),
             moto,
             hidden: Arc::default(),
             processes: 0,
             cases: 0,
             now: None,
         };
-        world.line.spare(SPARED);
+        world.proxy.observe_by(OBSERVER_KEY);
         world
     }
 
-    /// Comes to a drive of this past: for a new one EC2 is empty; for a saved one the drive is as
-    /// the last case left it.
+    /// Prepares a drive of this past: for a new one EC2 is empty; a saved one is as the last case
+    /// left it.
     pub(super) async fn come_to(&mut self, past: Past) {
-        self.line.decide(|_| harness::faults::proxy::Fate::Passed);
+        self.proxy.decide(|_| harness::faults::proxy::Fate::Passed);
         match past {
             Past::New => self.begin().await,
             Past::Saved if self.now.is_some() && self.cases < CASES => {}
@@ -110,7 +110,7 @@ impl World {
         self.cases += 1;
     }
 
-    /// Nothing more is begun with this EC2.
+    /// Ends the use of this EC2.
     pub(super) fn forget(&mut self) {
         self.now = None;
     }
@@ -121,7 +121,7 @@ impl World {
         self.cases = 0;
         self.hidden = Arc::default();
         let hidden = Arc::clone(&self.hidden);
-        self.line.change(move |asked, answer| {
+        self.proxy.change(move |asked, answer| {
             follow(&mut hidden.lock().unwrap(), asked, &answer);
             answer
         });
@@ -139,7 +139,7 @@ impl World {
         &self.now.as_ref().unwrap().truth
     }
 
-    /// One session of one process: up, a note, saved.
+    /// One session of one process: ready, a note, saved.
     pub(super) async fn session(&mut self) -> Ended {
         self.processes += 1;
         let process = self.processes;
@@ -150,7 +150,7 @@ impl World {
         };
         let timing = Timing {
             poll: Duration::from_millis(20),
-            // moto has no blocks to look at.
+            // moto has no blocks to verify.
             verdict: settle + Duration::from_millis(200),
             ..Timing::local(settle)
         };
@@ -204,7 +204,7 @@ impl World {
         live.map(|it| it.id.to_string()).collect()
     }
 
-    /// The drive's volumes that are there; root disks go with their instances.
+    /// The drive's existing volumes; root disks end with their instances.
     async fn volumes(&self) -> Vec<String> {
         let volumes = self.truth().volumes(drive().as_str()).await.unwrap();
         let gone = [VolumeState::Deleting, VolumeState::Deleted];
@@ -230,7 +230,7 @@ impl World {
             .collect()
     }
 
-    /// What is left besides snapshots, what was broken, and what the newest snapshot lacks.
+    /// What is left besides snapshots, broken promises, and notes that the newest snapshot lacks.
     pub(super) async fn problems(&self) -> Vec<String> {
         let began = Instant::now();
         let left = loop {
@@ -271,7 +271,7 @@ fn ended(outcome: &Outcome) -> Ended {
     }
 }
 
-/// Contents follow volumes and snapshots, and nothing is ended while it is mounted.
+/// Contents follow volumes and snapshots, and no mounted drive's instance may end.
 fn follow(hidden: &mut Hidden, asked: &Asked, answer: &str) {
     let param = |name: &str| asked.params.get(name).cloned().unwrap_or_default();
     let element = |name: &str| {
@@ -309,13 +309,13 @@ async fn on_moto(url: &str) -> Cloud {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains(" 200 "), "{answer}");
     Cloud {
-        ec2: named(SPOILT, "example", url).await,
-        truth: named(SPARED, "example", url).await,
+        ec2: named(SESSION_KEY, "example", url).await,
+        truth: named(OBSERVER_KEY, "example", url).await,
         folder: None,
     }
 }
 
-/// A new one in a folder, served; its lists are old.
+/// A new EC2 in a folder, served, with stale lists.
 async fn in_a_folder() -> Cloud {
     let dir = tempfile::tempdir().unwrap();
     let open = |stale: (u64, u64)| {

@@ -60,7 +60,7 @@ const REFUSALS: [(&str, u16, &str, &str, &str); 6] = [
 fn credentials_clocks_and_regions_that_aws_refuses_are_told_apart() {
     let account = Account::new();
     for (action, status, code, message, hint) in REFUSALS {
-        account.line.decide(move |asked| {
+        account.proxy.decide(move |asked| {
             if asked.action == action {
                 Fate::Refused(status, code, message)
             } else {
@@ -95,7 +95,7 @@ fn a_region_that_is_none_is_refused_before_it_is_looked_for() {
         let error = format!("{region:?} is not written like an AWS region");
         assert_eq!(ended.error(), error);
     }
-    assert_eq!(account.line.calls(), [""; 0]);
+    assert_eq!(account.proxy.calls(), [""; 0]);
 }
 
 #[test]

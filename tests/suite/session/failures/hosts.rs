@@ -19,8 +19,7 @@ fn panicking() -> String {
 
 #[test]
 fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
-    const NAME: &str =
-        "session::failures::hosts::an_instance_that_never_boots_is_replaced_and_its_console_shown";
+    let name = test_name!(an_instance_that_never_boots_is_replaced_and_its_console_shown);
     if is_xdrive() {
         return;
     }
@@ -39,7 +38,7 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
             .map_or(rest, |(_, after)| after);
         format!("{before}<output>{}</output>{after}", panicking())
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended
         .is(69)
         .says(" s and cannot be logged in to: ")
@@ -54,7 +53,7 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
         "{error}"
     );
     assert!(error.contains(" never answered: "), "{error}");
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     let count = |action: &str| calls.iter().filter(|call| *call == action).count();
     assert_eq!((count("RunInstances"), count("TerminateInstances")), (2, 2));
     account.is_bare();
@@ -63,7 +62,8 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
 #[test]
 #[ignore = "needs root, and a machine tree"]
 fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used() {
-    const NAME: &str = "session::failures::hosts::an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used";
+    let name =
+        test_name!(an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_used);
     if is_xdrive() {
         return;
     }
@@ -71,14 +71,14 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
     let account = Account::with_machines(
         "checks-take-ms = 60000\n[boots]\n\"m5.large\" = { seconds = 12 }\n",
     );
-    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(0)
         .says("EC2's status checks of i-")
         .says(": system initializing, instance initializing\n  it boots still, ")
         .says(" is up\n")
         .says("demo is saved: ");
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     let launched = calls.iter().filter(|call| *call == "RunInstances");
     assert_eq!(launched.count(), 1, "{ended:?}");
     let asked = calls
@@ -89,12 +89,12 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
 
 #[test]
 fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
-    const NAME: &str = "session::failures::hosts::an_instance_whose_status_checks_fail_is_given_up_and_they_are_named";
+    let name = test_name!(an_instance_whose_status_checks_fail_is_given_up_and_they_are_named);
     if is_xdrive() {
         return;
     }
     let account = Account::with_settings("[boots]\n\"m5.large\" = { seconds = 2, fails = true }\n");
-    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)
         .says(": system initializing, instance initializing\n  it boots still, ")
@@ -112,8 +112,7 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
 
 #[test]
 fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
-    const NAME: &str =
-        "session::failures::hosts::whoever_may_not_read_status_checks_judges_by_time_and_is_told";
+    let name = test_name!(whoever_may_not_read_status_checks_judges_by_time_and_is_told);
     if is_xdrive() {
         return;
     }
@@ -128,12 +127,12 @@ fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
         )
     };
     account.local().plant(denied).unwrap();
-    let ended = account.hurried(NAME, &["--type", "m5.large"]);
+    let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)
         .says("could not read EC2's status checks of i-")
         .says(", going by time alone: DescribeInstanceStatus: ");
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     let count = |action: &str| calls.iter().filter(|call| *call == action).count();
     assert_eq!((count("RunInstances"), count("TerminateInstances")), (2, 2));
     account.is_bare();
@@ -142,7 +141,7 @@ fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
 #[test]
 #[ignore = "needs root (port 22)"]
 fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
-    const NAME: &str = "session::failures::hosts::a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons";
+    let name = test_name!(a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons);
     if is_xdrive() {
         return;
     }
@@ -154,7 +153,7 @@ fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
     let _waiting = TcpStream::connect((silent.as_str(), 22)).unwrap();
     account.answers_at(&silent);
     let began = Instant::now();
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended
         .is(69)
         .says(&format!(

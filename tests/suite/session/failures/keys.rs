@@ -21,7 +21,7 @@ fn id_of(answer: &str, prefix: &str) -> String {
 }
 
 fn counted(account: &Account, action: &str) -> usize {
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     calls.iter().filter(|call| *call == action).count()
 }
 
@@ -47,8 +47,7 @@ fn no_volume(account: &Account, ended: &Ended) {
 
 #[test]
 fn a_volume_that_ends_in_error_is_deleted_and_the_key_named() {
-    const NAME: &str =
-        "session::failures::keys::a_volume_that_ends_in_error_is_deleted_and_the_key_named";
+    let name = test_name!(a_volume_that_ends_in_error_is_deleted_and_the_key_named);
     if is_xdrive() {
         return;
     }
@@ -60,13 +59,13 @@ fn a_volume_that_ends_in_error_is_deleted_and_the_key_named() {
         }
         answer
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     no_volume(&account, &ended);
 }
 
 #[test]
 fn a_volume_that_vanishes_is_not_made_for_ever() {
-    const NAME: &str = "session::failures::keys::a_volume_that_vanishes_is_not_made_for_ever";
+    let name = test_name!(a_volume_that_vanishes_is_not_made_for_ever);
     if is_xdrive() {
         return;
     }
@@ -79,7 +78,7 @@ fn a_volume_that_vanishes_is_not_made_for_ever() {
         }
         answer
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     no_volume(&account, &ended);
 }
 
@@ -98,13 +97,12 @@ fn drop_volume(local: &Local, id: &VolumeId) {
 
 #[test]
 fn a_key_that_the_call_itself_refuses_has_the_same_hint() {
-    const NAME: &str =
-        "session::failures::keys::a_key_that_the_call_itself_refuses_has_the_same_hint";
+    let name = test_name!(a_key_that_the_call_itself_refuses_has_the_same_hint);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
-    account.line.decide(|asked| match asked.action.as_str() {
+    account.proxy.decide(|asked| match asked.action.as_str() {
         "CreateVolume" => Fate::Refused(
             400,
             "InvalidParameterDependency",
@@ -112,7 +110,7 @@ fn a_key_that_the_call_itself_refuses_has_the_same_hint() {
         ),
         _ => Fate::Passed,
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended
         .is(1)
         .says("hint: disks are encrypted with the region's default key");
@@ -142,8 +140,7 @@ fn ending(name: &str, code: &'static str, words: &'static str) -> (Account, Ende
 
 #[test]
 fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
-    const NAME: &str =
-        "session::failures::keys::an_instance_that_ends_at_once_is_told_with_ec2s_reason";
+    let name = test_name!(an_instance_that_ends_at_once_is_told_with_ec2s_reason);
     if is_xdrive() {
         return;
     }
@@ -159,7 +156,7 @@ fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
             "hint: --type names another type, --ami another image",
         ),
     ] {
-        let (account, ended) = ending(NAME, code, words);
+        let (account, ended) = ending(name, code, words);
         let words = format!(
             "{code}: {}",
             words.trim_start_matches(code).trim_start_matches(": ")

@@ -2,7 +2,7 @@
 //! something is wrong. Each ends with one error line, a hint and an exit code, and leaves nothing
 //! that is billed.
 //!
-//! AWS is the EC2 in a folder, of states only, behind `AWS_ENDPOINT_URL`, with a [`Between`] on the
+//! AWS is the EC2 in a folder, of states only, behind `AWS_ENDPOINT_URL`, with a [`FaultProxy`] on the
 //! way there that can say and lose what AWS would. xdrive waits there as patiently as on AWS;
 //! what would take minutes runs [`Account::hurried`].
 
@@ -33,7 +33,7 @@ use xdrive::ssh::UserKey;
 use super::site::{Ended, Running};
 use harness::Serving;
 use harness::cloud::{left, plane};
-use harness::faults::proxy::{Asked, Between};
+use harness::faults::proxy::{Asked, FaultProxy};
 use harness::{DEADLINE, cache, eventually_within, small_image};
 
 /// Set where a test is run again as the xdrive that it looks at: the words it was given.
@@ -66,7 +66,7 @@ fn at(answer: &str, address: &str) -> String {
 pub(super) struct Account {
     home: TempDir,
     serving: Serving,
-    pub(super) line: Between,
+    pub(super) proxy: FaultProxy,
 }
 
 impl Account {
@@ -77,11 +77,11 @@ impl Account {
     /// An EC2 that is set so.
     pub(super) fn with_settings(settings: &str) -> Self {
         let serving = Serving::start_with(settings);
-        let line = Between::new();
+        let proxy = FaultProxy::new();
         let account = Self {
             home: tempfile::tempdir().unwrap(),
             serving,
-            line,
+            proxy,
         };
         account.answers_nowhere();
         account
@@ -91,7 +91,7 @@ impl Account {
     pub(super) fn with_machines(settings: &str) -> Self {
         let mut account = Self::with_settings("");
         account.serving = Serving::start_real_with(settings);
-        account.line.change(|_, answer| answer);
+        account.proxy.change(|_, answer| answer);
         account
     }
 
@@ -121,7 +121,7 @@ impl Account {
             ("HOME", self.home.path().display().to_string()),
             ("XDRIVE_CACHE", cache().display().to_string()),
             ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
-            ("HTTP_PROXY", self.line.url()),
+            ("HTTP_PROXY", self.proxy.url()),
         ] {
             environment.push((name.to_owned(), value));
         }
@@ -204,7 +204,7 @@ impl Account {
     /// EC2's answers are as `change` makes them. (Addresses are this computer's own all the same,
     /// where nobody listens: nothing leaves it.)
     pub(super) fn change(&self, mut change: impl FnMut(&Asked, String) -> String + Send + 'static) {
-        self.line
+        self.proxy
             .change(move |asked, answer| at(&change(asked, answer), NOWHERE));
     }
 
@@ -216,7 +216,7 @@ impl Account {
     /// All instances have this address.
     pub(super) fn answers_at(&self, address: &str) {
         let address = address.to_owned();
-        self.line.change(move |_, answer| at(&answer, &address));
+        self.proxy.change(move |_, answer| at(&answer, &address));
     }
 
     /// Of instances, volumes and snapshots there are none (an instance that is on its way out is
@@ -239,7 +239,7 @@ impl Account {
             "Terminate",
             "Delete",
         ];
-        let calls = self.line.calls();
+        let calls = self.proxy.calls();
         let mut made = calls
             .iter()
             .filter(|call| changes.iter().any(|verb| call.starts_with(verb)));

@@ -43,7 +43,7 @@ fn only(action: &'static str, fate: Fate) -> impl FnMut(&Asked) -> Fate + Send +
 }
 
 fn count(account: &Account, action: &str) -> usize {
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     calls.iter().filter(|call| *call == action).count()
 }
 
@@ -52,7 +52,7 @@ fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
     // Each of them with a group of its own to make.
     for action in NEEDED {
         let account = Account::new();
-        account.line.decide(only(action, DENIED));
+        account.proxy.decide(only(action, DENIED));
         // As long as the way leads through a command nobody has to be let in.
         let flags: &[&str] = match action {
             "AuthorizeSecurityGroupIngress" => &["--cidr", "192.0.2.7/32"],
@@ -75,7 +75,7 @@ fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
 
 /// What `xdrive connect` comes to where nothing can be launched.
 fn launching(account: &Account, fate: Fate, flags: &[&str]) -> Ended {
-    account.line.decide(only("RunInstances", fate));
+    account.proxy.decide(only("RunInstances", fate));
     let ended = account.connect(flags);
     account.is_bare();
     ended
@@ -167,14 +167,13 @@ fn user_data_over_the_limit_is_never_sent() {
 
 #[test]
 fn what_was_launched_is_ended_where_the_next_call_is_denied() {
-    const NAME: &str =
-        "session::failures::rights::what_was_launched_is_ended_where_the_next_call_is_denied";
+    let name = test_name!(what_was_launched_is_ended_where_the_next_call_is_denied);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
-    account.line.decide(only("CreateVolume", DENIED));
-    let ended = account.hurried(NAME, &[]);
+    account.proxy.decide(only("CreateVolume", DENIED));
+    let ended = account.hurried(name, &[]);
     ended.is(77).says("`xdrive policy` prints");
     assert!(
         ended
@@ -185,17 +184,17 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
     account.is_bare();
 
     // Who may not even end it is told what goes on, and what it costs.
-    account.line.decide(|asked| match asked.action.as_str() {
+    account.proxy.decide(|asked| match asked.action.as_str() {
         "CreateVolume" | "TerminateInstances" => DENIED,
         _ => Fate::Passed,
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended.is(77).says("xdrive stop demo finishes what is left:");
     ended
         .says("left: instance i-")
         .says(", billed by the second");
     // Somebody else may.
-    account.line.decide(|_| Fate::Passed);
-    account.stops(NAME);
+    account.proxy.decide(|_| Fate::Passed);
+    account.stops(name);
     account.is_bare();
 }

@@ -33,20 +33,19 @@ fn a_command_that_is_not_there_is_told_at_once() {
 
 #[test]
 fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
-    const NAME: &str =
-        "session::failures::routes::a_command_that_always_ends_is_not_waited_for_as_a_host_is";
+    let name = test_name!(a_command_that_always_ends_is_not_waited_for_as_a_host_is);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
     let ended = account.hurried(
-        NAME,
+        name,
         &["--proxy-command", "echo no such plugin >&2; exit 7"],
     );
     ended.is(69).says("no way in to i-").says("its console");
     let words = "the proxy command ended with exit status 7: no such plugin";
     assert!(ended.error().ends_with(words), "{ended:?}");
-    let calls = account.line.calls();
+    let calls = account.proxy.calls();
     let launched = calls.iter().filter(|call| *call == "RunInstances").count();
     assert_eq!(launched, 1, "another one is reached no better");
     account.is_bare();
@@ -113,7 +112,7 @@ fn a_network_that_wants_a_login_is_not_taken_for_aws() {
         (502, "hint: what answers is not AWS"),
     ] {
         let page = "<html><title>Welcome to the hotel</title></html>";
-        account.line.decide(move |_| Fate::Page(status, page));
+        account.proxy.decide(move |_| Fate::Page(status, page));
         let ended = account.connect(&[]);
         ended.is(1).says(hint);
         assert!(
@@ -122,7 +121,7 @@ fn a_network_that_wants_a_login_is_not_taken_for_aws() {
         );
         account.is_untouched();
     }
-    account.line.decide(|_| Fate::Unsent);
+    account.proxy.decide(|_| Fate::Unsent);
     account.connect(&[]).is(1).says("hint: is the network up");
     account.is_untouched();
 }

@@ -18,7 +18,7 @@ fn a_storm_that_passes_is_waited_out() {
     let account = Account::new();
     let began = Instant::now();
     account
-        .line
+        .proxy
         .decide(move |asked| match asked.action.as_str() {
             _ if began.elapsed() < STORM => THROTTLED,
             // So far it has come.
@@ -35,36 +35,36 @@ fn a_storm_that_passes_is_waited_out() {
 
 #[test]
 fn a_storm_at_every_call_is_waited_out() {
-    const NAME: &str = "session::failures::storms::a_storm_at_every_call_is_waited_out";
+    let name = test_name!(a_storm_at_every_call_is_waited_out);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
     // The first calls of each action, more of them than the SDK makes in a row.
     account
-        .line
+        .proxy
         .decide(move |asked| match asked.action.as_str() {
             _ if asked.number <= 4 => THROTTLED,
             "RunInstances" => Fate::Refused(400, "VcpuLimitExceeded", "no"),
             _ => Fate::Passed,
         });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     assert!(ended.is(75).error().ends_with(QUOTA), "{}", ended.error());
     account.is_bare();
 }
 
 #[test]
 fn a_storm_without_end_is_given_up_with_a_hint() {
-    const NAME: &str = "session::failures::storms::a_storm_without_end_is_given_up_with_a_hint";
+    let name = test_name!(a_storm_without_end_is_given_up_with_a_hint);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
-    account.line.decide(|asked| match asked.action.as_str() {
+    account.proxy.decide(|asked| match asked.action.as_str() {
         "GetCallerIdentity" => Fate::Passed,
         _ => THROTTLED,
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended
         .is(75)
         .says("hint: too many calls at once: try again in a minute");
@@ -75,26 +75,25 @@ fn a_storm_without_end_is_given_up_with_a_hint() {
 
 #[test]
 fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
-    const NAME: &str =
-        "session::failures::storms::a_storm_that_comes_after_the_launch_leaves_nothing_unsaid";
+    let name = test_name!(a_storm_that_comes_after_the_launch_leaves_nothing_unsaid);
     if is_xdrive() {
         return;
     }
     let account = Account::new();
     let mut launched = false;
-    account.line.decide(move |asked| {
+    account.proxy.decide(move |asked| {
         let fate = if launched { THROTTLED } else { Fate::Passed };
         launched |= asked.action == "RunInstances";
         fate
     });
-    let ended = account.hurried(NAME, &[]);
+    let ended = account.hurried(name, &[]);
     ended
         .is(75)
         .says("hint: too many calls at once: try again in a minute")
         .says("xdrive stop demo finishes what is left:")
         .says("left: instance i-");
     assert!(ended.error().contains("RequestLimitExceeded"));
-    account.line.decide(|_| Fate::Passed);
-    account.stops(NAME);
+    account.proxy.decide(|_| Fate::Passed);
+    account.stops(name);
     account.is_bare();
 }
