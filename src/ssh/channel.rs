@@ -16,7 +16,7 @@ use crate::terminal::Size;
 /// The data of one SSH packet: larger pieces would be split again.
 pub(super) const CHUNK: usize = 32 << 10;
 
-/// The content of a pty-req (RFC 4254, section 6.2).
+/// The fields of a pty-req (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalRequest {
     /// The local `TERM`.
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     pub(crate) sender: Sender,
 }
 
-/// A piece of what a command between pipes puts out.
+/// A piece of the output of a command between pipes.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A piece of its standard output.
@@ -109,7 +109,7 @@ impl Sender {
         self.alive(self.half.signal(signal)).await
     }
 
-    /// Waits until the connection has ended; why it did.
+    /// Waits until the connection has ended; the reason.
     pub(super) async fn ended(&self) -> String {
         self.end.reason().await
     }

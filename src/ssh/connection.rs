@@ -49,7 +49,7 @@ pub struct Target {
     pub proxy: Option<Proxy>,
 }
 
-/// What a command that has ended left.
+/// The output of a command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Exit status; 128 + n if signal n ended it.
@@ -238,8 +238,8 @@ impl Ssh {
         output
     }
 
-    /// As [`Ssh::run_named`]. If the command prints the fact `question`, it gets what `input` makes
-    /// as its standard input, else none.
+    /// As [`Ssh::run_named`]. If the command prints the fact `question`, its standard input is the
+    /// result of `input`, else empty.
     pub(crate) async fn run_if_asked(
         &self,
         name: &'static str,
@@ -325,7 +325,7 @@ impl Ssh {
         }
     }
 
-    /// Waits until the connection has ended; why it did.
+    /// Waits until the connection has ended; the reason.
     pub async fn ended(&self) -> String {
         self.connection.end.reason().await
     }
@@ -336,7 +336,7 @@ impl Ssh {
         self.connection.end.has_come()
     }
 
-    /// Where this connection goes.
+    /// The address of the connection's other end.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.connection.target.address

@@ -1,4 +1,4 @@
-//! A connection of its own for one [`super::Shell`], whose reading can be held.
+//! The dedicated connection of one [`super::Shell`], whose reading can be held.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::start::Begun;
 pub struct DedicatedConnection {
     pub(crate) ssh: Ssh,
     /// The connection that it was opened beside, whose end also ends this one: over a held
-    /// connection, a silent host cannot be told from one that is held back.
+    /// connection, a silent host looks like one that is held back.
     pub(crate) beside: Ssh,
     pub(crate) gate: Arc<Gate>,
     /// A shell that has begun on it.

@@ -1,4 +1,4 @@
-//! What can go wrong with a connection, or with a command over it.
+//! The errors of connections, and of commands over them.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! Escape sequences, as in ssh: `~` at the start of a line, and then a character.
 //!
-//! A pure function from typed bytes to what they ask for. It runs before the queue to the host, so
-//! that `~.` works when nothing can be sent any more.
+//! A pure function from typed bytes to their meaning. It runs before the queue to the host, so that
+//! `~.` works when nothing can be sent any more.
 
 use bytes::{Bytes, BytesMut};
 

@@ -22,7 +22,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(15);
 /// a full buffer has room again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// A gate that is shut while anything holds it.
+/// A gate, shut while it has holders.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     state: Mutex<GateState>,

@@ -1,10 +1,9 @@
-//! Reaching a host through a command, as OpenSSH's `ProxyCommand` does (`ssh_config(5)`): its input
-//! and output are the connection.
+//! Proxy commands, as OpenSSH's `ProxyCommand` (`ssh_config(5)`): a command's input and output are
+//! the connection to a host.
 //!
 //! The command is run by `sh -c`, in a process group of its own, so that a Ctrl-C at the terminal
-//! ends what runs on the host and not the connection. With the connection the whole process group
-//! ends: hung up first, killed a moment later. The end of its standard error is kept for the error
-//! message.
+//! does not end the connection. With the connection the whole process group ends: hung up first,
+//! killed a moment later. The end of its standard error is kept for the error message.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,7 +28,7 @@ const KEPT: usize = 2048;
 
 /// How long a command may take to end when it is hung up, before it is killed.
 const HANGUP: Duration = Duration::from_millis(100);
-/// The pause between two looks whether a command has ended.
+/// The pause between two checks whether a command has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The longest wait for the end of a command, and of its standard error.
@@ -45,7 +44,7 @@ pub enum InvalidProxyCommand {
     /// There is nothing to run.
     #[error("the command is empty")]
     Empty,
-    /// It has a `%` sequence that stands for nothing.
+    /// It has an unknown `%` sequence.
     #[error("{0} stands for nothing: there are %h, %p, %i and %%")]
     Unknown(String),
 }
@@ -106,13 +105,13 @@ impl ProxyCommand {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub struct ProxyFailure {
-    /// How it ended, if it has, and what it printed on standard error.
+    /// How it ended, if it has, and its standard error.
     pub words: String,
-    /// What became of it.
+    /// Its state.
     pub end: ProxyEnd,
 }
 
-/// What became of a command.
+/// The state of a command that did not connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyEnd {
     /// It still runs, and connects nothing.
@@ -240,7 +239,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails where it has ended by itself, which is as good.
+        // Fails only if it has ended by itself.
         let _ = kill_process_group(self.group, Signal::HUP);
         let mut looks = HANGUP.as_millis() / LOOK.as_millis();
         while looks > 0 && self.end().is_none() {

@@ -9,8 +9,8 @@
 //! [`Exit::Lost`] it stays in raw mode and reads escapes ([`Shell::escaped`]), until it is attached
 //! again over another connection ([`Shell::attach`]) or dropped.
 //!
-//! Never here: deciding what an ending means, connecting, and printing, except for the echo of an
-//! escape and a notice.
+//! It never decides what an ending means, never connects, and prints only the echo of an escape and
+//! notices.
 
 mod exit;
 mod pump;
@@ -68,7 +68,7 @@ impl Shell {
         let mut local = Local::open(&connection.gate, Some(answers))?;
         let typing = local.stop()?;
         let raw = Raw::enter()?;
-        // Of one that was left, first what it showed last, and then its whole screen drawn anew.
+        // Of one that was left, first its last output, and then its whole screen drawn anew.
         if let Attached::Same(from) = attached {
             local.follow(from);
         }

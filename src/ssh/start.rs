@@ -1,5 +1,5 @@
-//! How a command for a shell begins on the host: a channel, the host's reply, and for a terminal
-//! its first line.
+//! The start of a shell's command on the host: a channel, the host's reply, and for a terminal its
+//! first line.
 
 use std::io;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub enum ShellError {
     /// The local terminal or standard streams.
     #[error("cannot use the terminal: {0}")]
     Local(#[from] io::Error),
-    /// The host has no terminal for it, because python3 is missing there, say: what it printed.
+    /// The host has no terminal for it, for example without python3: its output.
     #[error("the host has no terminal for a shell: {0}")]
     NoTerminal(String),
 }

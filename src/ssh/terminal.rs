@@ -27,10 +27,10 @@ pub struct Terminal {
 pub enum Attached {
     /// It was started.
     New,
-    /// It was there already. Its output follows from this byte on: a later one than was asked for
-    /// if the host does not keep that any more.
+    /// It existed. Its output follows from this byte on: a later one than requested if the host
+    /// does not keep that any more.
     Same(u64),
-    /// It is gone, and its command with it.
+    /// It has ended, and its command with it.
     Gone,
 }
 

@@ -1,4 +1,4 @@
-//! The margin: whether xdrive may print between two bytes of a remote's output.
+//! The margin: the places in a remote's output at which xdrive may print.
 //!
 //! Text printed inside an escape sequence or a character would become part of it; inside a line it
 //! needs a new line first. Sequences are parsed by ECMA-48, section 5.4, and xterm's *Control

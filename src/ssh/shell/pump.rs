@@ -1,7 +1,8 @@
-//! Between the local ends and the host: carries bytes and reads escapes until one side ends.
+//! The pump between the local ends and the host: carries bytes and reads escapes until one side
+//! ends.
 //!
 //! The local ends outlive a connection: after one is lost, the same ends go on with the next, with
-//! what is still to be written and the modes that are on in the terminal. What was typed and not
+//! what is still to be written and the modes that are on in the terminal. Typed input that was not
 //! sent until then is discarded: a command that was typed blindly must not run minutes later.
 
 use std::io;
@@ -69,7 +70,7 @@ pub(super) struct TerminalState {
     screen: Screen,
     margin: Margin,
     answers: Answers,
-    /// What waits to be printed: lines, the bell, a title.
+    /// The pending messages: lines, the bell, a title.
     lines: Vec<String>,
     bell: bool,
     title: Option<String>,
@@ -139,9 +140,9 @@ impl Local {
         }
     }
 
-    /// Prints what waits, if it can be shown now: nothing in the middle of a sequence, and no line
-    /// on the screen of a full-screen program. True if the cursor's line held something (a prompt,
-    /// say), which is to be drawn again.
+    /// Prints the pending messages, if they can be shown now: nothing in the middle of a sequence,
+    /// and no line on the screen of a full-screen program. True if the cursor's line held something
+    /// (a prompt, say), which is to be drawn again.
     fn print_pending(&mut self) -> bool {
         let Some(terminal) = &mut self.terminal else {
             return false;
@@ -248,7 +249,7 @@ impl Local {
         }
     }
 
-    /// What is typed next begins a line, for the escapes.
+    /// Records that the next typed byte begins a line, for the escapes.
     pub(super) fn begin_line(&mut self) {
         if let Some(terminal) = &mut self.terminal {
             terminal.escapes = Escapes::default();
@@ -262,7 +263,7 @@ impl Local {
         }
     }
 
-    /// Does what an escape asks for; an exit if it ends the session.
+    /// Carries out an escape; an exit if it ends the session.
     async fn obey(&mut self, typed: Typed) -> Option<Exit> {
         match typed {
             Typed::Send(_) => {}
@@ -351,8 +352,7 @@ impl Local {
                         }
                         let is_suspend = typed == Typed::Suspend;
                         if let Some(exit) = self.obey(typed).await {
-                            // What was typed before it is meant to arrive; a dead link takes
-                            // nothing.
+                            // Input typed before it shall arrive; a dead link takes none.
                             let sent = async {
                                 while backlog.bytes.load(Ordering::Relaxed) > 0 {
                                     tokio::select! {
