@@ -1,9 +1,9 @@
 #!/bin/sh
-# setup.sh [test|bench]: what building and trying xdrive needs on Debian or Ubuntu (packages only), and
-# the local machine tree and image, each made once. Quiet where nothing is missing. `test` adds what
-# the tests need, a second tree among it, and prints the Python they use; `bench` adds the AWS CLI
-# beside which tests/bench/aws.rs measures, and prints where it is. Run by try.sh and test.sh; safe to
-# interrupt and to run again.
+# setup.sh [test|bench]: installs the packages for building and trying xdrive on Debian or Ubuntu,
+# and makes the local machine tree and image, each once. Quiet if nothing is missing. `test` adds
+# the tests' needs, a second tree included, and prints their Python; `bench` adds the AWS CLI for
+# tests/bench/aws.rs, and prints its path. Run by try.sh and test.sh; safe to interrupt and to run
+# again.
 set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
@@ -39,8 +39,8 @@ missing_packages() {
   done
 }
 
-# Installs what of the given packages is not there. Services stay off: xdrive wants programs, and
-# a machine should not begin to answer SSH because somebody ran tests on it.
+# Installs the missing ones of these packages. Services stay off: xdrive needs programs only, and a
+# machine should not begin to answer SSH because tests ran on it.
 install_packages() {
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
@@ -59,7 +59,7 @@ install_packages() {
   trap - EXIT INT TERM HUP
 }
 
-# python_with FOLDER PACKAGES: where a Python with these packages is, made once for them.
+# python_with FOLDER PACKAGES: prints the path of a Python with these packages, made once for them.
 python_with() {
   python=$1-$(printf %s "$2" | cksum | cut -d ' ' -f 1)
   if [ ! -e "$python/ready" ]; then

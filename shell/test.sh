@@ -3,8 +3,8 @@
 # included. With --long the sweeps (tests/sweep) take every point, else a bounded number of them; the
 # model is searched deeper. FILTER… goes to the test programs, as with `cargo test`.
 #
-# What was ignored by whoever started this (SIGINT in the background of a script, SIGHUP below nohup)
-# is not ignored by the tests: xdrive leaves such a signal ignored, and they send it.
+# Signals that this process's parent ignored (SIGINT in the background of a script, SIGHUP below
+# nohup) get their default back: xdrive leaves an ignored signal ignored, and the tests send it.
 set -eu
 
 main() {
@@ -22,7 +22,8 @@ main() {
   XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" test)
   export XDRIVE_TEST_PYTHON
   cd "$top"
-  # Most tests wait for machines that boot, sync and end: more of them than processors keep those busy.
+  # Most tests wait for machines that boot, sync and end: more tests than processors keep those
+  # busy.
   RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
   export RUST_TEST_THREADS
   env --default-signal=HUP,INT,QUIT,TERM cargo test --locked --quiet -- --include-ignored "$@"

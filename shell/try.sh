@@ -1,6 +1,6 @@
 #!/bin/sh
-# try.sh [ARGUMENT…]: everything from a fresh Debian or Ubuntu machine with Rust to a drive: installs
-# what is missing, builds xdrive, builds the local machine and image once, and runs
+# try.sh [ARGUMENT…]: from a fresh Debian or Ubuntu machine with Rust to a drive: installs what is
+# missing, builds xdrive, builds the local machine and image once, and runs
 # `xdrive --local connect demo ARGUMENT…`. For example: shell/try.sh -- python3 -c 'print(1)'
 set -eu
 

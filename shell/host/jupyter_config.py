@@ -42,7 +42,7 @@ class TokenFile(IdentityProvider):
         tokens = read_tokens()
         given = self.get_token(handler)
         # Jupyter knows one token: the one that is given, if it is good, else one that is not given.
-        # With none at all it would let everyone in.
+        # Without any token it would accept everyone.
         if given in tokens:
             self.token = given
         elif tokens:
@@ -59,7 +59,7 @@ c = get_config()  # noqa: F821 - given by traitlets
 c.ServerApp.identity_provider_class = TokenFile
 c.ServerApp.ip = "0.0.0.0"
 c.ServerApp.port = 8888
-# Another port would be one that nothing forwards to.
+# No forward leads to another port.
 c.ServerApp.port_retries = 0
 c.ServerApp.open_browser = False
 c.ServerApp.use_redirect_file = False

@@ -102,7 +102,7 @@ def arrive(session, command):
                 name = chosen.read()
         except FileNotFoundError:
             time.sleep(0.01)
-    # A session that is not attached starts nothing here.
+    # No terminal is started for a session that is not attached.
     is_there = name not in (None, "none") and is_attached(session)
     return attach(name if is_there else None, 0, command)
 

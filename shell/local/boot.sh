@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What brings an instance up, in two stages. It is handed to `sh -c`; stdout tells the supervisor.
+# Boots an instance, in two stages. It is passed to `sh -c`; the supervisor reads stdout.
 #
 # usage: enter INSTANCE-FOLDER NAMESPACE "CGROUP-FOLDER=MOUNT-OPTIONS …" CONSOLE ROOT-DISK
 #   joins the instance's cgroups and network, makes its other namespaces, and goes on in them
@@ -32,7 +32,7 @@ mount_disk() {
 }
 
 mount_overlay() {
-    # Left there by an instance that reboots, to say that its writes may be lost; they are all there.
+    # A rebooting instance leaves it to mark that writes may be lost; here none are.
     rm -rf work/work/incompat
     # volatile: an instance's root disk is thrown away with it, so nothing waits for it to be written.
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work,volatile overlay root || {
@@ -118,8 +118,8 @@ mount_bus() {
     fi
 }
 
-# What xdrive sets in the kernel of a host is all instances' and this computer's here: a file in its
-# place takes what is written, and does nothing. (0 is the kernel's word for a limit in percent.)
+# The kernel settings that xdrive sets on a host would apply to all instances and this computer: a
+# plain file in their place accepts the writes. (0 is the kernel's word for a limit in percent.)
 mount_settings() {
     echo 0 >root/run/host/dirty_bytes
     mount --bind root/run/host/dirty_bytes root/proc/sys/vm/dirty_bytes
@@ -138,7 +138,7 @@ inside() {
     mount_devices "$console" "$disk"
     mount -t tmpfs -o nosuid,nodev,mode=755 run root/run
     mount -t tmpfs -o nosuid,nodev,mode=1777 tmp root/tmp
-    # systemd's container interface: tells it, and not what it starts, that this is a container.
+    # systemd's container interface: systemd itself, and none of its children, sees a container.
     mkdir -p root/run/host root/run/lock
     mount_settings
     echo xdrive >root/run/host/container-manager
