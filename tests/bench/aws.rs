@@ -6,17 +6,17 @@
 //!   close, snapshot, terminate), summed up from the table of AWS-like delays and from the same
 //!   parts' times without any ([`parts`]). No program can be faster; nothing of it is xdrive's own.
 //! - *xdrive*, in a terminal, as users start it, against real local instances with these delays.
-//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too, against
-//!   the same EC2 on a loopback port.
+//! - *by hand*: `by-hand.sh`, the AWS CLI with its own waiters and OpenSSH, in a terminal too,
+//!   against the same EC2 on a loopback port.
 //!
 //! Then the round trips to its host that a session waits for, step by step ([`trips`]): the cost of
 //! a far laptop.
 //!
-//! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit` to
-//! the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is the
-//! one that `XDRIVE_BENCH_AWS` names (`shell/setup.sh bench` makes one and prints its path), else
-//! `aws`. Nothing is asserted about time. Everything is made in a directory of its own and removed
-//! again, also after a failure, Ctrl-C or SIGTERM.
+//! To connect is from Enter to the prompt in the container; to end is from the Enter behind `exit`
+//! to the moment at which EC2 has the instance as shutting down, by its own record. The AWS CLI is
+//! the one that `XDRIVE_BENCH_AWS` names (`shell/setup.sh bench` makes one and prints its path),
+//! else `aws`. Nothing is asserted about time. Everything is made in a directory of its own and
+//! removed again, also after a failure, Ctrl-C or SIGTERM.
 
 mod folder;
 mod parts;

@@ -2,9 +2,9 @@
 //!
 //! Two sides live the same three sessions of a new drive, one after the other, round by round:
 //!
-//! - *the parts* ([`parts`]): the same EC2, SSH and scripts driven in a straight line, with all that
-//!   can overlap overlapped, without deciding, recording or reporting anything. What this takes is
-//!   the critical path of boot, dockerd, container, commit, shutdown and copies;
+//! - *the parts* ([`parts`]): the same EC2, SSH and scripts driven in a straight line, with all
+//!   that can overlap overlapped, without deciding, recording or reporting anything. What this
+//!   takes is the critical path of boot, dockerd, container, commit, shutdown and copies;
 //! - *xdrive* ([`program`]): the program itself.
 //!
 //! xdrive's own time is the difference of the two within a round; the table shows medians. To

@@ -1,4 +1,5 @@
-//! The scripts on a real host: an instance of the local EC2's data plane, booted from real user data.
+//! The scripts on a real host: an instance of the local EC2's data plane, booted from real user
+//! data.
 
 mod arriving;
 mod boot;

@@ -1,5 +1,5 @@
-//! Instance profiles of both clouds: by name and by ARN, kept with the instance, refused where there
-//! is none.
+//! Instance profiles of both clouds: by name and by ARN, kept with the instance, refused where
+//! there is none.
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder};

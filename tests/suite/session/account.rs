@@ -6,7 +6,7 @@ use std::process::Command;
 
 use harness::Serving;
 
-/// Counts how often it is run, and answers with the keys that follow.
+/// A credential process that logs each run in `log`, and prints the keys in `environment`.
 fn program(log: &str, environment: &str) -> String {
     format!(
         "#!/bin/sh\n{environment}\necho run >> '{log}'\n\

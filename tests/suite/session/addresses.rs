@@ -1,4 +1,4 @@
-//! Subnets that give their instances no public address, and those that lead nowhere at all.
+//! Subnets that give their instances no public address, and those without a route.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn site(settings: &str) -> Site {
     site
 }
 
-/// Whether each instance there was had a public address.
+/// Whether each instance so far had a public address.
 fn were_public(site: &Site) -> Vec<bool> {
     let state = fs::read(site.dir().join("state.json")).unwrap();
     let state: Value = serde_json::from_slice(&state).unwrap();
@@ -37,7 +37,7 @@ fn where_the_subnet_gives_no_public_address_one_is_asked_for() {
     let words = ["connect", "demo", "--image", &image, "--subnet", SECOND];
     site.run(&[&words[..], &["--", "true"]].concat()).is(0);
     assert_eq!(were_public(&site), [true, true]);
-    // Whoever has another way needs none.
+    // With a proxy command none is needed.
     let way = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
     site.run(&[&words[..], &["--proxy-command", way, "--", "true"]].concat())
         .is(0);
@@ -64,7 +64,7 @@ fn a_subnet_that_nothing_leads_to_is_refused_before_anything_is_made() {
         let changes = calls(&ended);
         let looks = |call: &String| call.starts_with("Describe") || call == "GetCallerIdentity";
         assert!(changes.iter().all(looks), "{changes:?}");
-        // The dry run says the same.
+        // The dry run reports the same.
         dry_run(&site, flags)
             .is(69)
             .says("can be reached from here: its routes lead to no internet gateway");
@@ -102,7 +102,7 @@ fn whoever_may_not_see_routes_is_launched_for_as_before() {
     let ended = dry_run(&site, &[]);
     ended.is(0).prints("one is asked for");
     assert_eq!(count(&ended, "DescribeRouteTables"), 1);
-    // Where subnets give addresses themselves there is nothing to ask.
+    // If subnets give addresses themselves none is requested.
     let usual = self::site("plane = \"paper\"\n");
     let ended = traced(
         &usual,

@@ -6,7 +6,7 @@ use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive, write};
 use harness::{Distance, eventually_within};
 
-/// Half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
+/// A laptop half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
 const FAR: Distance = Distance {
     round_trip: Duration::from_millis(300),
     up: Some(500_000 / 8),
@@ -22,7 +22,7 @@ fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
     pty.see_within(SESSION, "# ");
     assert!(!pty.modes_are_as_before(), "raw mode is on");
     write(&mut pty, "afar");
-    // Nothing is said of a good one where it would spoil the screen.
+    // A successful one is not printed over the shell's screen.
     let snapshots = || {
         site.kinds("demo")
             .iter()
@@ -40,14 +40,14 @@ fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
     has_words(&site, &["afar"]);
 }
 
-/// So long that neither an EC2 in a folder nor a busy machine takes as long as one round trip of it.
+/// A round trip longer than any work of the EC2 in a folder, or of a busy machine.
 const ROUND_TRIP: Duration = Duration::from_millis(1500);
 
-/// From Enter to the prompt, where all there is to do is to log in and to ask once.
+/// The most round trips from Enter to the prompt, for a login and one request.
 const MOST: usize = 8;
 
-/// How often the way is gone: what goes on beside it adds to the count on a busy machine, and never
-/// takes from it, so that one time with few round trips shows that no more are needed.
+/// How often it is measured: on a busy machine parallel work may add to the count, never subtract,
+/// so one run with few round trips shows that no more are needed.
 const TIMES: usize = 5;
 
 #[test]

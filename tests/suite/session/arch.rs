@@ -1,4 +1,4 @@
-//! Which architecture a drive gets, and what it may be launched on from then on.
+//! The architecture of a drive, and the types it may be launched on.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn dry_run(site: &Site, flags: &[&str]) -> Ended {
     traced(site, &[&words, flags].concat())
 }
 
-/// What the offers of a dry run are for.
+/// The architectures of a dry run's offers.
 fn archs(ended: &Ended) -> Vec<String> {
     let offers = ended.is(0).stdout.lines().filter(|line| {
         let number = line.trim().split('.').next().unwrap_or_default();
@@ -50,7 +50,7 @@ fn a_need_with_an_image_of_a_registry_is_launched_on_x86_64_unless_arch_says_oth
     }
     configured(&site, "arch = \"arm64\"\n");
     assert_eq!(archs(&dry_run(&site, &["--gpu", "1"])), ["arm64"]);
-    // Who names a type has said enough.
+    // A named type decides it.
     assert_eq!(archs(&dry_run(&site, &["--type", "m5.large"])), ["x86_64"]);
     assert_eq!(
         archs(&dry_run(&site, &["--gpu", "1", "--arch", "x86_64"])),
@@ -97,7 +97,7 @@ fn an_existing_drive_keeps_its_architecture_and_a_contradiction_is_one_error() {
         ["x86_64"]
     );
     assert_eq!(archs(&dry_run(&site, &["--arch", "x86_64"])), ["x86_64"]);
-    // The configuration is about new drives.
+    // The configuration applies to new drives.
     configured(&site, "arch = \"arm64\"\n");
     assert_eq!(archs(&dry_run(&site, &["--memory", "8"])), ["x86_64"]);
     let anew = ["--memory", "8", "--from", "empty"];
@@ -120,7 +120,7 @@ fn a_part_of_a_gpu_is_no_gpu_that_is_asked_for_and_gets_the_image_with_the_drive
 #[test]
 fn what_is_launched_is_said_before_it_is_written_down() {
     let site = paper();
-    // Nothing gets as far as a host here: an interrupted session says enough.
+    // No session reaches a host here: an interrupted one is enough.
     let ended = traced_until_a_volume(&site);
     let said = ended.stderr.lines();
     let at = |what: &str| {

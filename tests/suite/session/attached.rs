@@ -1,4 +1,4 @@
-//! A session stays attached to its host, whatever answers late there, and says when it is not.
+//! A session stays attached to its host even if that answers late, and reports when it is not.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt as _;
@@ -12,15 +12,15 @@ use super::connection_lost::recorded;
 use super::site::{Running, Site};
 use super::terminal::with_a_drive;
 
-/// The lease: shorter than what stalls here, longer than a busy machine takes to renew it.
+/// The lease: shorter than the stalls here, longer than a busy machine takes to renew it.
 const LEASE: Duration = Duration::from_secs(20);
 const KEEP: &str = "20s";
 
-/// How long the host says nothing: longer than a look waits, and than the lease.
+/// How long the host is silent: longer than the limit of a contact, and than the lease.
 const STALL: Duration = Duration::from_secs(30);
 
-/// Before the script `session`: it waits at a FIFO before each contact where there is one, and
-/// attaches nobody while there is a file that says so.
+/// A wrapper of the script `session`: it waits at a FIFO, if there is one, before each contact, and
+/// refuses to attach while a file exists.
 const WRAPPER: &str = r#"case "$1" in
 contact) [ ! -p "${0%/*}/stall" ] || read -r _ < "${0%/*}/stall" ;;
 hold) [ ! -e "${0%/*}/refuse" ] || { echo "there is no room" >&2; exit 1; } ;;
@@ -42,14 +42,14 @@ impl Scripts {
         Self(folder)
     }
 
-    /// From now on no contact answers; returns when the first one waits. They go on when the answer
+    /// From now on no contact answers; returns when the first one waits. They go on when the result
     /// is dropped.
     fn stall(&self) -> Stall {
         let fifo = self.0.join("stall");
         let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
         assert!(made.success());
         assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
-        // Opened as soon as somebody reads there.
+        // Opens once a contact reads there.
         let open = File::options().write(true).open(&fifo).unwrap();
         Stall { fifo, _open: open }
     }
@@ -63,7 +63,7 @@ impl Scripts {
         }
     }
 
-    /// Ends what keeps this laptop attached, as a host without memory would.
+    /// Kills the holds of this laptop, as a host without memory would.
     fn kill_holds(site: &Site) {
         let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         let init = recorded(site, "init.json").as_raw_nonzero().to_string();
@@ -92,12 +92,12 @@ struct Stall {
 
 impl Drop for Stall {
     fn drop(&mut self) {
-        // The host may be gone, and its files with it.
+        // The host may have ended, and its files with it.
         let _ = fs::remove_file(&self.fifo);
     }
 }
 
-/// A command that ends with 5 when it is told to.
+/// A command that ends with 5 on request.
 fn working(site: &Site) -> Running {
     let script = "echo begun; until [ -e /work/end ]; do sleep 0.1; done; rm /work/end; exit 5";
     let mut running = site.start(&[
@@ -131,7 +131,7 @@ fn a_host_that_answers_half_a_minute_late_keeps_its_session_and_its_lease() {
     std::thread::sleep(STALL);
     drop(stall);
     running.says("took checkpoint snap-");
-    // Nothing but the lease could end it now.
+    // Only the lease could end it now.
     std::thread::sleep(2 * LEASE);
     end(&site);
     let ended = running.end();

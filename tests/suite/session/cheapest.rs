@@ -1,4 +1,4 @@
-//! What is launched when nobody says otherwise, and what its price leaves out.
+//! The default launch, and the costs beside its price.
 
 use xdrive::local::Fault;
 

@@ -1,4 +1,4 @@
-//! What becomes of the drive when its host, or the way there, is lost in the middle of a command.
+//! Commands that lose their host, or the connection to it: the drive is saved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn recorded(site: &Site, file: &str) -> Pid {
     Pid::from_raw(i32::try_from(record["pid"].as_i64().unwrap()).unwrap()).unwrap()
 }
 
-/// The processes of the only instance that carry this laptop's connections.
+/// The processes of the only instance that serve this laptop's connections.
 pub(super) fn connections(site: &Site) -> Vec<Pid> {
     let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let init = recorded(site, "init.json").as_raw_nonzero().to_string();

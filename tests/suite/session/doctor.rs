@@ -1,4 +1,4 @@
-//! What `xdrive doctor` finds, on the EC2 in a folder.
+//! `xdrive doctor` on the EC2 in a folder.
 
 use xdrive::local::Fault;
 

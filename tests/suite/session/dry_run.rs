@@ -1,4 +1,4 @@
-//! What would be launched: choices, their prices, and what is refused, before anything is made.
+//! Dry runs: choices, their prices, and refusals, before anything is made.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::site::Site;
 /// The prices of t3.medium in the folder's zones.
 const CHEAPEST: &str = "$0.01248 an hour";
 
-/// That type by its name.
+/// The flags for that type.
 const T3: &[&str] = &["--type", "t3.medium"];
 
 #[test]
@@ -64,11 +64,11 @@ fn a_drive_is_not_launched_on_another_architecture() {
         .says("m7g.large runs arm64 programs, and those on the drive are compiled for x86_64")
         .says("connect demo --from empty begins anew on the other architecture");
     assert_eq!(count(&ended, "RunInstances"), 0);
-    // Whatever has so much: only what the drive can be used on.
+    // Of all types with so much memory only those that the drive can use.
     let ended = dry_run(&site, &["--memory", "8"]);
     ended.is(0).prints("m5.large");
     assert!(!ended.stdout.contains("arm64"), "{}", ended.stdout);
-    // Begun anew it may be another one.
+    // A drive begun anew may have another.
     dry_run(&site, &["--type", "m7g.large", "--from", "empty"])
         .is(0)
         .prints("first: keep snap-")

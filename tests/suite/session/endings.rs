@@ -1,4 +1,4 @@
-//! Every way a session ends, and what follows.
+//! Every ending of a session, and its save.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -52,7 +52,7 @@ fn the_streams_and_the_exit_code_are_the_commands_own() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_reader_that_leaves_early_ends_the_command_and_the_drive_is_saved() {
     let site = with_a_drive();
-    // More than any pipe or window takes, until nobody reads it.
+    // More than any pipe or window holds, until its reader has gone.
     let script = "while :; do echo yes; done";
     let mut command = site.command(&["connect", "demo", "--", "sh", "-c", script]);
     let mut child = command
@@ -156,7 +156,7 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
     session.signal(Signal::INT);
     session.end().is(130).says("demo is saved: snap-");
     site.is_saved("demo", 1);
-    // The drive that nothing was ever put on is one all the same.
+    // A drive without any data is saved all the same.
     begin().end().is(0);
     site.is_saved("demo", 2);
 }
@@ -170,7 +170,7 @@ fn an_interrupt_while_saving_stops_only_the_waiting() {
     session.signal(Signal::INT);
     session.signal(Signal::INT);
     let ended = session.end();
-    // Either it was quicker, or it says what the next run will do.
+    // Either it was quicker, or it prints that the next run will save.
     if ended.code() != 0 {
         ended.is(75).says("the next run does the rest");
     }
@@ -190,7 +190,7 @@ fn the_escape_and_a_closed_terminal_save() {
     assert!(pty.modes_are_as_before());
     site.is_saved("demo", 2);
 
-    // A terminal emulator without a window, that can be closed without saying good-bye.
+    // A terminal emulator without a window, which the test can close abruptly.
     let said = site.path("said");
     let call = format!(
         "exec {} --local connect demo 2>{}",

@@ -1,4 +1,5 @@
-//! Tidying up: what is in use is left alone, what is left over is finished, what is old can go.
+//! `xdrive gc`: drives in use are left alone, unfinished ones saved, old snapshots deleted on
+//! request.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -44,7 +45,7 @@ fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
     is_left_alone();
     site.run(&["stop", "demo"]).is(0);
 
-    // Two snapshots: the older one goes only where that is asked for.
+    // Two snapshots: the older one is deleted only on request.
     let said = site.run(&["gc", "--dry-run", "--snapshots", "1"]);
     said.is(0)
         .prints("demo: saved\n  would delete superseded snap-");

@@ -1,5 +1,4 @@
-//! Sessions on a type with a GPU, for which something stands in: there is no GPU here, and nothing
-//! that is tested is a GPU's.
+//! Sessions on a type with a stand-in for a GPU: there is no GPU here, and no test is of one.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use super::site::{Ended, SESSION, Site};
 use super::terminal::ends;
 use super::tree::inside;
 
-/// A site whose types with a GPU have this stand-in.
+/// A site with this stand-in for types with a GPU.
 fn site(settings: &str) -> Site {
     let site = Site::new();
     fs::create_dir_all(site.dir()).unwrap();
@@ -27,7 +26,7 @@ fn on(site: &Site, kind: &str, command: &[&str]) -> Ended {
 fn a_session_waits_for_a_stand_in_whose_driver_comes_late() {
     const WAIT: &str = "echo there; until [ -e /work/end ]; do sleep 0.05; done; rm /work/end";
     let site = site("driver = \"late\"\nseconds = 5");
-    // Set up where there is no GPU, used where there is one.
+    // Made on a type without a GPU, used on one with.
     let ended = on(&site, "t3.medium", &["sh", "-c", "echo kept >/note"]);
     assert!(!ended.is(0).stderr.contains("NVIDIA"), "{}", ended.stderr);
     let command = ["sh", "-c", WAIT];

@@ -1,4 +1,4 @@
-//! Who is let in to the hosts of a session, and the ways there that need nobody to be.
+//! The ingress of a session's hosts, and routes that need none.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use xdrive::local::wire::Params;
 
 use super::site::{Ended, Site};
 
-/// A way to a host by programs that every system has.
+/// A proxy command of programs that every system has.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 
 impl Site {
@@ -26,7 +26,7 @@ impl Site {
         })
     }
 
-    /// Who may log in, of all groups.
+    /// The authorized ranges of all groups.
     fn authorized(&self) -> Vec<String> {
         let rules = self.groups().into_iter().flat_map(|group| group.rules);
         rules.map(|rule| rule.from.to_string()).collect()
@@ -53,7 +53,7 @@ fn processes(mark: &str) -> Vec<String> {
 fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
     let site = Site::new();
     site.session_with(&[]).is(0);
-    // As this computer's routes have it.
+    // The address of this computer's routes.
     assert_eq!(site.authorized(), ["10.99.0.1/32"]);
     let other = site.other_laptop();
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--cidr", "0.0.0.0/0"]);
@@ -65,7 +65,7 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
         site.authorized(),
         ["10.99.0.1/32", "198.51.100.0/24", "0.0.0.0/0"]
     );
-    // It does not want one of them now: another session of its may, for a day.
+    // The laptop does not want one of them now; another session of it may, for a day.
     let subnet = "subnet-00000000000000003";
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--subnet", subnet]);
     ended.is(0).says("us-east-1c");
@@ -77,7 +77,7 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
         .prints("would let 198.51.100.0/24 in no longer")
         .prints(&format!("would delete {}", group.id));
     assert_eq!(site.groups(), std::slice::from_ref(&group));
-    // A group is of no drive.
+    // A group belongs to no drive.
     site.run(&["gc", "demo"]).is(0);
     assert_eq!(site.groups(), std::slice::from_ref(&group));
     site.run(&["gc"])
@@ -107,7 +107,7 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
     site.session_with(&["--cidr", "2001:db8:2::7/64", "--cidr", "192.0.2.7"])
         .is(0)
         .says("lets 2001:db8:2::/64, 192.0.2.7/32 in");
-    // What it came from before stays for a day: another session of its may still come from there.
+    // The rule for its former address stays for a day: another session of it may still use that.
     let both = ["192.0.2.7/32", "2001:db8:1::7/128", "2001:db8:2::/64"];
     assert_eq!(site.authorized(), both);
     let ended = site.session_with(&["--cidr", "::/0"]);
@@ -137,7 +137,7 @@ fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
     );
     site.is_saved("demo", 1);
 
-    // Without the flag it is the configuration's.
+    // Without the flag the configuration decides.
     let image = site.image();
     let words = ["connect", "demo", "--image", &image, "--", "true"];
     let mut session = site.start(&words);

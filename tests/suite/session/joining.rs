@@ -1,4 +1,4 @@
-//! What it takes to be in a session that another laptop leads.
+//! The requests of a session that joins another laptop's.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use super::connection_lost::{connections, recorded};
 use super::site::{Ended, Running, Site};
 use super::terminal::with_a_drive;
 
-/// Another laptop in a command that goes on.
+/// Another laptop's session, whose command goes on.
 fn leading(site: &Site) -> Running {
     let mut lead = site.start(&[
         "connect",
@@ -22,7 +22,7 @@ fn leading(site: &Site) -> Running {
     lead
 }
 
-/// A session with a log of what its hosts were asked.
+/// A session with a log of its requests to hosts.
 fn logged(site: &Site) -> Running {
     let mut command = site.command(&["connect", "demo", "--", "true"]);
     command.env("XDRIVE_LOG", "xdrive::host=debug");
@@ -97,7 +97,7 @@ fn nobody_joins_a_client_that_was_killed_and_whose_end_sshd_has_not_seen() {
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
     let next = site.start(&["connect", "demo", "--", "true"]);
-    // Long enough to be seen there, and to be taken for alive by whoever waits and looks again.
+    // Long enough to be seen there, and for a waiting session to see it alive.
     std::thread::sleep(std::time::Duration::from_secs(5));
     for connection in &carried {
         kill_process(*connection, Signal::CONT).unwrap();

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use super::site::Site;
 
-/// Says that everything was synced, then does not end.
+/// Prints that everything was synced, then does not end.
 const SYNCED: &str = "echo $0 >>/root-note; echo $0 >>/work/note; sync; echo synced-$0; sleep 1000";
 const SHOW: &str = "cat /root-note /work/note";
 
@@ -48,7 +48,7 @@ fn a_save_that_was_killed_is_finished_by_the_next_run_wherever_that_was() {
     let site = Site::new();
     let image = site.image();
     let mut expected = String::new();
-    // The line after which it is killed, and who finishes.
+    // The line after which it is killed, and the command that saves then.
     let moments = [
         ("container stopped", false),
         ("started snapshot", true),
@@ -63,7 +63,7 @@ fn a_save_that_was_killed_is_finished_by_the_next_run_wherever_that_was() {
         let mut session = site.start(&arguments);
         session.says(line);
         session.signal(Signal::KILL);
-        // It may have been quicker.
+        // It may have ended before the kill.
         assert!([0, 128 + 9].contains(&session.end().code()));
         expected.push_str(&word);
         expected.push('\n');

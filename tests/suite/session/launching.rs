@@ -1,12 +1,11 @@
-//! What is launched, where and on which terms: pools in their order, and what follows where there
-//! is nothing to be had.
+//! Launches: pools in their order, terms, and the handling of missing capacity.
 
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
 use super::paper::{configured, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
-/// A type that is named: nothing else is tried.
+/// A named type: no other is tried.
 const T3: &[&str] = &["--type", "t3.medium"];
 
 #[test]
@@ -41,7 +40,7 @@ fn a_quota_stops_at_once_and_says_what_raises_it() {
         .says("VcpuLimitExceeded")
         .says("Service Quotas");
     assert_eq!(count(&ended, "RunInstances"), 1);
-    // All that choosing costs.
+    // The only calls of a choice.
     assert_eq!(count(&ended, "DescribeInstanceTypes"), 1);
     assert_eq!(count(&ended, "DescribeSpotPriceHistory"), 1);
 }
@@ -105,7 +104,7 @@ fn choosing_that_fails_in_passing_is_done_again() {
         ("DescribeSpotPriceHistory", "RequestLimitExceeded", 503),
     ] {
         let site = paper();
-        // More often than the SDK tries.
+        // More often than the SDK retries.
         let passing = Fault {
             times: 4,
             ..Fault::new(call, status, code, "not now")
@@ -123,7 +122,7 @@ fn a_launch_whose_group_was_tidied_away_finds_another() {
     let site = paper();
     let message = "The security group 'sg-1' does not exist";
     let mut gone = Fault::new("RunInstances", 400, "InvalidGroup.NotFound", message);
-    // Longer than a new one takes to be seen.
+    // Longer than a new group lags.
     gone.times = 5;
     plant(&site, gone);
     plant(&site, vcpu_limit());

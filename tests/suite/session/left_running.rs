@@ -1,4 +1,4 @@
-//! A drive that is left running with `~d`, and who comes back to it.
+//! A drive that is left running with `~d`, and the sessions after that.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn who_comes_back_to_a_drive_that_was_left_running_is_in_the_same_shell() {
     assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "{}", pty.contents());
     pty.see("demo is left running on i-");
-    // On a spot instance, whose price is known.
+    // On a spot instance the price is known.
     pty.see(" an hour");
     pty.see("connect demo");
     pty.see("stop demo");

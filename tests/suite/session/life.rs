@@ -6,7 +6,7 @@ use harness::{DEADLINE, Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 
-/// Jupyter's address on the screen, which soft-wraps nothing that is this short.
+/// Jupyter's address on the screen, which is too short to be wrapped.
 fn address(pty: &Pty) -> String {
     let shown = pty.contents();
     let start = shown.find("http://127.0.0.1:").unwrap();
@@ -95,7 +95,7 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     pty.type_in("\x03");
     pty.type_in("\recho code$?-$((1+1))\r");
     pty.see("code130-2");
-    // A full-screen program that never gets to leaving its screen.
+    // A full-screen program that never leaves its screen.
     pty.type_in("printf '\\033[?1049h\\033[?25l'; exit 7\r");
     assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "the terminal's modes are back");

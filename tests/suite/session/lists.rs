@@ -1,4 +1,4 @@
-//! A drive in use: what others see of it, and what they can do.
+//! A drive in use, as others see it in lists and commands.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use xdrive::local::Fault;
 use super::paper::{connect, paper, plant, with_snapshot};
 use super::site::Site;
 
-/// A launch that is undone at once: no volume could be made for it. Its instance takes as long to end
-/// as on AWS.
+/// A launch that is undone at once, because no volume can be made. Its instance takes as long to
+/// end as on AWS.
 fn undone(site: &Site) {
     let slow = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
     fs::write(site.dir().join("settings.toml"), slow).unwrap();
@@ -138,7 +138,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
         "nothing was made"
     );
 
-    // Somebody decides to, from another computer: the one that has it notices.
+    // Another computer stops the drive: the session that uses it notices.
     site.run(&["stop", "demo"])
         .is(0)
         .says("demo is saved: snap-");

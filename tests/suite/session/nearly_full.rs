@@ -1,4 +1,4 @@
-//! A drive that is nearly full: who works in it is warned, and what is said to help does.
+//! A drive that is nearly full: its session is warned, and the hint's command works.
 
 use super::site::{Ended, Running, Site};
 use super::tree::inside;
@@ -16,12 +16,12 @@ fn session(site: &Site, flags: &[&str], script: &str) -> Ended {
     ended
 }
 
-/// What was said before the drive was closed, and after.
+/// The output before the drive was closed, and after.
 fn halves(ended: &Ended) -> (&str, &str) {
     ended.stderr.split_once("container stopped").unwrap()
 }
 
-/// The command that was said to help, without what it is said to do.
+/// The hint's command.
 fn command(said: &str) -> Vec<String> {
     let line = said.lines().find(|line| line.contains("makes it larger"));
     let line = line.unwrap_or_else(|| panic!("no command in {said}"));
@@ -57,7 +57,7 @@ fn a_nearly_full_drive_warns_at_connect_and_save_and_its_command_makes_room() {
     );
     assert!(!after.contains("nearly full"), "{after}");
 
-    // As large as that, what filled it leaves room.
+    // On the larger drive the data leaves room.
     let helps: Vec<&str> = helps.iter().map(String::as_str).collect();
     let words = [&helps[..], &["--", "true"]].concat();
     let third = site.run(&words);

@@ -1,4 +1,4 @@
-//! The network, or the host behind it, is lost while somebody is in a shell.
+//! The network, or the host behind it, is lost while a shell runs.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive};
 use harness::{Pty, eventually_within};
 use rustix::process::{Signal, kill_process};
 
-/// Longer than a silent host is believed to be there, on a busy machine.
+/// Longer than it takes to notice a silent host, on a busy machine.
 const NOTICED: Duration = Duration::from_mins(1);
 const LOST: &str = "connection lost, reconnecting for";
 
-/// Everything to and from the only instance is dropped, without a word, while this lives.
+/// While this lives, all packets to and from the only instance are dropped silently.
 struct Silence(String);
 
 impl Silence {
@@ -37,7 +37,7 @@ impl Silence {
 impl Drop for Silence {
     fn drop(&mut self) {
         for rule in ["-D INPUT -j DROP", "-D OUTPUT -j DROP"] {
-            // The instance may be gone, and its rules with it.
+            // The instance may have ended, and its rules with it.
             let _ = self.rule(rule).output();
         }
     }
@@ -61,7 +61,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
     let silence = Silence::of(&site);
     pty.see_within(NOTICED, LOST);
     assert!(is_on_its_own_screen(&pty), "the shell's screen is spoilt");
-    // Not for the shell: nobody sees what is typed.
+    // Not for the shell: nothing typed is shown.
     pty.type_in("exit 1\r~#");
     pty.see("nothing is forwarded");
     pty.type_in("~$");
@@ -112,7 +112,7 @@ fn the_escape_ends_a_session_whose_network_is_lost() {
     pty.type_in("~.");
     let given_back = || pty.modes_are_as_before() && !is_on_its_own_screen(&pty);
     eventually_within(SESSION, || pty.contents(), given_back);
-    // It saves as soon as it can.
+    // It saves as soon as the network is back.
     drop(silence);
     ends(pty, &site, 255, 2);
     has_words(&site, &["escaped"]);

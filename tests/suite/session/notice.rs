@@ -1,4 +1,4 @@
-//! EC2 takes the instance back in the middle of a session.
+//! EC2 interrupts the instance in the middle of a session.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -8,7 +8,7 @@ use harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 
-/// Jupyter's port, once it was told so many times.
+/// Jupyter's port, once its address was printed so many times.
 fn port(pty: &Pty, times: usize) -> String {
     const ADDRESS: &str = "http://127.0.0.1:";
     let told = || pty.sent(ADDRESS) >= times && pty.contents().contains("/work#");
@@ -26,7 +26,7 @@ fn answers(port: &str) -> bool {
         .arg(url)
         .output()
         .unwrap();
-    // Without the token: it is Jupyter that says no.
+    // Without the token Jupyter refuses.
     fetched.stdout.starts_with(b"403") || fetched.stdout.starts_with(b"302")
 }
 
@@ -34,7 +34,7 @@ fn answers(port: &str) -> bool {
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     let site = Site::new();
-    // One that no other test takes while this session is between two instances.
+    // A port that no other test uses while this session is between two instances.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let wanted = free.local_addr().unwrap().port().to_string();
     drop(free);
@@ -74,7 +74,7 @@ fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_dr
     let image = site.image();
     let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
     pty.see_within(SESSION, "bash-");
-    // It holds the screen against everything but a kill.
+    // It keeps the screen until it is killed.
     let program = "bash -c 'trap \"\" TERM HUP; printf \"\\033[?1049h\\033[H\\033[2Jfull\"; \
                    while :; do sleep 0.1; done'\r";
     pty.type_in(program);

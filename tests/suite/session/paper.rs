@@ -1,5 +1,4 @@
-//! A site whose instances are states only: xdrive as its user runs it, up to the point where there
-//! would be a host to wait for.
+//! A site with a paper EC2: xdrive as its user runs it, up to the wait for a host.
 
 use std::fs;
 use std::time::Duration;
@@ -24,7 +23,7 @@ pub(super) fn configured(site: &Site, text: &str) {
     fs::write(folder.join("config.toml"), text).unwrap();
 }
 
-/// `xdrive --local connect demo` with these flags, an image, and every call told of.
+/// `xdrive --local connect demo` with these flags, an image, and a log of every call.
 pub(super) fn connect(site: &Site, flags: &[&str]) -> Ended {
     let image = site.image();
     let all = [
@@ -70,7 +69,7 @@ pub(super) fn count(ended: &Ended, call: &str) -> usize {
     calls(ended).iter().filter(|name| *name == call).count()
 }
 
-/// A drive of generation 1, as a volume in `zone` with these tags besides.
+/// Makes a drive of generation 1: a volume in `zone` with these further tags.
 pub(super) fn with_volume(site: &Site, zone: &str, tags: &[(&str, &str)]) -> VolumeId {
     let own = [
         ("Name", "demo"),

@@ -1,4 +1,4 @@
-//! People who share a role: with IAM Identity Center everybody with one permission set has one.
+//! People who share a role, as all with one permission set of IAM Identity Center do.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use xdrive::ec2::Tags;
 
 const ROLE: &str = "arn:aws:sts::000000000000:assumed-role/AWSReservedSSO_Dev_0123456789abcdef";
 
-/// From now on `person` calls, with the permission set that all have here.
+/// From now on `person` is the caller, with the permission set that all have here.
 fn calls(site: &Site, plane: &str, person: &str) {
     fs::create_dir_all(site.dir()).unwrap();
     let settings = format!("plane = \"{plane}\"\ncaller = \"{ROLE}/{person}\"\n");
@@ -45,12 +45,12 @@ fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
     let words = format!("demo is {ROLE}'s, which does not tell who of you: taken for yours");
     dry_run(&site, &[]).is(0).says(&words);
     site.run(&["stop", "demo"]).is(0).says(&words);
-    // Old saves are deleted only by whoever is known to own them.
+    // Old saves are deleted only by their known owner.
     with_snapshot(&site, &[("xdrive:owner", ROLE), ("xdrive:generation", "2")]);
     let gc = site.run(&["gc", "--snapshots", "1"]);
     gc.is(0).prints("demo: saved");
     assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
-    // A colleague has had it since.
+    // A colleague has used it since.
     let his = format!("{ROLE}/bob@example.com");
     let tags = [("xdrive:owner", &*his), ("xdrive:generation", "3")];
     with_volume(&site, "us-east-1a", &tags);
@@ -80,7 +80,7 @@ fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set(
             .is(77)
             .says(&format!("error: demo is {ROLE}/ada@example.com's"));
     }
-    // As an xdrive wrote it that did not tell people apart: it may be his, or hers.
+    // As old versions wrote it, without the person: it may be his, or hers.
     let instance = site.instance("demo");
     in_the_cloud(&site, async |ec2| {
         let tags = Tags::from([("xdrive:owner".to_owned(), ROLE.to_owned())]);

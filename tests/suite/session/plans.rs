@@ -1,4 +1,4 @@
-//! What an account may launch: AWS's Free plan, and quotas.
+//! The limits of an account's launches: AWS's Free plan, and quotas.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::site::{Ended, Site};
 
 const ON_FREE: &str = "plan = \"free\"\n";
 
-/// A site of instances on paper that is set so.
+/// A site with a paper EC2 with these settings.
 fn site(settings: &str) -> Site {
     let site = Site::new();
     fs::create_dir(site.dir()).unwrap();
@@ -18,7 +18,7 @@ fn site(settings: &str) -> Site {
     site
 }
 
-/// A session whose launch succeeds, which is all that matters here: its volume is then refused.
+/// A session that ends after its launch, as its volume is refused.
 fn launched(site: &Site, flags: &[&str]) -> Ended {
     let message = "You are not authorized to perform this operation.";
     plant(
@@ -35,16 +35,16 @@ fn launched(site: &Site, flags: &[&str]) -> Ended {
 #[test]
 fn on_the_free_plan_a_need_goes_on_among_the_types_that_the_free_tier_has() {
     let site = site(ON_FREE);
-    // Nothing is launched by a dry run, and none tells the plan.
+    // A dry run launches nothing, and no call shows the plan.
     dry_run(&site, &[]).is(0).prints("1. c6a.large");
-    // The default: among its pools are some that the free tier has, in the market that is wanted.
+    // The default: the free tier has some of its pools, in the wanted market.
     let ended = launched(&site, &[]);
     ended
         .says("this account is on AWS's Free plan, which launches only types that the free tier has: c6a.large is none of them")
         .says(", c7i-flex.large spot in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("Free plan").count(), 1);
-    // A need whose pools have none of them.
+    // Requirements whose pools have none of the free tier's.
     let need = ["--cpus", "2", "--memory", "1", "--arch", "arm64"];
     let ended = dry_run(&site, &need);
     assert!(!ended.is(0).stdout.contains("t4g"), "{}", ended.stdout);
@@ -79,7 +79,7 @@ fn spot_that_the_free_plan_would_not_have_is_followed_by_on_demand() {
             plant(&site, fault);
         }
         if code.starts_with("Max") {
-            // A quota is no plan: as anywhere, on demand is launched if that is said.
+            // A quota is no plan: with the flag, on demand is launched.
             launched(&site, &["--fallback", "on-demand"]).says("c7i-flex.large on demand");
             continue;
         }
@@ -94,7 +94,7 @@ fn spot_that_the_free_plan_would_not_have_is_followed_by_on_demand() {
             "{code}:\n{}",
             ended.stderr
         );
-        // Whoever bound the market is not taken elsewhere.
+        // A flag for the market rules out the other.
         let ended = connect(&site, &["--spot"]);
         assert_ne!(ended.code(), 0);
         assert!(!ended.stderr.contains("launched i-"), "{}", ended.stderr);
@@ -150,7 +150,7 @@ fn types_that_the_free_plan_does_not_launch_are_one_error_that_names_those_it_do
         .says("hint: the free tier has c7i-flex.large, m7i-flex.large, t3.micro, t3.small: --type names one, --free chooses among them, on demand")
         .says("a paid plan launches any type");
     assert_eq!(count(&ended, "RunInstances"), 1, "{}", ended.stderr);
-    // Others that are named may be had.
+    // Other named types are tried.
     let ended = launched(&site, &["--type", "m5.large,t3.micro"]);
     ended.says(", t3.micro spot in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);

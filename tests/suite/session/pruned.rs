@@ -1,10 +1,10 @@
-//! What a drive's snapshots cost is said at each save, with a command that leaves fewer.
+//! The cost of a drive's snapshots is printed at each save, with a command that prunes them.
 
 use xdrive::local::wire::Params;
 
 use super::site::{Ended, Site};
 
-/// EC2's own words for how much is in each snapshot, in bytes.
+/// The size of each snapshot in EC2's answer, in bytes.
 fn full_sizes(site: &Site) -> Vec<u64> {
     let answer = site.local().call("DescribeSnapshots", &Params::default());
     let answer = format!("{:?}", answer.unwrap());

@@ -28,7 +28,7 @@ fn a_terminal_shows_how_far_a_pull_is() {
     pty.see_within(SESSION, "of 4 layers, ");
     pty.see_within(SESSION, &format!("pulled {reference}: 4 layers, 12 MB"));
     pty.see_within(SESSION, "# ");
-    // The registry is in the instance's network, and must not keep it.
+    // The registry is in the instance's network, and must not keep that alive.
     drop(registry);
     pty.type_in("exit\r");
     ends(pty, &site, 0, 1);

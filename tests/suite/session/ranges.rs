@@ -1,4 +1,4 @@
-//! Laptops and VPCs in the range that Docker takes by itself.
+//! Laptops and VPCs in Docker's default range.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -33,7 +33,7 @@ impl Drop for Laptop {
     }
 }
 
-/// A session that waits until it is told to end.
+/// A session that waits for a request to end.
 fn working(site: &Site, more: &[&str]) -> Running {
     let image = site.image();
     let script = "cat /work/note 2> /dev/null; echo kept > /work/note; echo there; \
@@ -44,7 +44,7 @@ fn working(site: &Site, more: &[&str]) -> Running {
     running
 }
 
-/// The container answers at its address on the bridge; which network that is.
+/// Checks that the container answers at its address on the bridge; the bridge's network.
 fn bridge(site: &Site) -> String {
     let address = "docker inspect -f '{{.NetworkSettings.Networks.bridge.IPAddress}}' xdrive-demo";
     let said = inside(
@@ -95,7 +95,7 @@ fn a_laptop_in_dockers_own_range_keeps_its_session_and_the_drive_moves_on() {
     site.is_saved("demo", 1);
     drop(laptop);
 
-    // Elsewhere Docker has its own range again, and gives it up for the VPC's.
+    // On another host Docker has its default range again, and avoids the VPC's.
     let running = working(&site, &[]);
     assert_eq!(bridge(&site), "inet 172.17.0.1/16\n");
     assert_eq!(end(&site, running), "kept\nthere\n");

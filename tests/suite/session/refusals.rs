@@ -1,4 +1,4 @@
-//! What xdrive refuses before it makes anything.
+//! Requests that xdrive refuses before it makes anything.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::site::{Ended, Site};
 
-/// A site whose instances are states only: nothing here gets as far as a machine.
+/// A site with a paper EC2: nothing here needs a machine.
 fn paper() -> Site {
     let site = Site::new();
     fs::create_dir(site.dir()).unwrap();

@@ -9,8 +9,8 @@ use super::tree::inside;
 use harness::cloud::plane;
 use harness::eventually_within;
 
-/// A session whose command heeds no signal, which keeps a close busy for some seconds, and wrote
-/// what is synced.
+/// A session whose command ignores signals, which delays a close for some seconds, after it has
+/// synced a file.
 fn stubborn(site: &Site) -> Running {
     let image = site.image();
     let script = "trap '' TERM HUP; echo synced > /work/note; echo layer > /note; echo there; \

@@ -1,4 +1,4 @@
-//! Root disks: each is encrypted, whatever the image calls its root device.
+//! Root disks: each is encrypted, under any name of the image's root device.
 
 use std::fs;
 

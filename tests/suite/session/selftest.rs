@@ -1,4 +1,4 @@
-//! `xdrive selftest`: what it says of the EC2 in a folder, and that it leaves nothing there.
+//! `xdrive selftest` on the EC2 in a folder: its report, and that it leaves nothing there.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use harness::cloud::left;
 
 const ROLE: &str = "arn:aws:iam::111122223333:role/fis";
 
-/// With the small image and a report of its own.
+/// The arguments, with the small image and a report as JSON.
 fn words<'a>(image: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let all: [&[&str]; 2] = [
         &["selftest", "--json", "report.json", "--image", image],
@@ -31,7 +31,7 @@ fn report(site: &Site) -> Value {
     serde_json::from_str(&fs::read_to_string(site.path("report.json")).unwrap()).unwrap()
 }
 
-/// What came of the thing of that name.
+/// The result of the finding of that name.
 fn result(report: &Value, name: &str) -> String {
     let lines = report["lines"].as_array().unwrap();
     let mut named = lines.iter().filter(|line| line["name"] == name);
@@ -42,7 +42,7 @@ fn result(report: &Value, name: &str) -> String {
     line["result"].as_str().unwrap().to_owned()
 }
 
-/// Nothing of any drive is there.
+/// Checks that no part of any drive exists.
 fn is_bare(site: &Site) {
     assert_eq!(left(&site.local()), [""; 0]);
 }
@@ -116,7 +116,7 @@ fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
     is_bare(&site);
 }
 
-/// What the state file tells of Fault Injection Service: templates, and experiments.
+/// The numbers of Fault Injection Service's templates and experiments in the state file.
 fn injected(site: &Site) -> (usize, usize) {
     let text = fs::read_to_string(site.dir().join("state.json")).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();
@@ -258,7 +258,7 @@ fn what_a_killed_run_left_is_thrown_away_by_the_next_and_nothing_of_anybody_else
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn nothing_is_begun_that_could_cost_more_than_the_budget() {
     let site = Site::new();
-    // Real machines, but none is ever launched.
+    // Real machines, of which none is launched.
     let ended = selftest(&site, &["--budget", "0.001"]);
     ended
         .is(0)
@@ -285,7 +285,7 @@ fn an_ec2_of_states_only_is_asked_what_it_can_answer() {
     let mut fault = Fault::new("CreateVolume", 403, "UnauthorizedOperation", "no");
     fault.times = 9;
     plant(&site, fault);
-    // Of a dry run a fault says nothing here: the calls that look are refused.
+    // A fault does not affect dry runs here: calls that only read are refused.
     let mut fault = Fault::new("DescribeVpcs", 403, "UnauthorizedOperation", "You are not.");
     fault.times = 9;
     plant(&site, fault);

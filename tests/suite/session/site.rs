@@ -1,4 +1,4 @@
-//! One user with a home of their own, and an EC2 in a folder of their own.
+//! One user with a home, and an EC2 in a folder.
 
 use std::fs;
 use std::io::Read;
@@ -23,16 +23,17 @@ use harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, sma
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
 
-/// A home, a state directory, an image. When it is dropped, nothing of it may be left.
+/// A home, a state directory, an image. The test fails if anything of it is left when it is
+/// dropped.
 pub(super) struct Site {
     folder: Arc<TempDir>,
     /// The home's name: a laptop each.
     home: &'static str,
-    /// Where xdrive runs, if it is far from its hosts.
+    /// The network in which xdrive runs, if it is far from its hosts.
     far: Option<Far>,
 }
 
-/// xdrive, running; killed when dropped, should it still run.
+/// A running xdrive; killed when dropped.
 pub(super) struct Running {
     child: Child,
     readers: Option<[JoinHandle<Vec<u8>>; 2]>,
@@ -54,12 +55,12 @@ impl Site {
         Self::laptop(folder, "home")
     }
 
-    /// Another laptop, with a home and a key of its own, and the same EC2.
+    /// Another laptop, with its own home and key, and the same EC2.
     pub(super) fn other_laptop(&self) -> Self {
         Self::laptop(Arc::clone(&self.folder), "other-home")
     }
 
-    /// The same laptop, so far from its hosts.
+    /// The same laptop, at this distance from its hosts.
     pub(super) fn far_away(&self, distance: Distance) -> Self {
         Self {
             folder: Arc::clone(&self.folder),
@@ -80,7 +81,7 @@ impl Site {
         self.far.as_ref().map_or(0, Far::passed)
     }
 
-    /// This laptop is so far away from now on; it is on the way already.
+    /// Sets the distance of a far laptop from now on.
     pub(super) fn moves(&self, distance: Distance) {
         self.far.as_ref().unwrap().moves(distance);
     }
@@ -90,7 +91,7 @@ impl Site {
         self.far.as_ref().map_or(0, Far::round_trips)
     }
 
-    /// The words that start xdrive, where it is.
+    /// The words that start xdrive in its network.
     fn program(&self) -> Vec<String> {
         let enter = self.far.iter().flat_map(Far::words);
         enter
@@ -98,7 +99,7 @@ impl Site {
             .collect()
     }
 
-    /// The EC2, to see or change what no laptop would.
+    /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
         let plane = plane(&self.dir());
         let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
@@ -124,7 +125,7 @@ impl Site {
         tar.into_os_string().into_string().unwrap()
     }
 
-    /// xdrive with these arguments, and nothing of the tester's environment.
+    /// xdrive with these arguments, without the tester's environment.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let program = self.program();
         let mut command = Command::new(&program[0]);
@@ -196,7 +197,7 @@ impl Site {
         self.run(&arguments)
     }
 
-    /// What `xdrive list --json` has of a drive.
+    /// A drive in the output of `xdrive list --json`.
     pub(super) fn drive(&self, name: &str) -> Value {
         let listed = self.run(&["list", "--json"]);
         assert_eq!(listed.code(), 0, "{listed:?}");
@@ -215,7 +216,7 @@ impl Site {
         instance["id"].as_str().unwrap().to_owned()
     }
 
-    /// EC2 takes the instance of `drive` back, so many seconds from now: which one that is.
+    /// Interrupts the instance of `drive`, so many seconds from now; its id.
     pub(super) fn interrupt(&self, drive: &str, seconds: u32) -> String {
         let instance = self.instance(drive);
         let seconds = seconds.to_string();
@@ -224,7 +225,7 @@ impl Site {
         instance
     }
 
-    /// The kinds of what there is of a drive, one for each thing.
+    /// The kinds of a drive's resources, one for each.
     pub(super) fn kinds(&self, name: &str) -> Vec<String> {
         let drive = self.drive(name);
         let things = drive["things"].as_array().cloned().unwrap_or_default();
@@ -234,8 +235,8 @@ impl Site {
         kinds.collect()
     }
 
-    /// The drive is `snapshots` snapshots and nothing else, and no part of the running system
-    /// belongs to this site.
+    /// Checks that the drive is `snapshots` snapshots and nothing else, and that no part of the
+    /// running system belongs to this site.
     pub(super) fn is_saved(&self, name: &str, snapshots: usize) {
         // An instance that is undone is listed for a moment.
         eventually_within(
@@ -250,7 +251,7 @@ impl Site {
     }
 
     pub(super) fn has_no_leaks(&self) {
-        // The supervisor of a terminated instance tidies up beside the session.
+        // The supervisor of a terminated instance clears up in parallel with the session.
         eventually_within(
             Duration::from_mins(1),
             || format!("no leaks, but {:#?}", leaks(&self.dir())),
@@ -261,7 +262,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // The last laptop looks.
+        // The last laptop checks.
         if Arc::strong_count(&self.folder) > 1 || !self.dir().exists() {
             return;
         }
@@ -331,8 +332,8 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Sends `signal` until it is taken for insisting, not for the command's, which counts what it
-    /// gets with "caught": on a busy machine more than two seconds may pass in between.
+    /// Sends `signal` until two count as insisting, not as the command's, which prints "caught" for
+    /// each: on a busy machine more than two seconds may pass in between.
     pub(super) fn insists(&mut self, signal: Signal) {
         let file = self.errors_file.clone().unwrap();
         let caught = |printed: &[u8]| String::from_utf8_lossy(printed).matches("caught").count();
@@ -382,7 +383,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if it is over, which is what is wanted.
+        // Both fail only if it has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -395,13 +396,13 @@ impl Ended {
         self.status.code().unwrap_or_else(signal)
     }
 
-    /// It ended with this code; else what it said is shown.
+    /// Checks its exit code; a failure shows its output.
     pub(super) fn is(&self, code: i32) -> &Self {
         assert_eq!(self.code(), code, "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// What it printed has this.
+    /// Checks that its standard output has this text.
     pub(super) fn prints(&self, text: &str) -> &Self {
         assert!(
             self.stdout.contains(text),
@@ -411,7 +412,7 @@ impl Ended {
         self
     }
 
-    /// What it said has this.
+    /// Checks that its standard error has this text.
     pub(super) fn says(&self, text: &str) -> &Self {
         assert!(
             self.stderr.contains(text),

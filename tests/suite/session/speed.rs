@@ -1,4 +1,4 @@
-//! How large and how fast a drive's volume is: asked for once, and so from any laptop.
+//! The size and speed of a drive's volume: set once, for every laptop.
 
 use std::process::Command;
 use std::time::Instant;
@@ -9,7 +9,8 @@ use super::paper::{configured, connect, dry_run, paper};
 use super::site::{SESSION, Site};
 use harness::Serving;
 
-/// What EC2 says of all volumes while a session of `demo` with these flags runs; it is saved then.
+/// EC2's answer about all volumes during a session of `demo` with these flags; the drive is saved
+/// then.
 pub(super) fn volumes(site: &Site, flags: &[&str]) -> String {
     let script = "echo begun; sleep 600";
     let words = [&["connect", "demo"], flags, &["--", "sh", "-c", script]].concat();
@@ -69,7 +70,7 @@ fn what_was_bought_of_speed_is_part_of_what_a_session_costs() {
     let end = Instant::now() + SESSION;
     while !pty.contents().contains(month) {
         assert!(Instant::now() < end, "{}", pty.contents());
-        // It is asked for beside the shell.
+        // It is read in parallel with the shell.
         pty.type_in("~$");
         pty.see("spot, 0 h ");
         pty.type_in("\r");
@@ -78,7 +79,7 @@ fn what_was_bought_of_speed_is_part_of_what_a_session_costs() {
     pty.type_in("exit\r");
     assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
 
-    // From another laptop, which says nothing of it.
+    // From another laptop, without flags for it.
     let other = site.other_laptop();
     let dry = other.run(&["connect", "demo", "--dry-run"]);
     dry.is(0)

@@ -1,5 +1,5 @@
-//! Every ending in a terminal: its settings are back, the exit code is right, and what was synced
-//! on the drive is there in the next session.
+//! Every ending in a terminal: its modes are restored, the exit code is right, and the next session
+//! finds the synced data.
 
 use rustix::process::Signal;
 
@@ -30,7 +30,8 @@ pub(super) fn write(pty: &mut Pty, word: &str) {
     pty.see_within(SESSION, &format!("synced-{word}-42"));
 }
 
-/// It ends with `code`, the terminal is as it was, and the drive is `snapshots` snapshots.
+/// Checks that it ends with `code`, the terminal is as before, and the drive is `snapshots`
+/// snapshots.
 pub(super) fn ends(mut pty: Pty, site: &Site, code: u32, snapshots: usize) {
     assert_eq!(pty.wait_within(SESSION), code, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "{}", pty.contents());
@@ -38,7 +39,7 @@ pub(super) fn ends(mut pty: Pty, site: &Site, code: u32, snapshots: usize) {
     site.is_saved("demo", snapshots);
 }
 
-/// The next session finds these words on the drive.
+/// Checks that the next session finds these words on the drive.
 pub(super) fn has_words(site: &Site, words: &[&str]) {
     let next = site.run(&["connect", "demo", "--", "cat", "/work/words"]);
     let said: Vec<&str> = next.is(0).stdout.lines().collect();
@@ -178,8 +179,8 @@ fn ctrl_c_is_the_commands_and_twice_at_once_it_saves() {
     has_words(&site, &["polite", "deaf"]);
 }
 
-/// Ctrl-C again as soon as the command has caught the last one, until that is taken for insisting:
-/// on a busy machine more than two seconds may have passed.
+/// Types Ctrl-C again each time the command has caught one, until two count as insisting: on a busy
+/// machine more than two seconds may pass in between.
 fn insist(pty: &mut Pty) {
     let end = std::time::Instant::now() + SESSION;
     let mut caught = 0;
@@ -199,13 +200,13 @@ fn insist(pty: &mut Pty) {
 fn ctrl_c_while_the_host_closes_is_told_why_it_goes_on() {
     let site = with_a_drive();
     let mut pty = shell_that_wrote(&site, "stubborn");
-    // Something that does not want to end keeps the host from closing for ten seconds.
+    // A program that ignores SIGTERM delays the close for ten seconds.
     pty.type_in("(trap '' TERM; while :; do sleep 1; done) & exit 9\r");
     let closing = || pty.modes_are_as_before();
     eventually_within(SESSION, || pty.contents(), closing);
     pty.type_in("\x03");
     pty.see("cannot stop here: the drive is not saved yet");
-    // The bill has stopped then, and the rest is not waited for.
+    // The instance is not billed any more then, and the session does not wait for the rest.
     assert_eq!(pty.wait_within(SESSION), 9, "{}", pty.contents());
     assert!(pty.modes_are_as_before());
     pty.see("container stopped");

@@ -1,4 +1,4 @@
-//! Sessions on the second tree, which is unlike Debian in whatever xdrive could take for granted.
+//! Sessions on the second tree, which differs from Debian in everything that xdrive could assume.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use harness::{cache, eventually_within};
 
 use super::site::{Ended, Running, SESSION, Site};
 
-/// What tells the trees apart, a line each, asked inside an instance.
+/// The script that prints the differences of the trees, a line each, in an instance.
 const SEAMS: &str = "
 findmnt -n -o FSTYPE /
 readlink /bin/sh
@@ -74,7 +74,7 @@ pub(super) fn init(site: &Site) -> String {
     running.expect("an instance runs")
 }
 
-/// What `script` prints in the instance, as its root; where it fails the test does.
+/// The output of `script` as root in the instance; the test fails if it does.
 pub(super) fn inside(site: &Site, script: &str) -> String {
     let output = Command::new("nsenter")
         .args(["--target", &init(site), "--all", "--wd=/", "sh", "-c"])
@@ -87,7 +87,7 @@ pub(super) fn inside(site: &Site, script: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A session on the image that stays until it is told to end.
+/// A session on the image that waits for a request to end.
 fn working(site: &Site, ami: &[&str]) -> Running {
     let image = site.image();
     let arguments = ["connect", "demo", "--image", &image];
@@ -126,7 +126,7 @@ fn a_drive_goes_to_another_distribution_and_comes_back() {
     let ami = second();
     let running = working(&site, &["--ami", &ami]);
     assert_eq!(inside(&site, SEAMS), SECOND);
-    // No newer e2fsprogs' habits, which an older one refuses to check.
+    // No features of newer e2fsprogs, which an older e2fsck refuses.
     let features = inside(
         &site,
         "dumpe2fs -h $(findmnt -n -o SOURCE /v1) 2> /dev/null",
@@ -145,7 +145,7 @@ fn a_drive_goes_to_another_distribution_and_comes_back() {
     let user =
         "runuser -u ec2-user -- sudo -n id -u; getenforce; dnf --version | sed 's/[.].*//;q'";
     assert_eq!(inside(&site, user), "0\nDisabled\n4\n");
-    // Another laptop is let in by a key that it sends.
+    // Another laptop logs in by a key that it sends.
     let joined = site
         .other_laptop()
         .run(&["connect", "demo", "--", "cat", "/work/note"]);
@@ -208,7 +208,7 @@ fn whoever_is_killed_the_second_trees_disk_goes_with_its_instance() {
         .args(["-KILL", &supervisor["pid"].to_string()])
         .status();
     assert!(kill.unwrap().success());
-    // Nobody tidies up: the kernel does.
+    // The kernel alone clears up.
     eventually_within(SESSION, || disk.display().to_string(), || !serves_disk());
     let next = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(next.is(0).stdout, "work\n");

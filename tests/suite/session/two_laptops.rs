@@ -1,4 +1,4 @@
-//! Two laptops, each with a key of its own, and one drive.
+//! Two laptops, each with its own key, and one drive.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn working(site: &Site, word: &str, code: u8) -> Running {
     site.start(&["connect", "demo", "--", "sh", "-c", &script])
 }
 
-/// Ends the session of that word, from outside, so that nobody else is attached for it.
+/// Ends the session of that word, from outside, so that no further session attaches.
 fn end(site: &Site, word: &str) {
     let mut instances = fs::read_dir(site.dir().join("instances")).unwrap();
     let found = instances.find_map(|instance| {
@@ -52,7 +52,7 @@ fn leads(site: &Site, word: &str, code: u8) -> Running {
     lead
 }
 
-/// It left, and somebody else is to save.
+/// Checks that it left, and another session is to save.
 fn left(ended: &Ended, code: i32) {
     ended.is(code).says("left demo: ");
     assert!(!ended.stderr.contains("is saved"), "{}", ended.stderr);
@@ -68,7 +68,7 @@ fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
     left(&third, 0);
     let refused = other.run(&["connect", "demo", "--no-join", "--", "true"]);
     refused.is(75).says("error: demo is in use on i-");
-    // Who began it leaves first.
+    // The lead leaves first.
     end(&other, "lead");
     left(&lead.end(), 3);
     assert_eq!(site.drive("demo")["state"], "running");
@@ -186,7 +186,7 @@ fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
     assert_eq!(kept.is(0).stdout, "42\n");
 }
 
-/// A fault of EC2 Instance Connect, so often.
+/// Makes EC2 Instance Connect fail, so many times.
 fn without_instance_connect(site: &Site, times: u32) {
     let mut fault = Fault::new("SendSSHPublicKey", 400, "AuthException", "not allowed");
     fault.times = times;
@@ -247,7 +247,7 @@ fn another_callers_drive_needs_shared() {
     other
         .run(&["connect", "demo", "--shared", "--", "true"])
         .is(0);
-    // Whoever used it last has it.
+    // The drive belongs to its last user.
     let lead = leads(&site, "lead", 0);
     give_away(&id("instance"));
     other.run(&["connect", "demo", "--", "true"]).is(77);

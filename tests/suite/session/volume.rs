@@ -1,10 +1,9 @@
-//! How a host of a session has the drive: under which name, and how much may wait to be written to
-//! it.
+//! The drive on a session's host: its device name, and the limit of its unwritten data.
 
 use super::site::{Running, Site};
 use super::tree::inside;
 
-/// A session on an instance of this type, which waits until it is told to end.
+/// A session on an instance of this type, which waits for a request to end.
 fn working(site: &Site, kind: &str, script: &str) -> Running {
     let image = site.image();
     let script =
@@ -65,10 +64,10 @@ fn a_session_limits_what_may_wait_to_be_written_on_its_host() {
     };
     let kib = number("sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo");
     let limit = number("cat /proc/sys/vm/dirty_bytes");
-    // 20 seconds of what a gp3 volume takes, or a tenth of the memory.
+    // 20 seconds of a gp3 volume's throughput, or a tenth of the memory.
     assert_eq!(limit, (2500 << 20).min(kib * 1024 / 10));
     assert_eq!(number("sysctl -n vm.dirty_bytes"), limit);
-    // That is the instance's own: this computer's is as it was.
+    // The limit is the instance's own: this computer's is unchanged.
     let own = std::fs::read_to_string("/proc/sys/vm/dirty_bytes").unwrap();
     assert_ne!(own.trim(), limit.to_string());
     assert_eq!(end(&site, running), "there\n");

@@ -1,4 +1,4 @@
-//! Sessions that cannot become one: clear words, nothing left, and a drive that is as good as before.
+//! Sessions that fail before their shell: clear errors, nothing left, and an unchanged drive.
 
 use super::site::Site;
 
@@ -10,7 +10,7 @@ fn an_image_that_cannot_be_used_is_refused_and_the_drive_goes_on() {
     std::fs::write(&no_archive, "not a tar").unwrap();
     let no_archive = no_archive.to_str().unwrap();
     let connect = |image: &str| site.run(&["connect", "demo", "--image", image, "--", "true"]);
-    // On a drive without a container, and on one with.
+    // On a drive without a container, and on one with it.
     connect(no_archive)
         .is(69)
         .says("error: this is not an image archive")

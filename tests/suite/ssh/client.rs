@@ -1,8 +1,8 @@
-//! A client of its own process, as small as a session can be: connect, attach, pass signals on.
+//! A minimal session in its own process: connect, attach, pass signals on.
 //!
-//! What is attached to standard input and output cannot be tested inside the test's own process. So
-//! this test binary runs itself anew, with the one test [`attached_to_standard_streams`] selected
-//! and a task in the environment, between pipes or in a pseudo-terminal.
+//! A shell on standard input and output cannot be tested inside the test's own process. So this
+//! test binary runs itself anew, with the one test [`attached_to_standard_streams`] selected and a
+//! task in the environment, between pipes or in a pseudo-terminal.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -18,10 +18,10 @@ use harness::Pty;
 use harness::sshd::Sshd;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
-/// What attaches to a terminal on the host.
+/// The script that attaches to a terminal on the host.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
 
-/// What a client does.
+/// The task of a client.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Task {
     pub(super) address: std::net::SocketAddr,
@@ -33,9 +33,9 @@ pub(super) struct Task {
     pub(super) terminal: bool,
     /// Whether an interrupt is a panic.
     pub(super) fragile: bool,
-    /// Where to go on when the connection is lost.
+    /// The address of the next connection after a lost one.
     pub(super) second: Option<std::net::SocketAddr>,
-    /// Where to write how it ended: standard output is the command's.
+    /// The file for its exit: standard output is the command's.
     report: PathBuf,
 }
 
@@ -85,7 +85,7 @@ impl Task {
     }
 }
 
-/// How a client says that it ended.
+/// A client's report of its exit.
 pub(super) fn report(sshd: &Sshd) -> String {
     std::fs::read_to_string(sshd.path("report")).unwrap_or_default()
 }
@@ -96,7 +96,7 @@ async fn attached_to_standard_streams() {
     if let Ok(task) = std::env::var(TASK) {
         return attach(serde_json::from_str(&task).unwrap()).await;
     }
-    // Selected like any other test: it attaches itself to something.
+    // Selected as a test of its own.
     let sshd = Sshd::start();
     let mut client = Task::new(&sshd, "exit 3").piped();
     let output = client.stdin(Stdio::null()).output().unwrap();
@@ -114,7 +114,7 @@ async fn attach(task: Task) {
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let line = DedicatedConnection::open(&ssh).await.unwrap();
     let mut shell = if task.terminal {
-        // What runs in a terminal is a program and its words.
+        // A terminal runs a program with arguments.
         let command = format!("sh -c {}", xdrive::quote::quote(&task.command));
         let terminal = Terminal::new(PROGRAM, "here", &command);
         let answers = Box::new(|question| format!("the answer to {question:?}"));
@@ -150,7 +150,7 @@ async fn attach(task: Task) {
     std::fs::write(&task.report, end).unwrap();
 }
 
-/// Tries until there is a way, or an escape is typed.
+/// Tries to reattach until it succeeds, or an escape is typed.
 async fn come_back(shell: &mut Shell, way: &Target, key: &str) -> Option<String> {
     loop {
         let again = async {

@@ -1,4 +1,4 @@
-//! Connecting, and commands with a beginning and an end.
+//! Connections, and commands that run to their end.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -210,7 +210,8 @@ async fn a_lost_connection_says_so_and_leaves_nobody_waiting() {
     let ssh = sshd.connect().await;
     let command = tokio::spawn({
         let ssh = ssh.clone();
-        // Fed without end to a command that does not read: it waits for window when all ends.
+        // Endless input to a command that does not read: it waits for window when the connection
+        // ends.
         async move { ssh.feed("sleep 1000", tokio::io::repeat(0)).await }
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -236,7 +237,7 @@ async fn a_link_that_dies_silently_is_noticed_after_four_unanswered_keepalives()
         .unwrap();
     assert_eq!(ssh.run("true", b"").await.unwrap().status, 0);
     link.die();
-    // From here on time passes as soon as there is nothing else to do.
+    // From here on tokio's time advances whenever all tasks wait.
     tokio::time::pause();
     let start = tokio::time::Instant::now();
     let reason = ssh.ended().await;

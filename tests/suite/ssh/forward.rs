@@ -25,15 +25,15 @@ impl Drop for Server {
     }
 }
 
-/// What a server has sent without end.
+/// The endless output of a server.
 #[derive(Default)]
 struct Flood {
     bytes: AtomicUsize,
-    /// Whether nobody takes it any more.
+    /// Whether its reader has gone.
     over: AtomicBool,
 }
 
-/// Sends back what it gets; or, once it got `!`, bytes without end.
+/// A server that echoes its input; after `!`, it sends bytes without end.
 async fn server(flood: Arc<Flood>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -150,7 +150,7 @@ async fn a_reader_that_stops_holds_up_nobody_and_is_dropped_at_last() {
         }
     };
     timeout(DEADLINE, until_dropped).await.expect("dropped");
-    // What was not read waited in memory, up to the limit, and in sockets and windows.
+    // Unread data waited in memory, up to the limit, and in sockets and windows.
     let bytes = flood.bytes.load(Ordering::Relaxed);
     assert!(bytes > 64 << 20 && bytes < 160 << 20, "{bytes} bytes");
     echo(&mut lively, b"after").await;

@@ -1,4 +1,4 @@
-//! A host that is reached by IPv6 alone.
+//! A host with IPv6 alone.
 
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 
@@ -9,7 +9,7 @@ use harness::sshd::Sshd;
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn a_host_is_logged_in_to_at_its_ipv6_address() {
-    // A port that is free now; sshd is the next to take it.
+    // A port that is free now, for sshd.
     let taken = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap();
     drop(taken);

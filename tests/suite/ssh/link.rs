@@ -1,4 +1,4 @@
-//! A link to sshd that can die without a word.
+//! A link to sshd that can die silently.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A way to sshd that carries nothing any more when it is dead, and says nothing either.
+/// A link to sshd that, once dead, carries nothing and reports nothing.
 pub(super) struct Link {
     pub(super) address: SocketAddr,
     /// Whether connections carry nothing: all, and those after the first.
@@ -46,7 +46,7 @@ impl Link {
         }
     }
 
-    /// Carries everything again, also what was held back.
+    /// Carries everything again, held data included.
     pub(super) fn revive(&self) {
         for dead in &self.dead {
             dead.store(false, Ordering::Relaxed);
@@ -56,23 +56,23 @@ impl Link {
     /// Breaks every connection through it, for both sides to see.
     pub(super) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
-            // One that has ended is cut.
+            // It may have ended already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// From now on nothing arrives any more, and nobody is told.
+    /// From now on nothing arrives, and neither side gets an error.
     pub(super) fn die(&self) {
         self.dead[0].store(true, Ordering::Relaxed);
     }
 
-    /// The same of all connections but the first.
+    /// The same for all connections but the first.
     pub(super) fn die_but_for_the_first(&self) {
         self.dead[1].store(true, Ordering::Relaxed);
     }
 }
 
-/// Until either end is closed; while `dead`, everything is swallowed.
+/// Carries bytes until either end is closed; while `dead`, none arrive.
 fn carry(mut from: TcpStream, mut to: TcpStream, dead: &[Arc<AtomicBool>]) {
     let mut buffer = [0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer) {

@@ -89,7 +89,7 @@ fn a_slow_reader_holds_the_command_back_and_loses_nothing() {
     stdout.read_exact(&mut banner).unwrap();
     assert_eq!(after_banner(&banner), b"");
 
-    // As long as nobody reads, it must not all come into this side's memory.
+    // While the output is not read, it must not all come into this side's memory.
     std::thread::sleep(Duration::from_millis(500));
     let memory = peak_memory(client.0.id());
     assert!(memory < 64 << 20, "{memory} bytes");
@@ -124,7 +124,7 @@ fn input_still_flows_while_nobody_reads_the_output() {
     let mut stdin = client.0.stdin.take().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     stdin.write_all(b"stop\n").unwrap();
-    // The answer is behind what was not read yet, as in any pipe.
+    // The answer comes after all unread output, as in any pipe.
     let mut stdout = client.0.stdout.take().unwrap();
     let reader = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     let mut errors = String::new();

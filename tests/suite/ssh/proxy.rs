@@ -1,4 +1,4 @@
-//! Reaching a host through a command: what comes through, what does not, and what is left.
+//! Proxy commands: connections through them, their failures, and what they leave.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use xdrive::ssh::{HostKey, Proxy, Ssh, SshError, Target};
 use super::DEADLINE;
 use harness::sshd::Sshd;
 
-/// A command that leads to where it is told.
+/// A command that connects to `%h` and `%p`.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 
-/// How long no command may take that never answers: the limit of a login through one, and as much
+/// The longest time for a command that never answers: the limit of a login through one, and as much
 /// for a busy machine.
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -37,8 +37,8 @@ fn mark(sshd: &Sshd) -> String {
     format!("i-{}", name.to_string_lossy())
 }
 
-/// The processes of its commands that are there: the shells by their words, what they started
-/// by its environment.
+/// The running processes of its commands: the shells by their words, their children by their
+/// environment.
 fn processes(sshd: &Sshd) -> Vec<PathBuf> {
     let mark = format!("XDRIVE_TEST={}", mark(sshd));
     let all = std::fs::read_dir("/proc").unwrap().flatten();
@@ -60,7 +60,7 @@ async fn refused(sshd: &Sshd, command: &str) -> String {
     }
 }
 
-/// Polls until `reached`, while everything else goes on.
+/// Polls until `reached`, while other tasks run.
 async fn eventually(what: &str, mut reached: impl FnMut() -> bool) {
     let began = Instant::now();
     while !reached() {
@@ -112,7 +112,7 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
     assert!(!children.is_empty());
     drop(ssh);
     eventually("all ways are closed", || processes(&sshd).is_empty()).await;
-    // Nor is one left that has ended and that nobody has asked how.
+    // Nor is a zombie left.
     eventually("all are reaped", || children.iter().all(|it| !it.exists())).await;
 }
 
@@ -130,13 +130,13 @@ async fn a_command_that_ends_is_told_with_its_status_and_its_last_words() {
     assert!(why.contains("no-such-program"), "{why}");
     let why = refused(&sshd, "kill -KILL $$").await;
     assert!(why.ends_with("signal 9"), "{why}");
-    // What is no SSH server is none, also when it goes on.
+    // Output that is not an SSH server's is refused, even if the command goes on.
     let why = refused(&sshd, "echo hello; exec sleep 1000").await;
     assert!(
         why.contains("the proxy command does not come through"),
         "{why}"
     );
-    // The end of what was said is what counts, and saying much stops nothing.
+    // The error has the end of its standard error, and long output blocks nothing.
     let why = refused(
         &sshd,
         "yes waiting | head -c 1000000 >&2; echo over >&2; exit 1",
@@ -164,7 +164,7 @@ async fn a_command_that_never_answers_is_given_up_and_ended_whatever_it_ignores(
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
     eventually("it is gone", || processes(&sshd).is_empty()).await;
 
-    // Nobody waits any more.
+    // The caller stops waiting.
     let target = through(&sshd, "trap '' HUP; sleep 1000");
     let connecting = Ssh::connect(&target, sshd.user_key.private());
     assert!(
@@ -207,7 +207,7 @@ async fn a_command_that_dies_ends_its_connection() {
         .unwrap()
         .parse()
         .unwrap();
-    // A Ctrl-C at the terminal would not: it is a group of its own.
+    // A Ctrl-C at the terminal would not reach it: it has its own process group.
     let group = Pid::from_raw(group).unwrap();
     assert_eq!(getpgid(Some(group)).unwrap(), group);
     kill_process_group(group, Signal::KILL).unwrap();

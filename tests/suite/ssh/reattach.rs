@@ -7,7 +7,7 @@ use super::terminal::{ended_well, task};
 use harness::Pty;
 use harness::sshd::Sshd;
 
-/// A shell over the first link, which comes back over the second as soon as that carries anything.
+/// A shell over the first link, which reattaches over the second as soon as that carries data.
 fn between_two_links(sshd: &Sshd) -> (Pty, Link, Link) {
     let (first, second) = (Link::to(sshd.address), Link::to(sshd.address));
     second.die();
@@ -19,7 +19,7 @@ fn between_two_links(sshd: &Sshd) -> (Pty, Link, Link) {
     (pty, first, second)
 }
 
-/// Cuts the link: the terminal says so on a screen of its own.
+/// Cuts the link: a notice appears on the alternate screen.
 fn cut(pty: &Pty, first: &Link) {
     first.cut();
     pty.see("a notice");
@@ -89,7 +89,7 @@ fn more_output_than_is_kept_leaves_the_end_of_it_on_a_clear_screen() {
     pty.see("begun-42");
     cut(&pty, &first);
     std::fs::write(gone, "").unwrap();
-    // Nobody reads it, and it is not held up.
+    // Its output is not read, and it is not blocked.
     eventually("the end of the flood", || over.exists());
     second.revive();
     pty.see("300000\nend-42");
@@ -107,7 +107,7 @@ fn a_shell_that_is_gone_is_said_to_be() {
     pty.type_in("echo $PPID >keeper; echo written-$((6*7))\r");
     pty.see("written-42");
     cut(&pty, &first);
-    // As a reboot of the host does.
+    // Kills it as a reboot of the host does.
     let keeper = std::fs::read_to_string(sshd.path("keeper")).unwrap();
     let killed = sshd.inside(&format!("kill -KILL {keeper}"));
     assert!(killed.success(), "{killed}");
@@ -128,7 +128,7 @@ fn escapes_work_while_there_is_no_connection_and_nothing_else_is_typed() {
         pty.type_in("exit 3\r");
         pty.type_in(typed);
         ended_well(pty, &sshd, end);
-        // The next one shall not read this one's.
+        // The next client shall not read this one's report.
         assert_eq!(report(&sshd), end);
         let left = sshd.inside("rm -rf /run/xdrive");
         assert!(left.success(), "{left}");

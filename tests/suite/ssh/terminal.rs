@@ -1,4 +1,4 @@
-//! A shell in a terminal, and the terminal after it.
+//! A shell in a terminal, and the terminal's state after it.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -154,7 +154,7 @@ fn a_panic_gives_the_terminal_back_before_it_speaks() {
     pty.signal(Signal::INT);
     pty.wait();
     pty.see("as asked");
-    // In raw mode its lines would be staircases.
+    // In raw mode its lines would not begin at the margin.
     let start = pty.screen(|screen| {
         screen
             .rows(0, 80)
@@ -170,7 +170,7 @@ fn a_closed_terminal_is_a_hang_up() {
     let sshd = Sshd::start();
     let (program, arguments, (name, value)) = task(&sshd).call();
     let call = format!("exec {} {}", program.display(), arguments.join(" "));
-    // A terminal emulator without a window, that can be closed without saying good-bye.
+    // A terminal emulator without a window, which the test can close abruptly.
     let mut emulator = Command::new("script")
         .args(["--quiet", "--flush", "--command", &call, "/dev/null"])
         .env(name, value)
@@ -189,7 +189,7 @@ fn a_closed_terminal_is_a_hang_up() {
     emulator.kill().unwrap();
     emulator.wait().unwrap();
     eventually("the client notices", || !report(&sshd).is_empty());
-    // It gets a signal and reads the end of its input, in either order.
+    // The client gets a signal and the end of its input, in either order.
     let report = report(&sshd);
     assert!(
         ["Hangup", "Escaped 255"].contains(&report.as_str()),

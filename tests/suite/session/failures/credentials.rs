@@ -1,16 +1,16 @@
-//! Whose account it is, where, and when: credentials, regions, clocks.
+//! Bad credentials, regions and clocks.
 
 use std::fs;
 
 use super::{Account, ended};
 use harness::faults::proxy::Fate;
 
-/// The name of the file that the AWS CLI keeps the token of the SSO session `lab` in: the SHA-1 of
-/// the session's name (AWS SDKs and tools reference guide, *Understand IAM Identity Center
+/// The name of the AWS CLI's file with the token of the SSO session `lab`: the SHA-1 of the
+/// session's name (AWS SDKs and tools reference guide, *Understand IAM Identity Center
 /// authentication*).
 const TOKEN: &str = "3953f9ddf975ab5097ee468d99555c5b441169bf.json";
 
-/// What AWS says to credentials and times that it does not take, to whom, and what helps.
+/// AWS's refusals of credentials and times: code, status, message, and our hint.
 const REFUSALS: [(&str, u16, &str, &str, &str); 6] = [
     (
         "GetCallerIdentity",

@@ -7,7 +7,7 @@ use xdrive::local::Fault;
 
 use super::{Account, is_xdrive};
 
-/// What an instance wrote that did not get far: coloured, and with a beginning that nobody needs.
+/// The console of an instance that panics at boot: coloured, after a long beginning.
 fn panicking() -> String {
     let boot: Vec<String> = (0..100)
         .map(|line| format!("[    0.{line:03}] booting\r\n"))
@@ -67,7 +67,7 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
     if is_xdrive() {
         return;
     }
-    // In this hurry silence is borne for 4 s.
+    // With hurried timing a host may be silent for 4 s.
     let account = Account::with_machines(
         "checks-take-ms = 60000\n[boots]\n\"m5.large\" = { seconds = 12 }\n",
     );
@@ -146,7 +146,7 @@ fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
         return;
     }
     let account = Account::new();
-    // One that drops what asks for a connection, as a rule that is missing does: no more wait there.
+    // A port that drops connection attempts, as without an ingress rule: its backlog is full.
     let silent = format!("127.66.254.{}", std::process::id() % 250 + 1);
     let listening = TcpListener::bind((silent.as_str(), 22)).unwrap();
     rustix::net::listen(&listening, 0).unwrap();

@@ -1,5 +1,5 @@
-//! Encryption keys that are refused: AWS makes the volume and lets it fail, or drops it; and ends
-//! the instance whose root disk it cannot open.
+//! Refused encryption keys: AWS makes a volume that fails or vanishes, and ends the instance whose
+//! root disk it cannot decrypt.
 
 use std::time::Duration;
 use xdrive::cloud::folder;
@@ -12,7 +12,7 @@ use crate::session::site::Ended;
 use harness::evidence::may_delete;
 use harness::faults::proxy::Fate;
 
-/// The first thing of this kind in an answer.
+/// The first id with this prefix in an answer.
 fn id_of(answer: &str, prefix: &str) -> String {
     let start = answer.find(prefix).unwrap();
     let rest = &answer[start..];
@@ -82,7 +82,7 @@ fn a_volume_that_vanishes_is_not_made_for_ever() {
     no_volume(&account, &ended);
 }
 
-/// Deletes a volume as soon as that can be.
+/// Deletes a volume as soon as possible.
 fn drop_volume(local: &Local, id: &VolumeId) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
@@ -122,7 +122,7 @@ fn a_key_that_the_call_itself_refuses_has_the_same_hint() {
     account.is_bare();
 }
 
-/// What a session comes to whose instances all end at once, for this reason.
+/// The end of a session whose instances all end at once, for this reason.
 fn ending(name: &str, code: &'static str, words: &'static str) -> (Account, Ended) {
     const ITS_OWN: &str = "Client.InstanceInitiatedShutdown";
     let account = Account::new();

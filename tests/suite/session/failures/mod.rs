@@ -1,10 +1,9 @@
-//! Bad days of an account: xdrive as its user runs it, without `--local`, and an AWS on which
-//! something is wrong. Each ends with one error line, a hint and an exit code, and leaves nothing
-//! that is billed.
+//! Bad days of an account: xdrive as its user runs it, without `--local`, and an AWS with faults.
+//! Each day ends with one error line, a hint and an exit code, and leaves nothing that is billed.
 //!
-//! AWS is the EC2 in a folder, of states only, behind `AWS_ENDPOINT_URL`, with a [`FaultProxy`] on the
-//! way there that can say and lose what AWS would. xdrive waits there as patiently as on AWS;
-//! what would take minutes runs [`Account::hurried`].
+//! AWS is a paper EC2 behind `AWS_ENDPOINT_URL`, with a [`FaultProxy`] before it that refuses and
+//! loses calls as AWS may. xdrive has AWS's timing there; tests that would take minutes run
+//! [`Account::hurried`].
 
 mod credentials;
 mod hosts;
@@ -36,16 +35,16 @@ use harness::cloud::{left, plane};
 use harness::faults::proxy::{Asked, FaultProxy};
 use harness::{DEADLINE, cache, eventually_within, small_image};
 
-/// Set where a test is run again as the xdrive that it looks at: the words it was given.
+/// The variable with the arguments of a test that runs again as xdrive.
 const WORDS: &str = "XDRIVE_TEST_WORDS";
 
-/// What stands before the exit code of such a run.
+/// The text before the exit code of such a run.
 const CODE: &str = "exit code: ";
 
-/// An address of this computer where nobody listens.
+/// An address of this computer where no server listens.
 const NOWHERE: &str = "127.66.255.254";
 
-/// The answer, with this address in place of every instance's.
+/// `answer`, with this address in place of every instance's.
 fn at(answer: &str, address: &str) -> String {
     let mut answer = answer.to_owned();
     for name in ["ipAddress", "privateIpAddress"] {
@@ -62,7 +61,7 @@ fn at(answer: &str, address: &str) -> String {
     answer
 }
 
-/// A home, an AWS, and the line between the two.
+/// A home, an AWS, and the fault proxy between the two.
 pub(super) struct Account {
     home: TempDir,
     serving: Serving,
@@ -74,7 +73,7 @@ impl Account {
         Self::with_settings("")
     }
 
-    /// An EC2 that is set so.
+    /// An account whose EC2 has these settings.
     pub(super) fn with_settings(settings: &str) -> Self {
         let serving = Serving::start_with(settings);
         let proxy = FaultProxy::new();
@@ -87,7 +86,7 @@ impl Account {
         account
     }
 
-    /// An EC2 with machines and disks that is set so, and answered as it answers.
+    /// An account whose EC2 has these settings, and machines and disks with their own addresses.
     pub(super) fn with_machines(settings: &str) -> Self {
         let mut account = Self::with_settings("");
         account.serving = Serving::start_real_with(settings);
@@ -95,7 +94,7 @@ impl Account {
         account
     }
 
-    /// The EC2, to see or change what no client would.
+    /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
         let plane = plane(self.serving.dir());
         let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
@@ -106,7 +105,7 @@ impl Account {
         self.home.path()
     }
 
-    /// What a shell has after `eval "$(xdrive local env)"`, but for the line.
+    /// The environment after `eval "$(xdrive local env)"`, through the proxy.
     fn environment(&self) -> Vec<(String, String)> {
         let said = String::from_utf8(self.serving.environment().stdout).unwrap();
         let named = said.lines().filter_map(|line| {
@@ -128,7 +127,7 @@ impl Account {
         environment
     }
 
-    /// `program` with this account's environment and nothing of the tester's.
+    /// `program` with this account's environment, without the tester's.
     fn command(&self, program: &std::path::Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -150,7 +149,7 @@ impl Account {
         ended(&mut self.xdrive(words))
     }
 
-    /// What a session of the drive `demo` is typed like.
+    /// The arguments of a session of the drive `demo`.
     fn words<'a>(image: &'a str, flags: &[&'a str]) -> Vec<&'a str> {
         let all = [
             &["connect", "demo", "--image", image],
@@ -171,8 +170,8 @@ impl Account {
         tar.into_os_string().into_string().unwrap()
     }
 
-    /// The same, by a program that waits for nothing longer than seconds: this one, running the test
-    /// called `name` again, which begins with [`is_xdrive`].
+    /// The same with timing of seconds: this program runs the test called `name` again, which
+    /// begins with [`is_xdrive`].
     pub(super) fn hurried(&self, name: &str, flags: &[&str]) -> Ended {
         let image = self.image();
         self.again(name, &Self::words(&image, flags))
@@ -201,33 +200,33 @@ impl Account {
         }
     }
 
-    /// EC2's answers are as `change` makes them. (Addresses are this computer's own all the same,
-    /// where nobody listens: nothing leaves it.)
+    /// Rewrites EC2's answers by `change`. (Instances still get an address of this computer where
+    /// no server listens: nothing leaves it.)
     pub(super) fn change(&self, mut change: impl FnMut(&Asked, String) -> String + Send + 'static) {
         self.proxy
             .change(move |asked, answer| at(&change(asked, answer), NOWHERE));
     }
 
-    /// Instances have an address where nobody listens.
+    /// Gives all instances an address where no server listens.
     fn answers_nowhere(&self) {
         self.change(|_, answer| answer);
     }
 
-    /// All instances have this address.
+    /// Gives all instances this address.
     pub(super) fn answers_at(&self, address: &str) {
         let address = address.to_owned();
         self.proxy.change(move |_, answer| at(&answer, &address));
     }
 
-    /// Of instances, volumes and snapshots there are none (an instance that is on its way out is
-    /// none).
+    /// Checks that there are no instances, volumes and snapshots (but for instances that are
+    /// shutting down).
     pub(super) fn is_bare(&self) {
         let local = self.local();
         let none = || left(&local).is_empty();
         eventually_within(DEADLINE, || format!("{:?}", left(&local)), none);
     }
 
-    /// The same, and nothing was ever asked for.
+    /// The same, and that nothing was ever requested.
     pub(super) fn is_untouched(&self) {
         self.is_bare();
         let changes = [
@@ -254,7 +253,7 @@ pub(super) fn ended(command: &mut Command) -> Ended {
 }
 
 impl Ended {
-    /// The one line that says what went wrong, without what it begins with.
+    /// The text of the one error line.
     pub(super) fn error(&self) -> &str {
         let mut lines = self
             .stderr
@@ -267,7 +266,7 @@ impl Ended {
     }
 }
 
-/// Whether this process is to be xdrive, and not the test: then it has been it.
+/// Runs xdrive if this process is to be it, and not the test; whether it did.
 pub(super) fn is_xdrive() -> bool {
     let Ok(words) = std::env::var(WORDS) else {
         return false;
@@ -282,7 +281,7 @@ pub(super) fn is_xdrive() -> bool {
     true
 }
 
-/// xdrive on the account of the environment, in a hurry.
+/// xdrive on the account of the environment, with timing of seconds.
 fn session(cli: Cli) -> Result<u8, Failure> {
     let paths = Paths::find(None)?;
     let timing = Timing {

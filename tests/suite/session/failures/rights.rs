@@ -1,4 +1,4 @@
-//! What an account may not do, has no room for, or does not have.
+//! Missing rights, quotas and resources of an account.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ const DENIED: Fate = Fate::Refused(
      AbCdEf",
 );
 
-/// What a session calls before it waits for its host, and cannot do without.
+/// The calls that a session needs before it waits for its host.
 const NEEDED: [&str; 10] = [
     "GetCallerIdentity",
     "DescribeInstances",
@@ -49,11 +49,11 @@ fn count(account: &Account, action: &str) -> usize {
 
 #[test]
 fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
-    // Each of them with a group of its own to make.
+    // Each with a new group to make.
     for action in NEEDED {
         let account = Account::new();
         account.proxy.decide(only(action, DENIED));
-        // As long as the way leads through a command nobody has to be let in.
+        // With a proxy command no ingress rule is needed.
         let flags: &[&str] = match action {
             "AuthorizeSecurityGroupIngress" => &["--cidr", "192.0.2.7/32"],
             _ => &[],
@@ -73,7 +73,7 @@ fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
     }
 }
 
-/// What `xdrive connect` comes to where nothing can be launched.
+/// The end of `xdrive connect` if nothing can be launched.
 fn launching(account: &Account, fate: Fate, flags: &[&str]) -> Ended {
     account.proxy.decide(only("RunInstances", fate));
     let ended = account.connect(flags);
@@ -102,7 +102,7 @@ fn a_quota_and_an_empty_region_say_what_helps() {
              RunInstances: VcpuLimitExceeded: {message}"
         )
     );
-    // What meets the need is of one quota.
+    // All types that meet the requirements count against one quota.
     assert_eq!(count(&account, "RunInstances"), 1);
 
     let message = "We currently do not have sufficient capacity.";
@@ -149,7 +149,7 @@ fn user_data_over_the_limit_is_never_sent() {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("id_ed25519");
     let mut key = PrivateKey::from_openssh(HostKey::generate().unwrap().private).unwrap();
-    // What does not compress.
+    // Incompressible data.
     let mut noise = vec![0; 16 * 1024];
     getrandom::fill(&mut noise).unwrap();
     key.set_comment(hex::encode(noise));
@@ -183,7 +183,7 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
     assert_eq!(count(&account, "RunInstances"), 1);
     account.is_bare();
 
-    // Who may not even end it is told what goes on, and what it costs.
+    // A caller that may not even end it gets what is left, and its cost.
     account.proxy.decide(|asked| match asked.action.as_str() {
         "CreateVolume" | "TerminateInstances" => DENIED,
         _ => Fate::Passed,
@@ -193,7 +193,7 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
     ended
         .says("left: instance i-")
         .says(", billed by the second");
-    // Somebody else may.
+    // Another caller may.
     account.proxy.decide(|_| Fate::Passed);
     account.stops(name);
     account.is_bare();

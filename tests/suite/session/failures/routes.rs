@@ -1,4 +1,4 @@
-//! Ways that lead nowhere: proxies before AWS, commands before hosts, networks that want a login.
+//! Failing routes: proxies before AWS, proxy commands before hosts, networks that require a login.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -51,14 +51,14 @@ fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
     account.is_bare();
 }
 
-/// A proxy for HTTPS that answers every `CONNECT` so, as long as this process lives.
+/// An HTTPS proxy that gives every `CONNECT` this answer, while this process lives.
 fn proxy(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            // Who asks may be gone before it is answered.
+            // The client may close before the answer.
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(answer.as_bytes());
         }
@@ -93,7 +93,7 @@ fn a_proxy_in_the_way_of_aws_is_named() {
         let error = ended.error();
         assert!(error.contains(why), "{error}");
     }
-    // Nobody is there at all.
+    // No server is there at all.
     let mut xdrive = account.xdrive(&["list"]);
     xdrive.env_remove("AWS_ENDPOINT_URL");
     let ended = ended(xdrive.env("HTTPS_PROXY", "http://127.0.0.1:9"));

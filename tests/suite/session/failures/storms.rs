@@ -7,10 +7,10 @@ use harness::faults::proxy::Fate;
 
 const THROTTLED: Fate = Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.");
 
-/// How a session ends that the account has no room for.
+/// The error of a session whose launch reaches the quota.
 const QUOTA: &str = ": RunInstances: VcpuLimitExceeded: no";
 
-/// Longer than the SDK's own repetitions of one call last.
+/// Longer than the SDK's own retries of one call last.
 const STORM: Duration = Duration::from_secs(4);
 
 #[test]
@@ -21,7 +21,7 @@ fn a_storm_that_passes_is_waited_out() {
         .proxy
         .decide(move |asked| match asked.action.as_str() {
             _ if began.elapsed() < STORM => THROTTLED,
-            // So far it has come.
+            // The session has come so far.
             "RunInstances" => Fate::Refused(400, "VcpuLimitExceeded", "no"),
             _ => Fate::Passed,
         });
