@@ -145,7 +145,7 @@ impl Cloud {
                 Exit::Unavailable,
                 anyhow!("there is no machine image in {}", machine.display()),
             )
-            .hint("shell/try.sh builds it, once")),
+            .hint("xdrive local setup builds it, once")),
             _ => Ok(()),
         }
     }

@@ -63,7 +63,7 @@
 //! | [`report`], [`failure`] | progress and data, printed; errors with hint and exit code |
 //! | [`ids`] | ids, names and generations, parsed once |
 //! | [`clock`], [`quote`] | time as an argument; quoting for a shell |
-//! | [`local`] | the EC2 in a folder: API, store, and a plane of paper or of namespaces and disks |
+//! | [`local`] | the EC2 in a folder: API, store, a plane of paper or of namespaces and disks, and setup |
 
 pub(crate) mod access;
 pub mod cli;

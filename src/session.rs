@@ -59,6 +59,7 @@ use crate::ssh::{DedicatedConnection, UserKey};
 
 pub use discard::discard;
 pub use examine::Examination;
+pub use prompt::{ask, can_ask};
 pub use request::Request;
 
 use container::Inside;

@@ -18,6 +18,7 @@ use crate::ec2::{Direct, Ec2, HttpClient};
 use crate::failure::{Exit, Failure};
 use crate::ids::InstanceId;
 use crate::local::plane::{self, PlaneError, RealPlane};
+use crate::local::setup::{self, Part, SetupError, Unmet};
 use crate::local::wire::{self, InProcess};
 use crate::local::{Local, OpenOptions, PlaneKind, Settings};
 
@@ -107,6 +108,64 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> Result<(), Failure
     Ok(plane::supervise(dir, cache, instance)?)
 }
 
+/// Whether the machine tree and the image of new drives were built, if they are needed.
+pub fn is_set_up(paths: &Paths) -> Result<bool, Failure> {
+    Ok(!is_real(paths)? || setup::is_done(&paths.local_cache))
+}
+
+/// Refuses a computer that cannot be set up; the failure has all that it lacks.
+pub fn check_setup(paths: &Paths) -> Result<(), Failure> {
+    setup::check(&paths.local_cache).map_err(|unmet| {
+        let only_root = unmet.root && unmet.reasons.is_empty() && unmet.missing.is_empty();
+        let exit = if only_root {
+            Exit::Denied
+        } else {
+            Exit::Unavailable
+        };
+        let hint = what_helps(&unmet);
+        Failure::new(exit, unmet).hint(hint)
+    })
+}
+
+/// Builds the machine tree and the image of new drives, as far as they are not there. Calls
+/// `on_progress` with the name of what is built and the words for a step when that begins. If
+/// `stop` is over first, ends what it had begun, and returns the value of `stop`.
+pub async fn set_up<T>(
+    paths: &Paths,
+    mut on_progress: impl FnMut(&'static str, &str),
+    stop: impl Future<Output = T>,
+) -> Result<Option<T>, Failure> {
+    check_setup(paths)?;
+    let mut on_step = |part: Part, words: &str| on_progress(part.name(), words);
+    let built = setup::build(&paths.local_cache, &mut on_step, stop).await;
+    built.map_err(|error| {
+        let hint = match &error {
+            SetupError::Script { hint, .. } => hint.clone(),
+            SetupError::Other(_) => None,
+        };
+        let failure = Failure::new(Exit::Unavailable, error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// What helps a computer that cannot be set up: the commands, as far as there are such.
+fn what_helps(unmet: &Unmet) -> String {
+    if !unmet.reasons.is_empty() {
+        return "Debian or Ubuntu can, on x86_64 or arm64, in a virtual machine too; XDRIVE_CACHE \
+                names another folder for what is built"
+            .to_owned();
+    }
+    let sudo = if unmet.root { "sudo " } else { "" };
+    let install = match unmet.packages().as_slice() {
+        [] => String::new(),
+        packages => format!("{sudo}apt-get install {} && ", packages.join(" ")),
+    };
+    format!("{install}{sudo}xdrive local setup")
+}
+
 /// An error of the API as a failure.
 fn refused(error: wire::ApiError) -> Failure {
     let is_unknown = error.code.starts_with("InvalidInstanceID");
@@ -147,10 +206,39 @@ fn is_real(paths: &Paths) -> Result<bool, Failure> {
 
 fn unusable(dir: &Path, error: anyhow::Error) -> Failure {
     if let Some(PlaneError::Missing(_)) = error.downcast_ref() {
-        return Failure::new(Exit::Unavailable, error);
+        return Failure::new(Exit::Unavailable, error)
+            .hint("xdrive local setup says what else is not, and how to install it");
     }
     Failure::new(Exit::Config, error).hint(format!(
         "the EC2 in a folder keeps its state in {}; --local-dir names another one",
         dir.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_is_a_command_that_can_be_typed_where_there_is_one() {
+        let unmet = Unmet {
+            root: true,
+            missing: vec![("flock", "util-linux"), ("debootstrap", "debootstrap")],
+            ..Unmet::default()
+        };
+        assert_eq!(
+            what_helps(&unmet),
+            "sudo apt-get install debootstrap util-linux && sudo xdrive local setup"
+        );
+        let unmet = Unmet {
+            root: true,
+            ..Unmet::default()
+        };
+        assert_eq!(what_helps(&unmet), "sudo xdrive local setup");
+        let unmet = Unmet {
+            reasons: vec!["there are no images for riscv64".to_owned()],
+            ..Unmet::default()
+        };
+        assert!(what_helps(&unmet).starts_with("Debian or Ubuntu"));
+    }
 }

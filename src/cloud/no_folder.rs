@@ -70,3 +70,23 @@ pub fn rebalance(_paths: &Paths, _instance: &InstanceId) -> Result<Timestamp, Fa
 pub fn supervise(_dir: &Path, _cache: &Path, _instance: &str) -> Result<(), Failure> {
     Err(none())
 }
+
+/// Nothing is missing that could be built: [`cloud`] has the reason.
+pub fn is_set_up(_paths: &Paths) -> Result<bool, Failure> {
+    Ok(true)
+}
+
+/// There is none.
+pub fn check_setup(_paths: &Paths) -> Result<(), Failure> {
+    Err(none())
+}
+
+/// There is none.
+#[expect(clippy::unused_async, reason = "as where there is one")]
+pub async fn set_up<T>(
+    _paths: &Paths,
+    _on_progress: impl FnMut(&'static str, &str),
+    _stop: impl Future<Output = T>,
+) -> Result<Option<T>, Failure> {
+    Err(none())
+}

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::flags::{Launch, Reach, Speed};
-use super::{Context, key};
+use super::{Context, key, local};
+use crate::cloud::Which;
 use crate::config::{self, Config, Options, Paths, SIZES};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
@@ -113,6 +114,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let request = request(args, &paths)?;
     request.check(&context.which.command(&paths))?;
     super::block_on(async {
+        if let Which::Local = context.which
+            && let Some(code) = local::offer(&paths).await?
+        {
+            return Ok(code);
+        }
         let cloud = context.open(&paths).await?;
         session::connect(request, cloud, key(&paths)?).await
     })

@@ -1,5 +1,7 @@
 //! `xdrive local …`: the EC2 in a folder, for other tools.
 
+mod setup;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,9 +14,13 @@ use crate::ids::InstanceId;
 use crate::report;
 use crate::signals::{Signal, Signals};
 
+pub(super) use setup::offer;
+
 /// `xdrive local …`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Build what local drives need, once: a machine tree and an image, in ~/.cache/xdrive.
+    Setup,
     /// Serve its API on a loopback port until interrupted.
     Serve {
         /// The port; 0 takes a free one.
@@ -58,6 +64,7 @@ pub enum Command {
 /// Runs the command. Returns the exit code.
 pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
     match command {
+        Command::Setup => setup::run(context),
         Command::Serve { port } => {
             let paths = context.paths()?;
             super::block_on(async {

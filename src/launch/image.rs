@@ -43,7 +43,7 @@ pub(crate) fn check_image(given: &str) -> Result<(), Failure> {
 /// Refuses a default image that was not built.
 pub(crate) fn check_default(image: &str) -> Result<(), Failure> {
     check_image(image).map_err(|failure| {
-        failure.hint("shell/try.sh builds the image of new drives; --image names another one")
+        failure.hint("xdrive local setup builds the image of new drives; --image names another one")
     })
 }
 

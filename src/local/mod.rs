@@ -22,6 +22,7 @@ mod interrupt;
 pub mod plane;
 mod records;
 mod settings;
+pub mod setup;
 mod store;
 pub mod wire;
 mod world;

@@ -37,41 +37,52 @@ pub(super) async fn unless_ended<T>(
     }
 }
 
-impl Session {
-    /// Asks a yes/no question; an empty line is the `default` answer. No answer within [`ANSWER`],
-    /// a signal and a missing terminal are a no.
-    pub(super) async fn ask(&mut self, question: &str, default: bool) -> bool {
-        if !crate::terminal::is_interactive() {
-            return false;
-        }
-        let end = Instant::now() + ANSWER;
-        loop {
-            let mut answer = pin!(answer());
-            self.report.ask(question);
-            let answer = loop {
-                tokio::select! {
-                    answer = &mut answer => break answer.ok().flatten(),
-                    () = sleep_until(end) => break None,
-                    signal = self.signals.next() => match signal {
-                        Signal::End(_) => break None,
-                        Signal::Job(Job::Suspend) => {
-                            self.report.suspend();
-                            self.report.ask(question);
-                        }
-                        Signal::Job(Job::Continue) | Signal::Resize => {}
-                    },
-                }
-            };
-            match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
-                Some("") => return default,
-                Some("y" | "yes") => return true,
-                Some("n" | "no") => return false,
-                Some(_) => {}
-                None => {
-                    self.report.print("");
-                    return false;
-                }
+/// Whether there is somebody to ask.
+#[must_use]
+pub fn can_ask() -> bool {
+    crate::terminal::is_interactive()
+}
+
+/// Asks a yes/no question; an empty line is the `default` answer. No answer within [`ANSWER`], a
+/// signal and a missing terminal are a no.
+pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default: bool) -> bool {
+    if !can_ask() {
+        return false;
+    }
+    let end = Instant::now() + ANSWER;
+    loop {
+        let mut answer = pin!(answer());
+        report.ask(question);
+        let answer = loop {
+            tokio::select! {
+                answer = &mut answer => break answer.ok().flatten(),
+                () = sleep_until(end) => break None,
+                signal = signals.next() => match signal {
+                    Signal::End(_) => break None,
+                    Signal::Job(Job::Suspend) => {
+                        report.suspend();
+                        report.ask(question);
+                    }
+                    Signal::Job(Job::Continue) | Signal::Resize => {}
+                },
+            }
+        };
+        match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
+            Some("") => return default,
+            Some("y" | "yes") => return true,
+            Some("n" | "no") => return false,
+            Some(_) => {}
+            None => {
+                report.print("");
+                return false;
             }
         }
+    }
+}
+
+impl Session {
+    /// [`ask`], with this session's signals and report.
+    pub(super) async fn ask(&mut self, question: &str, default: bool) -> bool {
+        ask(&mut self.signals, &self.report, question, default).await
     }
 }

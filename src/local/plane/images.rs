@@ -57,7 +57,7 @@ pub(super) fn tree(cache: &Path, id: &str) -> Result<PathBuf, PlaneError> {
         Ok(tree)
     } else {
         Err(PlaneError::Missing(format!(
-            "there is no machine tree for {id} in {} (shell/try.sh builds it)",
+            "there is no machine tree for {id} in {} (`xdrive local setup` builds one)",
             cache.display()
         )))
     }
@@ -111,7 +111,9 @@ mod tests {
         for id in ["ami-00000000000000003", "ami-../../etc", "ami-"] {
             let error = tree(cache.path(), id).unwrap_err();
             assert!(
-                error.to_string().contains("shell/try.sh builds it"),
+                error
+                    .to_string()
+                    .contains("`xdrive local setup` builds one"),
                 "{error}"
             );
         }

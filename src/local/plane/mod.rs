@@ -49,6 +49,7 @@ use jiff::Timestamp;
 pub use blocks::BLOCK;
 pub use gpu::{Driver, Gpu};
 pub use paper::{PaperPlane, PaperSuperblock};
+pub(super) use program::{PATH, programs};
 pub use real::RealPlane;
 pub use supervisor::supervise;
 

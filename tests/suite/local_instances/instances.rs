@@ -221,5 +221,5 @@ fn an_image_that_is_not_there_names_what_builds_it() {
     machine.image = "ami-00000000000000000".to_owned();
     let error = site.plane.launch(&machine).unwrap_err();
     assert!(matches!(error, PlaneError::Missing(_)));
-    assert!(error.to_string().contains("shell/try.sh"), "{error}");
+    assert!(error.to_string().contains("xdrive local setup"), "{error}");
 }

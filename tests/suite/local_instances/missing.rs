@@ -3,7 +3,11 @@
 use std::process::Command;
 
 /// Runs xdrive without the programs `hidden`, in a new mount namespace.
-fn without(hidden: &[&str], dir: &std::path::Path) -> (Option<i32>, String) {
+pub(super) fn without(
+    hidden: &[&str],
+    dir: &std::path::Path,
+    arguments: &[&str],
+) -> (Option<i32>, String) {
     let hide = "for name in $hidden; do
             for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
                 [ ! -f $folder/$name ] || mount --bind /dev/null $folder/$name
@@ -24,7 +28,7 @@ fn without(hidden: &[&str], dir: &std::path::Path) -> (Option<i32>, String) {
             "sh",
         ])
         .arg(env!("CARGO_BIN_EXE_xdrive"))
-        .args(["--local", "connect", "demo", "--", "true"])
+        .args(arguments)
         .env("hidden", order.join(" "))
         .env("HOME", dir.join("home"))
         .env("XDRIVE_LOCAL_DIR", dir.join("state"))
@@ -48,9 +52,12 @@ fn missing_programs_are_named_all_at_once_before_anything_is_made() {
         (vec!["mkfs.xfs"], "mkfs.xfs (package xfsprogs)"),
         (vec!["mount"], "mount (package mount)"),
     ] {
-        let (code, said) = without(&hidden, dir.path());
-        let expected =
-            format!("error: not installed: {named}; shell/try.sh installs what is needed\n");
+        let connect = ["--local", "connect", "demo", "--", "true"];
+        let (code, said) = without(&hidden, dir.path(), &connect);
+        let expected = format!(
+            "error: not installed: {named}\n\n\
+             hint: xdrive local setup says what else is not, and how to install it\n"
+        );
         assert_eq!((code, said), (Some(69), expected));
         assert!(!dir.path().join("state").exists(), "something was made");
     }

@@ -8,4 +8,5 @@ mod interrupted;
 mod missing;
 mod reboot;
 mod root;
+mod setup;
 mod site;

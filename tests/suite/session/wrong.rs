@@ -44,7 +44,10 @@ fn without_a_machine_tree_nothing_is_launched_and_what_to_do_is_said() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(69), "{said}");
-    assert!(said.contains("hint: shell/try.sh builds it"), "{said}");
+    assert!(
+        said.contains("hint: xdrive local setup builds it"),
+        "{said}"
+    );
     assert!(!said.contains("launch"), "{said}");
     site.is_saved("demo", 0);
 }

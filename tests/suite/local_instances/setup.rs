@@ -1,0 +1,182 @@
+//! `xdrive local setup`: what it finds, what it says is missing, how it ends.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use harness::{DEADLINE, Pty, cache, eventually_within};
+use portable_pty::CommandBuilder;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::missing::without;
+
+/// A computer where nothing was built, with programs in place of those that build.
+struct Computer {
+    dir: tempfile::TempDir,
+}
+
+impl Computer {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["bin", "home"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        fs::create_dir_all(dir.path().join("cache/local")).unwrap();
+        let computer = Self { dir };
+        // It has pip, and everything is downloaded.
+        computer.program("python3", "exit 0");
+        computer
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn program(&self, name: &str, script: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// The environment of everything that runs on it.
+    fn environment(&self) -> [(&'static str, String); 4] {
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let path = std::env::var("PATH").unwrap();
+        [
+            ("HOME", text(self.path("home"))),
+            ("XDRIVE_CACHE", text(self.path("cache"))),
+            ("XDRIVE_LOCAL_DIR", text(self.path("state"))),
+            ("PATH", format!("{}:{path}", text(self.path("bin")))),
+        ]
+    }
+
+    fn setup(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+        command.args(["local", "setup"]).envs(self.environment());
+        command
+    }
+
+    /// What is in the cache, but for locks, logs and downloads.
+    fn built(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("cache/local")).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| {
+            let extension = path.extension().unwrap_or_default();
+            extension != "lock" && extension != "log" && !path.ends_with("downloads")
+        });
+        paths
+    }
+}
+
+fn eventually(what: &str, reached: impl FnMut() -> bool) {
+    eventually_within(DEADLINE, || what.to_owned(), reached);
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+#[ignore = "needs root and the machine tree"]
+fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
+    let computer = Computer::new();
+    computer.program(
+        "debootstrap",
+        "echo run >>$XDRIVE_CACHE/debootstrap; exit 1",
+    );
+    let links = ["machine", "jupyter.tar"];
+    let targets = links.map(|link| fs::read_link(cache().join("local").join(link)).unwrap());
+    for target in &targets {
+        let here = computer.path("cache/local").join(target);
+        symlink(cache().join("local").join(target), here).unwrap();
+    }
+    let output = computer.setup().output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).ends_with("ready for xdrive --local connect NAME\n"));
+    for (link, target) in links.iter().zip(&targets) {
+        let here = computer.path("cache/local").join(link);
+        assert_eq!(&fs::read_link(here).unwrap(), target);
+    }
+    assert_eq!(computer.built().len(), 4, "{:?}", computer.built());
+    assert!(!computer.path("cache/debootstrap").exists());
+}
+
+#[test]
+#[ignore = "needs root (a mount namespace)"]
+fn all_that_a_computer_lacks_is_named_before_anything_is_built() {
+    let dir = tempfile::tempdir().unwrap();
+    let hidden = ["debootstrap", "flock", "mkfs.xfs"];
+    let (code, said) = without(&hidden, dir.path(), &["local", "setup"]);
+    let expected = "error: this computer cannot be set up for --local\n  \
+                    not installed: debootstrap, flock, mkfs.xfs\n\n\
+                    hint: apt-get install debootstrap util-linux xfsprogs && xdrive local setup\n";
+    assert_eq!((code, said.as_str()), (Some(69), expected));
+    assert!(!dir.path().join("home").exists(), "something was made");
+    let (code, said) = without(&["dpkg"], dir.path(), &["local", "setup"]);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("neither Debian nor Ubuntu"), "{said}");
+}
+
+#[test]
+#[ignore = "needs root (a mount namespace)"]
+fn an_interrupted_setup_ends_what_it_began_and_the_next_one_says_why_it_fails() {
+    let computer = Computer::new();
+    computer.program(
+        "debootstrap",
+        "echo $$ >$XDRIVE_CACHE/began; exec sleep 1000",
+    );
+    let mut child = computer.setup().stderr(Stdio::piped()).spawn().unwrap();
+    let began = computer.path("cache/began");
+    let number = || fs::read_to_string(&began).unwrap_or_default();
+    eventually("debootstrap", || number().ends_with('\n'));
+    let builder = Pid::from_raw(number().trim().parse().unwrap()).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    eventually("the end", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("`xdrive local setup` goes on"));
+    eventually("the builder's end", || test_kill_process(builder).is_err());
+    assert!(computer.built().is_empty(), "{:?}", computer.built());
+
+    computer.program("debootstrap", "echo E: no mirror; exit 1");
+    let output = computer.setup().output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    for words in [
+        "image: could not unpack the base system\n  E: no mirror",
+        "hint: the whole output is in ",
+    ] {
+        assert!(said.contains(words), "{words:?} in {said}");
+    }
+    assert!(computer.built().is_empty(), "{:?}", computer.built());
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_first_local_connect_at_a_terminal_offers_it() {
+    let computer = Computer::new();
+    computer.program("debootstrap", "echo E: no mirror; exit 1");
+    let connect = |answer: &str| {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_xdrive"));
+        command.args(["--local", "connect", "demo"]);
+        for (name, value) in computer.environment() {
+            command.env(name, value);
+        }
+        let mut pty = Pty::start(command);
+        pty.see("build them now? [y/N]");
+        pty.type_in(answer);
+        let code = pty.wait_within(DEADLINE);
+        (code, pty.contents())
+    };
+    let (code, said) = connect("\r");
+    assert_eq!(code, 69, "{said}");
+    assert!(
+        said.contains("hint: xdrive local setup builds it"),
+        "{said}"
+    );
+    let (code, said) = connect("y\r");
+    assert_eq!(code, 69, "{said}");
+    assert!(said.contains("E: no mirror"), "{said}");
+    assert!(!computer.path("state").exists(), "something was launched");
+}
