@@ -1,9 +1,11 @@
 #!/bin/sh
-# setup.sh [test|bench]: installs the packages for building and trying xdrive on Debian or Ubuntu,
-# and makes the local machine tree and image, each once. Quiet if nothing is missing. `test` adds
-# the tests' needs, a second tree included, and prints their Python; `bench` adds the AWS CLI for
-# tests/bench/aws.rs, and prints its path. Run by try.sh and test.sh; safe to interrupt and to run
-# again.
+# setup.sh [WHAT…]: installs and builds the needs of building and trying xdrive on Debian or Ubuntu:
+#   packages   the packages only
+#   trees      the local machine tree and the image of new drives, like `xdrive local setup`
+#   test       both, the tests' packages and a second tree; prints the tests' Python
+#   bench      packages, trees and the AWS CLI for tests/bench/aws.rs; prints its path
+# Without WHAT: packages, then trees. Quiet if nothing is missing. Run by build.sh and test.sh; safe
+# to interrupt and to run again.
 set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
@@ -73,6 +75,15 @@ python_with() {
   printf '%s\n' "$python"
 }
 
+# Builds both at once: one compresses while the other downloads.
+trees() {
+  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2 &
+  image=$!
+  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2 || machine=$?
+  wait "$image" || machine=$?
+  return "${machine-0}"
+}
+
 main() {
   top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
   if ! command -v apt-get >/dev/null; then
@@ -81,21 +92,26 @@ main() {
     say 'hint: use Debian or Ubuntu'
     exit 69
   fi
-  # shellcheck disable=SC2086 # lists of words
-  case ${1-} in
-    test | bench) install_packages $TRY $TEST ;;
-    *) install_packages $TRY ;;
-  esac
   cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}
-  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2
-  as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2
-  case ${1-} in
-    test)
-      as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
-      printf '%s\n' "$(python_with "$cache/test/python" "$PYTHON")/bin/python"
-      ;;
-    bench) printf '%s\n' "$(python_with "$cache/bench/aws" "$CLI")/bin/aws" ;;
-  esac
+  [ $# -gt 0 ] || set -- packages trees
+  # shellcheck disable=SC2086 # lists of words
+  for what in "$@"; do
+    case $what in
+      packages) install_packages $TRY ;;
+      trees) trees ;;
+      test | bench)
+        install_packages $TRY $TEST
+        trees
+        ;;
+    esac
+    case $what in
+      test)
+        as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
+        printf '%s\n' "$(python_with "$cache/test/python" "$PYTHON")/bin/python"
+        ;;
+      bench) printf '%s\n' "$(python_with "$cache/bench/aws" "$CLI")/bin/aws" ;;
+    esac
+  done
 }
 
 main "$@"

@@ -19,6 +19,7 @@ main() {
     shift
     export XDRIVE_LONG=1
   fi
+  "$top/shell/build.sh" >/dev/null
   XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" test)
   export XDRIVE_TEST_PYTHON
   cd "$top"

@@ -1,14 +1,12 @@
 #!/bin/sh
 # try.sh [ARGUMENT…]: from a fresh Debian or Ubuntu machine with Rust to a drive: installs what is
-# missing, builds xdrive, builds the local machine and image once, and runs
+# missing, compiles xdrive while the local machine and image are built, and runs
 # `xdrive --local connect demo ARGUMENT…`. For example: shell/try.sh -- python3 -c 'print(1)'
 set -eu
 
 main() {
   top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
-  "$top/shell/setup.sh"
-  (cd "$top" && cargo build --release --locked)
-  xdrive=${CARGO_TARGET_DIR:-$top/target}/release/xdrive
+  xdrive=$("$top/shell/build.sh")
   if [ "$(id -u)" -eq 0 ]; then
     exec "$xdrive" --local connect demo "$@"
   fi
