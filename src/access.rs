@@ -11,7 +11,6 @@ mod client_line;
 pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;
-mod mount;
 mod retry;
 
 use std::collections::BTreeMap;
@@ -20,13 +19,13 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::drive::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer, Prepared,
-    RECORD_LIFE, Subnets,
+    Client, Contact, HostError, HostView, Hosts, NoAnswer, Prepared, RECORD_LIFE, Subnets, mount,
 };
 use crate::ec2::Instance;
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::room::Room;
-use crate::host::scripts::{self, Host, Role};
+use crate::host::scripts::Host;
+use crate::host::{CloseReport, Closed, HostState, MountOrder, MountedDrive, Role};
 use crate::ids::{Generation, InstanceId, SessionId, Uuid, VolumeId};
 use crate::ssh::{HostKey, Ssh, UserKey};
 
@@ -53,12 +52,12 @@ pub(crate) struct SshHosts {
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
-    mounted: Option<scripts::Mounted>,
+    mounted: Option<MountedDrive>,
     /// The drive's free room, from the host that answered last.
     room: Option<Room>,
     /// The terminal of an earlier session on the host of a mounted drive.
     terminal: Option<String>,
-    closed: Option<scripts::Closed>,
+    closed: Option<CloseReport>,
 }
 
 impl SshHosts {
@@ -88,7 +87,7 @@ impl SshHosts {
     }
 
     /// The result of the last mount, if there was one.
-    pub(crate) fn mounted(&self) -> Option<&scripts::Mounted> {
+    pub(crate) fn mounted(&self) -> Option<&MountedDrive> {
         self.mounted.as_ref()
     }
 
@@ -108,14 +107,7 @@ impl SshHosts {
         if self.mounted.is_some() {
             return Ok(());
         }
-        let order = MountOrder {
-            volume: volume.clone(),
-            size: None,
-            throughput: None,
-            generation,
-            format: false,
-            uuid: None,
-        };
+        let order = mount::found(volume, generation);
         self.mount(host, &order).await?;
         let scripts = self.host(host).await?;
         let left = scripts.left_terminals().await.map_err(translated)?;
@@ -123,14 +115,13 @@ impl SshHosts {
         Ok(())
     }
 
-    /// The name of the terminal for this session's shell: the one left on the host, if any, else
-    /// its own.
-    pub(crate) fn terminal(&self) -> &str {
-        self.terminal.as_deref().unwrap_or(self.session())
+    /// The name of the terminal that an earlier session left on the host, if there is one.
+    pub(crate) fn terminal(&self) -> Option<&str> {
+        self.terminal.as_deref()
     }
 
     /// Asks a host for its state.
-    pub(crate) async fn ask(&mut self, host: &Instance) -> Result<scripts::Contact, HostError> {
+    pub(crate) async fn ask(&mut self, host: &Instance) -> Result<HostState, HostError> {
         Ok(self.look(host).await?.1)
     }
 
@@ -145,7 +136,7 @@ impl SshHosts {
     }
 
     /// The result of the last close, if there was one.
-    pub(crate) fn closed(&self) -> Option<&scripts::Closed> {
+    pub(crate) fn closed(&self) -> Option<&CloseReport> {
         self.closed.as_ref()
     }
 
@@ -168,7 +159,7 @@ impl SshHosts {
     /// Asks for the state over the existing connection, else over a new one. A connection over
     /// which this session is attached stays while it lives: it keeps the lease of a host that
     /// answers late.
-    async fn look(&mut self, host: &Instance) -> Result<(Host, scripts::Contact), Refusal> {
+    async fn look(&mut self, host: &Instance) -> Result<(Host, HostState), Refusal> {
         if let Some(link) = self.links.get_mut(&host.id) {
             if let Some(contact) = link.arrival_contact() {
                 return Ok((link.host.clone(), contact));
@@ -199,9 +190,12 @@ impl SshHosts {
     }
 
     /// A host's state, in the drive's terms.
-    fn view(&mut self, host: &InstanceId, contact: scripts::Contact) -> Contact {
-        let session = self.own_session().to_owned();
-        let is_own = |line: &str| !session.is_empty() && session_of(line) == session;
+    fn view(&mut self, host: &InstanceId, contact: HostState) -> Contact {
+        let session = self.own_session().cloned();
+        let is_own = |line: &str| {
+            let session = session.as_ref();
+            session.is_some_and(|session| session_of(line) == session.0)
+        };
         if !contact.clients.iter().any(|(_, line)| is_own(line)) {
             // The host does not have this session's lock any more.
             self.drop_lease(host);
@@ -219,22 +213,12 @@ impl SshHosts {
                 _ => Client::Nobody,
             },
         };
-        let mounted = match contact.volume.map(|volume| volume.volume.parse()) {
-            None => Mounted::Nothing,
-            Some(Ok(volume)) if contact.frozen => Mounted::Frozen(volume),
-            Some(Ok(volume)) => Mounted::Volume(volume),
-            // A host whose state cannot be parsed counts as one that does not answer.
-            Some(Err(_)) => return Contact::Unreachable,
-        };
-        let Ok(unmounted) = contact.whole.map(|volume| volume.parse()).transpose() else {
-            return Contact::Unreachable;
-        };
         Contact::Reached(HostView {
             client,
             guests: u32::try_from(guests).unwrap_or(u32::MAX),
             closing: contact.closing.is_some(),
-            mounted,
-            unmounted,
+            mounted: contact.mounted,
+            unmounted: contact.whole,
         })
     }
 }
@@ -325,15 +309,12 @@ impl Hosts for SshHosts {
 
     async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         let scripts = self.host(host).await?;
-        let mounted = scripts
-            .mount(&mount::order(order))
-            .await
-            .map_err(translated)?;
-        let uuid = mounted.uuid.parse();
+        let mounted = scripts.mount(order).await.map_err(translated)?;
+        let uuid = mounted.uuid;
         self.mounted = Some(mounted);
         // An earlier close's result is another host's.
         self.closed = None;
-        uuid.map_err(|error: uuid::Error| HostError::Failed(error.to_string()))
+        Ok(uuid)
     }
 
     async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {
@@ -343,21 +324,16 @@ impl Hosts for SshHosts {
 
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         let scripts = self.host(host).await?;
-        let closed = scripts
-            .close("a session saves it")
-            .await
-            .map_err(translated)?;
-        let how = match (closed.unmounted, closed.frozen) {
-            (true, _) if closed.whole.is_some() => Ok(Closed::Unmounted),
-            (true, _) => Ok(Closed::NotMounted),
-            (false, true) => Ok(Closed::Frozen),
-            (false, false) => Err(HostError::Failed(
+        let report = scripts.close("a session saves it").await;
+        let report = report.map_err(translated)?;
+        let closed = report.closed();
+        self.closed = Some(report);
+        closed.ok_or_else(|| {
+            HostError::Failed(
                 "the drive could be neither unmounted nor made read-only; the host powers off"
                     .to_owned(),
-            )),
-        };
-        self.closed = Some(closed);
-        how
+            )
+        })
     }
 
     fn release(&mut self, host: &Instance) {

@@ -42,8 +42,8 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: cli → commands → session → {access, launch} → drive → ec2, and access →
-//! host → ssh.
+//! Imports run one way: cli → commands → session → {access, launch} → drive → {ec2, host}, and
+//! host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! | module | what it owns |

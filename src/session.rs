@@ -211,6 +211,7 @@ impl Session {
         let mounted = self.reconciler.hosts().mounted();
         let room = mounted.and_then(|mounted| mounted.room);
         self.warn_if_full(room, room::Growth::AfterThisSession);
+        let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
@@ -225,7 +226,7 @@ impl Session {
         }
         let enter = container::enter(
             &self.request,
-            hosts.session(),
+            &session,
             (instance, ssh, host),
             (mounted, ready),
             &self.cloud,

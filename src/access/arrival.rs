@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 
 use super::SshHosts;
 use super::attached::{Attachment, Link};
-use super::client_line::session_of;
 use super::lease::Lease;
 use super::login;
 use super::login::ANSWER;
-use crate::host::EarlyConnection;
 use crate::host::container::{self, Container};
-use crate::host::scripts::{Arrived, ClientLock, Contact, Mounted, Role};
-use crate::ids::{InstanceId, SessionId};
+use crate::host::scripts::Arrived;
+use crate::host::{ClientLock, EarlyConnection, HostState, MountedDrive, Role};
+use crate::ids::{DriveName, InstanceId, SessionId};
 
 /// The order for this session's arrival at a running host.
 pub(super) struct Coming {
@@ -33,12 +32,12 @@ pub(super) struct Arrival {
     early: Option<EarlyConnection>,
     /// The host's state right before it attached this session, and its time. No other client has
     /// mounted, started or closed anything there since: the lock would have ended.
-    contact: Option<(Instant, Contact)>,
+    contact: Option<(Instant, HostState)>,
 }
 
 /// The findings on a host where the drive was left running.
 struct Found {
-    mounted: Option<Mounted>,
+    mounted: Option<MountedDrive>,
     container: Option<Container>,
     terminal: Option<String>,
 }
@@ -56,7 +55,7 @@ impl Arrival {
     pub(super) fn of(
         arrived: Option<Arrived>,
         early: Option<EarlyConnection>,
-        contact: Contact,
+        contact: HostState,
     ) -> Self {
         let Some(arrived) = arrived else {
             return Self {
@@ -86,7 +85,7 @@ impl Arrival {
 impl Link {
     /// The host's state on arrival, once, if this session has claimed the host since; no older than
     /// [`ANSWER`] allows.
-    pub(super) fn arrival_contact(&mut self) -> Option<Contact> {
+    pub(super) fn arrival_contact(&mut self) -> Option<HostState> {
         if !self.is_held() {
             return None;
         }
@@ -102,15 +101,15 @@ impl SshHosts {
         &mut self,
         (session, owner): (&SessionId, &str),
         lease: Duration,
-        drive: &str,
+        drive: &DriveName,
         shell: Option<&str>,
     ) {
         let client = self.attachment(Role::Lead, session, owner, lease);
         self.coming = Some(Coming {
             arrival: login::Arrival {
                 client: client.line.clone(),
-                drive: drive.to_owned(),
-                session: session.to_string(),
+                drive: drive.clone(),
+                session: session.clone(),
                 shell: shell.map(|term| container::shell_of(drive, term)),
             },
             client,
@@ -118,12 +117,10 @@ impl SshHosts {
     }
 
     /// This session's id, as a host knows it after an arrival or a claim.
-    pub(super) fn own_session(&self) -> &str {
+    pub(super) fn own_session(&self) -> Option<&SessionId> {
         let coming = self.coming.as_ref();
-        match self.session() {
-            "" => coming.map_or("", |coming| session_of(&coming.client.line)),
-            session => session,
-        }
+        self.session()
+            .or_else(|| coming.map(|coming| &coming.client.session))
     }
 
     /// Claims a host where this session has arrived and so is attached already; its lease begins
@@ -147,7 +144,7 @@ impl SshHosts {
         self.client = Some(client);
         if let Some(found) = &mut link.arrival.found {
             // Without a limit to the unwritten bytes it is mounted again.
-            let limited = |mounted: &Mounted| mounted.dirty_bytes.is_some();
+            let limited = |mounted: &MountedDrive| mounted.dirty_bytes.is_some();
             self.mounted = found.mounted.take().filter(limited);
             self.terminal = found.terminal.take();
         }

@@ -17,8 +17,9 @@ use super::lease::{Lease, LeaseContext, News, extend};
 use super::login::{ANSWER, LATE};
 use crate::drive::{HostError, lease_left, tags};
 use crate::ec2::Instance;
-use crate::host::facts;
-use crate::host::scripts::{Host, LockOrder, Remaining, Role};
+use crate::host::facts::ScriptError;
+use crate::host::scripts::Host;
+use crate::host::{LockOrder, Remaining, Role};
 use crate::ids::{InstanceId, SessionId};
 use crate::ssh::{Ssh, SshError};
 
@@ -39,6 +40,7 @@ pub(super) struct Link {
 pub(super) struct Attachment {
     /// Its role.
     pub(super) role: Role,
+    pub(super) session: SessionId,
     /// The client's line: session, time, owner.
     pub(super) line: String,
     /// How long a host runs on without a sign of life from this session.
@@ -52,7 +54,7 @@ impl Link {
         host: &InstanceId,
         client: Attachment,
         context: &LeaseContext,
-    ) -> Result<(), facts::HostError> {
+    ) -> Result<(), ScriptError> {
         let order = LockOrder {
             client: &client.line,
             role: client.role,
@@ -63,7 +65,7 @@ impl Link {
                 "it did not attach this client in {} seconds",
                 ATTACH.as_secs()
             );
-            facts::HostError::Ssh(SshError::Lost(self.ssh.address(), why))
+            ScriptError::Ssh(SshError::Lost(self.ssh.address(), why))
         };
         let lock = timeout(ATTACH, self.host.hold(&order)).await;
         let lock = lock.map_err(late)??;
@@ -257,7 +259,8 @@ impl SshHosts {
 
     /// Whether a client's line is this session's.
     pub(crate) fn is_own(&self, line: &str) -> bool {
-        !self.session().is_empty() && session_of(line) == self.session()
+        let session = self.session();
+        session.is_some_and(|session| session_of(line) == session.0)
     }
 
     /// Detaches from a host; the connection stays.
@@ -276,13 +279,16 @@ impl SshHosts {
         lease: Duration,
     ) -> Attachment {
         let line = line(session, self.context.clock.now(), owner);
-        Attachment { role, line, lease }
+        Attachment {
+            role,
+            session: session.clone(),
+            line,
+            lease,
+        }
     }
 
-    /// This session's id, as its hosts know it; empty before it has claimed one.
-    pub(crate) fn session(&self) -> &str {
-        self.client
-            .as_ref()
-            .map_or("", |client| session_of(&client.line))
+    /// This session's id, as its hosts know it; none before it has claimed one.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        self.client.as_ref().map(|client| &client.session)
     }
 }

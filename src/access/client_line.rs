@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::login::Refusal;
 use crate::drive::{Client, HostError, NoAnswer, Route};
-use crate::host::facts::{self, Oddity};
+use crate::host::facts::{Oddity, ScriptError};
 use crate::ids::SessionId;
 
 /// The line of a client that attaches at `since`.
@@ -36,21 +36,21 @@ pub(super) fn other(line: &str) -> Client {
 }
 
 /// A script's error, in the drive's terms.
-pub(super) fn translated(error: facts::HostError) -> HostError {
+pub(super) fn translated(error: ScriptError) -> HostError {
     match error {
-        facts::HostError::Ssh(error) => HostError::Unreachable(error.to_string()),
-        facts::HostError::Closing(reason) => HostError::Closing(reason),
-        facts::HostError::Busy {
+        ScriptError::Ssh(error) => HostError::Unreachable(error.to_string()),
+        ScriptError::Closing(reason) => HostError::Closing(reason),
+        ScriptError::Busy {
             owner: Some(line), ..
         } => {
             let (owner, since) = owner_and_since(&line);
             HostError::Busy { owner, since }
         }
-        facts::HostError::Odd {
+        ScriptError::Odd {
             oddity: Oddity::HalfMade,
             words,
         } => HostError::Garbled(words),
-        facts::HostError::Odd { words, .. } => HostError::Damaged(words),
+        ScriptError::Odd { words, .. } => HostError::Damaged(words),
         other => HostError::Failed(other.to_string()),
     }
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::clock::Clock;
 use crate::drive::{lease_left, tags};
 use crate::ec2::{self, Ec2};
-use crate::host::scripts::{ClientLock, HostEvent};
+use crate::host::{ClientLock, HostEvent};
 use crate::ids::InstanceId;
 
 /// The pause between two checks whether to renew. A laptop that slept renews at once, not a third

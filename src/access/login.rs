@@ -14,10 +14,10 @@ use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::{self, NoAnswer, Route, tags};
 use crate::ec2::{Ec2, Instance, Kind};
-use crate::host::EarlyConnection;
-use crate::host::facts::HostError;
-use crate::host::scripts::{ArriveOrder, Arrived, Contact, Host};
-use crate::ids::InstanceId;
+use crate::host::facts::ScriptError;
+use crate::host::scripts::{ArriveOrder, Arrived, Host};
+use crate::host::{EarlyConnection, HostState};
+use crate::ids::{DriveName, InstanceId, SessionId};
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
@@ -88,7 +88,7 @@ impl From<Refusal> for drive::HostError {
 pub(super) struct LoggedIn {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
-    pub(super) contact: Contact,
+    pub(super) contact: HostState,
     /// The result of an arrival, if there was one.
     pub(super) arrived: Option<Arrived>,
     /// The dedicated connection that is being opened beside it.
@@ -101,9 +101,9 @@ pub(super) struct Arrival {
     /// The client's line.
     pub(super) client: String,
     /// The drive's name.
-    pub(super) drive: String,
+    pub(super) drive: DriveName,
     /// The session, and the command of its shell, if it wants one.
-    pub(super) session: String,
+    pub(super) session: SessionId,
     pub(super) shell: Option<String>,
 }
 
@@ -307,7 +307,7 @@ fn refusal(error: &SshError) -> Refusal {
     }
 }
 
-fn unreachable(error: &HostError) -> Refusal {
+fn unreachable(error: &ScriptError) -> Refusal {
     Refusal::Unreachable(error.to_string())
 }
 

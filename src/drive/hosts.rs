@@ -9,8 +9,9 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{self, GibiBytes, Instance};
-use crate::ids::{Generation, GroupId, InstanceId, SessionId, Uuid, VolumeId};
+use crate::ec2::{self, Instance};
+use crate::host::{Closed, MountOrder, Mounted};
+use crate::ids::{GroupId, InstanceId, SessionId, Uuid, VolumeId};
 
 use super::subnets::Subnets;
 
@@ -43,19 +44,7 @@ pub enum Client {
     },
 }
 
-/// What is mounted at the drive's mountpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Mounted {
-    /// Nothing.
-    Nothing,
-    /// This volume, for writing.
-    Volume(VolumeId),
-    /// This volume still, but synced and read-only, and the host is powering off: a close could not
-    /// unmount it by its deadline.
-    Frozen(VolumeId),
-}
-
-/// The state of a host, as it answers.
+/// The state of a host, as this session sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostView {
     /// The client that has its lock.
@@ -82,39 +71,6 @@ pub enum Contact {
     KeyRefused,
     /// It answered.
     Reached(HostView),
-}
-
-/// The volume to mount, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MountOrder {
-    /// The volume; its device is found by its serial, or else by [`super::observed::DEVICE`].
-    pub volume: VolumeId,
-    /// Its size, which a device that is found by its name must have; none if that is not known.
-    pub size: Option<GibiBytes>,
-    /// Its throughput in MiB a second, where one was asked for: the host limits unwritten data to
-    /// what a close has time to write.
-    pub throughput: Option<u32>,
-    /// The generation it is mounted at; for the host's own record.
-    pub generation: Generation,
-    /// Whether the volume may be formatted if it reads as blank (P5: by its tags it was created
-    /// empty, attached just once, and never used). The host checks that it reads as blank, right
-    /// before.
-    pub format: bool,
-    /// The file system that is recorded: another one is not mounted.
-    pub uuid: Option<Uuid>,
-}
-
-/// How a close ended. Either way the host may be terminated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Closed {
-    /// The drive is unmounted.
-    Unmounted,
-    /// Nothing has been mounted since its system started. If something was before, it may be left
-    /// as by a power cut.
-    NotMounted,
-    /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
-    /// powering off.
-    Frozen,
 }
 
 /// The error of a call to a host.

@@ -15,6 +15,7 @@
 pub mod event;
 pub mod hosts;
 pub mod kept;
+pub(crate) mod mount;
 pub mod observed;
 pub mod overlay;
 pub mod plan;
@@ -30,8 +31,7 @@ pub mod timing;
 
 pub use event::Event;
 pub use hosts::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, NoAnswer, Prepared,
-    RECORD_LIFE, Route, lease_left,
+    Client, Contact, HostError, HostView, Hosts, NoAnswer, Prepared, RECORD_LIFE, Route, lease_left,
 };
 pub use plan::{Goal, Source};
 pub use reconcile::{Outcome, Reconciler, Wanted};

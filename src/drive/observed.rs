@@ -16,9 +16,10 @@ use crate::clock::BootTime;
 use crate::ec2::{
     AttachmentState, GibiBytes, InstanceState, SnapshotState, StatusChecks, VolumeState, Zone,
 };
+use crate::host::{Closed, Mounted};
 use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
-use super::hosts::{Client, Closed, Contact, HostView, Mounted};
+use super::hosts::{Client, Contact, HostView};
 use super::tags::SnapshotKind;
 use super::timing::Timing;
 

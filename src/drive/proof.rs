@@ -26,9 +26,10 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
+use crate::host::Mounted;
 use crate::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 
-use super::hosts::{Client, Contact, Mounted};
+use super::hosts::{Client, Contact};
 use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use super::tags::{self, SnapshotKind, VolumeTags};
 

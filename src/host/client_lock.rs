@@ -12,7 +12,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 
-use super::facts::{BUSY, Facts, HostError};
+use super::facts::{BUSY, Facts, ScriptError};
 use crate::ssh::channel::{self, Sender, Session};
 use crate::ssh::{Output, Ssh, SshError};
 
@@ -119,7 +119,7 @@ pub struct ClientLock {
 
 impl ClientLock {
     /// Runs `command` (`session hold`), and returns once the host has attached the client.
-    pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, HostError> {
+    pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, ScriptError> {
         let mut host = LockCommand::of(SCRIPT, ssh, command).await?;
         loop {
             match host.line().await {
@@ -136,7 +136,7 @@ impl ClientLock {
     pub(super) async fn arrive(
         ssh: &Ssh,
         command: &str,
-    ) -> Result<(Facts, Option<Self>), HostError> {
+    ) -> Result<(Facts, Option<Self>), ScriptError> {
         let mut host = LockCommand::of(ARRIVAL, ssh, command).await?;
         loop {
             match host.line().await {
@@ -225,7 +225,7 @@ impl LockCommand {
     }
 
     /// Why the command ended before the client was attached.
-    async fn refusal(self, ssh: &Ssh) -> HostError {
+    async fn refusal(self, ssh: &Ssh) -> ScriptError {
         match self.facts(ssh, &[]).await {
             Ok(facts) => facts.garbled("attached"),
             Err(error) => error,
@@ -233,7 +233,7 @@ impl LockCommand {
     }
 
     /// All facts that the command printed until its end.
-    async fn facts(self, ssh: &Ssh, also: &[u32]) -> Result<Facts, HostError> {
+    async fn facts(self, ssh: &Ssh, also: &[u32]) -> Result<Facts, ScriptError> {
         let Some(status) = self.status else {
             return Err(ssh.why_ended().await.into());
         };

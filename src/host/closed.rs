@@ -1,20 +1,34 @@
-//! The result of a close, read from the facts of `close`.
+//! The report of a close, read from the facts of `close`.
 
 use std::time::Duration;
 
-use super::facts::{Facts, HostError};
+use super::facts::{Facts, ScriptError};
 use super::room::Room;
+use crate::ids::VolumeId;
 
-/// The result of a close.
+/// How a close ended. Either way the host may be terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Closed {
+    /// The drive is unmounted.
+    Unmounted,
+    /// Nothing has been mounted since its system started. If something was before, it may be left
+    /// as by a power cut.
+    NotMounted,
+    /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
+    /// powering off.
+    Frozen,
+}
+
+/// The report of a close.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Closed {
+pub struct CloseReport {
     /// The commit of the container's own layer.
     pub committed: Committed,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
     /// The volume that was unmounted; none if none was mounted since the host's system started.
     /// What was mounted before a reboot may be left as by a power cut.
-    pub whole: Option<String>,
+    pub whole: Option<VolumeId>,
     /// The drive's free room then, if known.
     pub room: Option<Room>,
     /// Whether the drive, still mounted, was synced and is read-only.
@@ -36,8 +50,19 @@ pub enum Committed {
     Nothing,
 }
 
-impl Closed {
-    pub(super) fn read(facts: &Facts) -> Result<Self, HostError> {
+impl CloseReport {
+    /// How the close ended; none if the drive could be neither unmounted nor made read-only.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        match (self.unmounted, self.frozen) {
+            (true, _) if self.whole.is_some() => Some(Closed::Unmounted),
+            (true, _) => Some(Closed::NotMounted),
+            (false, true) => Some(Closed::Frozen),
+            (false, false) => None,
+        }
+    }
+
+    pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
         Ok(Self {
             committed: match facts.require::<String>("committed")?.as_str() {
                 "yes" => Committed::Yes,
@@ -51,7 +76,7 @@ impl Closed {
                 "no" => false,
                 _ => return Err(facts.garbled("unmounted")),
             },
-            whole: facts.get("whole").map(str::to_owned),
+            whole: facts.optional("whole")?,
             room: Room::read(facts),
             frozen: facts.yes("frozen"),
             timings: facts.timings(),

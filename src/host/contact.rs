@@ -1,20 +1,21 @@
 //! The state of a host, read from the facts of `session contact`; and the clients that remain
 //! there, from those of `session leave`.
 //!
-//! Owns the parsing only: facts in, a [`Contact`] out. A fact that this version cannot parse is an
-//! error, never a guess.
+//! Owns the parsing only: facts in, a [`HostState`] out. A fact that this version cannot parse is
+//! an error, never a guess.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::client_lock::{Role, notice};
-use super::facts::{Facts, HostError};
+use super::facts::{Facts, ScriptError};
 use super::room::Room;
+use crate::ids::VolumeId;
 
 /// The state of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contact {
+pub struct HostState {
     /// Whether its user data ran to the end.
     pub booted: bool,
     /// Why it began to close, if it did: it will never mount or start anything again.
@@ -22,12 +23,9 @@ pub struct Contact {
     /// Whether its drive was unmounted for good.
     pub unmounted: bool,
     /// The volume that was unmounted then; none if none was mounted since its system started.
-    pub whole: Option<String>,
-    /// Whether the drive, still mounted, was synced and made read-only, and the machine is powering
-    /// off.
-    pub frozen: bool,
+    pub whole: Option<VolumeId>,
     /// What is mounted.
-    pub volume: Option<MountedVolume>,
+    pub mounted: Mounted,
     /// Its free room, if known.
     pub room: Option<Room>,
     /// The line of the client that leads now.
@@ -36,19 +34,20 @@ pub struct Contact {
     pub clients: Vec<(Role, String)>,
     /// The rest of the lease, in whole seconds; none if there was none since it booted.
     pub lease: Option<Duration>,
-    /// EC2's notice: the action and its time (as in [`super::scripts::HostEvent::Notice`]).
+    /// EC2's notice: the action and its time (as in [`super::HostEvent::Notice`]).
     pub notice: Option<(String, Timestamp)>,
 }
 
-/// The volume that is mounted as the drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountedVolume {
-    /// `vol-…`.
-    pub volume: String,
-    /// The file system's UUID.
-    pub uuid: String,
-    /// The generation of this mount.
-    pub generation: u64,
+/// What is mounted at the drive's mountpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Mounted {
+    /// Nothing.
+    Nothing,
+    /// This volume, for writing.
+    Volume(VolumeId),
+    /// This volume still, but synced and read-only, and the host is powering off: a close could not
+    /// unmount it by its deadline.
+    Frozen(VolumeId),
 }
 
 /// The clients that remain attached after one has left.
@@ -63,7 +62,7 @@ pub struct Remaining {
 }
 
 impl Remaining {
-    pub(super) fn read(facts: &Facts) -> Result<Self, HostError> {
+    pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
         Ok(Self {
             others: facts.require("remain")?,
             attached: facts.get("attached").map(str::to_owned),
@@ -72,15 +71,12 @@ impl Remaining {
     }
 }
 
-impl Contact {
-    pub(super) fn read(facts: &Facts) -> Result<Self, HostError> {
-        let volume = match facts.get("volume") {
-            None => None,
-            Some(volume) => Some(MountedVolume {
-                volume: volume.to_owned(),
-                uuid: facts.require("uuid")?,
-                generation: facts.require("generation")?,
-            }),
+impl HostState {
+    pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
+        let mounted = match facts.optional("volume")? {
+            None => Mounted::Nothing,
+            Some(volume) if facts.yes("frozen") => Mounted::Frozen(volume),
+            Some(volume) => Mounted::Volume(volume),
         };
         facts.require::<String>("booted")?;
         let owned = |key| facts.get(key).map(str::to_owned);
@@ -89,18 +85,14 @@ impl Contact {
             booted: facts.yes("booted"),
             closing: owned("closing"),
             unmounted: facts.yes("unmounted"),
-            whole: owned("whole"),
-            frozen: facts.yes("frozen"),
-            volume,
+            whole: facts.optional("whole")?,
+            mounted,
             room: Room::read(facts),
             attached: owned("attached"),
             clients: clients
                 .collect::<Option<_>>()
                 .ok_or_else(|| facts.garbled("client"))?,
-            lease: match facts.get("lease") {
-                None => None,
-                Some(_) => Some(Duration::from_secs(facts.require("lease")?)),
-            },
+            lease: facts.optional("lease")?.map(Duration::from_secs),
             notice: match facts.get("notice") {
                 None => None,
                 Some(words) => Some(notice(words).ok_or_else(|| facts.garbled("notice"))?),
@@ -114,13 +106,13 @@ mod tests {
     use super::*;
     use crate::ssh::Output;
 
-    fn read(said: &str) -> Result<Contact, HostError> {
+    fn read(said: &str) -> Result<HostState, ScriptError> {
         let output = Output {
             status: 0,
             stdout: said.into(),
             stderr: Vec::new(),
         };
-        Contact::read(&Facts::read("session contact", &output, &[])?)
+        HostState::read(&Facts::read("session contact", &output, &[])?)
     }
 
     #[test]
@@ -149,7 +141,7 @@ mod tests {
     fn what_cannot_be_read_is_an_error() {
         for line in ["client=boss s1 me", "lease=long", "notice=terminate"] {
             let error = read(&format!("xdrive: booted=yes\nxdrive: {line}\n")).unwrap_err();
-            assert!(matches!(error, HostError::Garbled { .. }), "{line}");
+            assert!(matches!(error, ScriptError::Garbled { .. }), "{line}");
         }
     }
 }

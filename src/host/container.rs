@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::ids::random_id;
+use crate::ids::{DriveName, random_id};
 use crate::quote::{join, quote};
 
 /// The drive's container, running.
@@ -96,7 +96,7 @@ const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
 /// As [`Container::shell`], for the container of `drive` on a host that has not answered yet.
 #[must_use]
-pub fn shell_of(drive: &str, term: &str) -> String {
+pub fn shell_of(drive: &DriveName, term: &str) -> String {
     shell(&format!("xdrive-{drive}"), term)
 }
 

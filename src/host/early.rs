@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::scripts::terminal;
+use crate::ids::SessionId;
 use crate::ssh::gate::Gate;
 use crate::ssh::start::Begun;
 use crate::ssh::{DedicatedConnection, Ssh, SshError, Target};
@@ -24,9 +25,9 @@ impl EarlyConnection {
     /// Begins to connect to `target` with `key`; then runs `command`, if there is one, in the
     /// terminal that the host chooses for `session` once the session has arrived.
     #[must_use]
-    pub fn begin(target: &Target, key: &str, session: &str, command: Option<&str>) -> Self {
+    pub fn begin(target: &Target, key: &str, session: &SessionId, command: Option<&str>) -> Self {
         let (target, key) = (target.clone(), key.to_owned());
-        let shell = command.map(|command| terminal(session, command));
+        let shell = command.map(|command| terminal(&session.0, command));
         let (opened, connection) = oneshot::channel();
         let shell = tokio::spawn(async move {
             let gate = Arc::default();

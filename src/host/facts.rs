@@ -1,7 +1,7 @@
 //! The output of the scripts on the host, parsed: facts, error messages and exit codes.
 //!
 //! A fact is a line `xdrive: key=value` on standard output; text for people is on standard error.
-//! The exit codes are those at the head of `shell/host/prelude`, and become a [`HostError`] here
+//! The exit codes are those at the head of `shell/host/prelude`, and become a [`ScriptError`] here
 //! and nowhere else.
 
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::ssh::{Output, SshError};
 
 /// Why a call to the host failed.
 #[derive(Debug, thiserror::Error)]
-pub enum HostError {
+pub enum ScriptError {
     /// The connection failed.
     #[error(transparent)]
     Ssh(#[from] SshError),
@@ -119,7 +119,7 @@ impl Facts {
         script: &'static str,
         output: &Output,
         also: &[u32],
-    ) -> Result<Self, HostError> {
+    ) -> Result<Self, ScriptError> {
         let facts = Self {
             script,
             lines: String::from_utf8_lossy(&output.stdout)
@@ -134,23 +134,23 @@ impl Facts {
         Err(facts.error(output.status, last_lines(&output.stderr)))
     }
 
-    fn error(&self, status: u32, words: String) -> HostError {
+    fn error(&self, status: u32, words: String) -> ScriptError {
         let owned = |key| self.get(key).map(str::to_owned);
         match status {
-            CLOSING => HostError::Closing(owned("closing").unwrap_or(words)),
-            BUSY => HostError::Busy {
+            CLOSING => ScriptError::Closing(owned("closing").unwrap_or(words)),
+            BUSY => ScriptError::Busy {
                 owner: owned("busy"),
                 words,
             },
             ODD => match self.get("odd").and_then(|word| word.parse().ok()) {
-                Some(oddity) => HostError::Odd { oddity, words },
+                Some(oddity) => ScriptError::Odd { oddity, words },
                 None => self.garbled("odd"),
             },
-            NO_IMAGE => HostError::Image(words),
-            NO_DEVICE => HostError::NoDevice(words),
-            NO_GPU => HostError::NoGpu(words),
-            NOT_PULLED => HostError::NotPulled(words),
-            status => HostError::Failed {
+            NO_IMAGE => ScriptError::Image(words),
+            NO_DEVICE => ScriptError::NoDevice(words),
+            NO_GPU => ScriptError::NoGpu(words),
+            NOT_PULLED => ScriptError::NotPulled(words),
+            status => ScriptError::Failed {
                 script: self.script,
                 status,
                 words,
@@ -176,10 +176,16 @@ impl Facts {
     }
 
     /// The value of `key`, which must be there and must be a `T`.
-    pub(super) fn require<T: FromStr>(&self, key: &'static str) -> Result<T, HostError> {
+    pub(super) fn require<T: FromStr>(&self, key: &'static str) -> Result<T, ScriptError> {
         self.get(key)
             .and_then(|value| value.parse().ok())
             .ok_or_else(|| self.garbled(key))
+    }
+
+    /// The value of `key`, which must be a `T` if it is there.
+    pub(super) fn optional<T: FromStr>(&self, key: &'static str) -> Result<Option<T>, ScriptError> {
+        let value = self.get(key).map(str::parse).transpose();
+        value.map_err(|_| self.garbled(key))
     }
 
     /// How long the steps took (`ms.STEP=milliseconds`), in order.
@@ -193,8 +199,8 @@ impl Facts {
             .collect()
     }
 
-    pub(super) fn garbled(&self, missing: &'static str) -> HostError {
-        HostError::Garbled {
+    pub(super) fn garbled(&self, missing: &'static str) -> ScriptError {
+        ScriptError::Garbled {
             script: self.script,
             missing,
         }
@@ -241,7 +247,7 @@ mod tests {
         );
         assert!(matches!(
             facts.require::<u64>("generation"),
-            Err(HostError::Garbled {
+            Err(ScriptError::Garbled {
                 missing: "generation",
                 ..
             })
@@ -254,12 +260,15 @@ mod tests {
             Facts::read("x", &output(status, stdout, "one\n\ntwo\n"), &[]).unwrap_err()
         };
         assert!(
-            matches!(error(80, "xdrive: closing=lease\n"), HostError::Closing(why) if why == "lease")
+            matches!(error(80, "xdrive: closing=lease\n"), ScriptError::Closing(why) if why == "lease")
         );
         assert!(
-            matches!(error(81, "xdrive: busy=me\n"), HostError::Busy { owner: Some(o), .. } if o == "me")
+            matches!(error(81, "xdrive: busy=me\n"), ScriptError::Busy { owner: Some(o), .. } if o == "me")
         );
-        assert!(matches!(error(81, ""), HostError::Busy { owner: None, .. }));
+        assert!(matches!(
+            error(81, ""),
+            ScriptError::Busy { owner: None, .. }
+        ));
         for (word, oddity) in [
             ("halfmade", Oddity::HalfMade),
             ("foreign", Oddity::Foreign),
@@ -267,17 +276,20 @@ mod tests {
             ("newer", Oddity::Newer),
         ] {
             let said = format!("xdrive: odd={word}\n");
-            assert!(matches!(error(82, &said), HostError::Odd { oddity: o, .. } if o == oddity));
+            assert!(matches!(error(82, &said), ScriptError::Odd { oddity: o, .. } if o == oddity));
         }
         assert!(matches!(
             error(82, "xdrive: odd=new-kind\n"),
-            HostError::Garbled { .. }
+            ScriptError::Garbled { .. }
         ));
-        assert!(matches!(error(83, ""), HostError::Image(words) if words == "one\ntwo"));
-        assert!(matches!(error(84, ""), HostError::NoDevice(_)));
-        assert!(matches!(error(86, ""), HostError::NoGpu(_)));
-        assert!(matches!(error(87, ""), HostError::NotPulled(_)));
-        assert!(matches!(error(1, ""), HostError::Failed { status: 1, .. }));
+        assert!(matches!(error(83, ""), ScriptError::Image(words) if words == "one\ntwo"));
+        assert!(matches!(error(84, ""), ScriptError::NoDevice(_)));
+        assert!(matches!(error(86, ""), ScriptError::NoGpu(_)));
+        assert!(matches!(error(87, ""), ScriptError::NotPulled(_)));
+        assert!(matches!(
+            error(1, ""),
+            ScriptError::Failed { status: 1, .. }
+        ));
         assert!(Facts::read("x", &output(85, "", ""), &[STILL_MOUNTED]).is_ok());
     }
 

@@ -8,8 +8,13 @@ mod contact;
 pub mod container;
 mod early;
 pub mod facts;
+mod mount;
 pub mod pull;
 pub mod room;
 pub mod scripts;
 
+pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};
+pub use closed::{CloseReport, Closed, Committed};
+pub use contact::{HostState, Mounted, Remaining};
 pub use early::EarlyConnection;
+pub use mount::{Gpus, MountOrder, MountedDrive};

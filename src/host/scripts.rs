@@ -17,10 +17,14 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
+use super::client_lock::{ClientLock, LockOrder};
+use super::closed::CloseReport;
+use super::contact::{HostState, Remaining};
 use super::container::{Came, CommandId, Container, Signal};
-use super::facts::{Facts, HostError, STILL_MOUNTED};
+use super::facts::{Facts, STILL_MOUNTED, ScriptError};
+use super::mount::{self, MountOrder, MountedDrive};
 use super::pull::Pulled;
-use super::room::Room;
+use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
 use crate::ssh::Ssh;
 use crate::ssh::terminal::Terminal;
@@ -29,10 +33,6 @@ use bundle::DIRECTORY;
 
 pub use arrive::{ArriveOrder, Arrived};
 
-pub use super::client_lock::{ClientLock, HostEvent, LockOrder, Role};
-pub use super::closed::{Closed, Committed};
-pub use super::contact::{Contact, MountedVolume, Remaining};
-
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
 
@@ -40,66 +40,6 @@ const CONTACT: &str = "session contact";
 #[derive(Debug, Clone)]
 pub struct Host {
     ssh: Ssh,
-}
-
-/// A request to mount a volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountOrder {
-    /// `vol-…`; must be attached, or be on the way.
-    pub volume: String,
-    /// The generation of this mount.
-    pub generation: u64,
-    /// Whether xdrive made this volume empty, and it is still tagged so: permits formatting it, if
-    /// it also reads as blank.
-    pub blank: bool,
-    /// The file system's recorded UUID, if there is one: another file system is not mounted.
-    pub uuid: Option<String>,
-    /// The device name it was attached under, such as `/dev/sdf`: for machines whose disks have no
-    /// serial numbers.
-    pub device: String,
-    /// Its size in bytes, if known: without it a device name proves nothing.
-    pub size: Option<u64>,
-    /// How long to wait for the device to appear.
-    pub wait: Duration,
-    /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host uses a tenth of its
-    /// memory if that is less.
-    pub dirty_bytes: u64,
-}
-
-/// The mounted drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mounted {
-    /// The file system's UUID.
-    pub uuid: String,
-    /// The volume's size in bytes.
-    pub size: u64,
-    /// Its free room, if known.
-    pub room: Option<Room>,
-    /// Whether it was blank and is formatted now.
-    pub formatted: bool,
-    /// Whether the file system was grown to the volume's size.
-    pub grown: bool,
-    /// The generation that the drive itself has recorded last.
-    pub recorded: Option<u64>,
-    /// The image that its container was made from (as in [`Image`]), if it has one.
-    pub source: Option<String>,
-    /// The machine's GPUs.
-    pub gpus: Gpus,
-    /// How many bytes may wait to be written to it; none if that could not be limited.
-    pub dirty_bytes: Option<u64>,
-    /// The steps and how long they took, in order.
-    pub timings: Vec<(String, Duration)>,
-}
-
-/// A host's NVIDIA GPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gpus {
-    /// None on its bus.
-    None,
-    /// Some, whose driver has not answered yet: see [`Host::gpus`].
-    Waiting,
-    /// Some, with their driver.
-    Ready,
 }
 
 /// The image that a container is to be made from.
@@ -118,7 +58,7 @@ pub enum Image {
 pub struct LoadedImage {
     /// Docker's id of it, or its tag if the archive has one.
     pub id: String,
-    /// The caller's name for the archive, which is compared with [`Mounted::source`].
+    /// The caller's name for the archive, which is compared with [`MountedDrive::source`].
     pub source: String,
 }
 
@@ -126,7 +66,7 @@ pub struct LoadedImage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerOrder {
     /// The drive's name: the container is `xdrive-NAME`, its host name NAME.
-    pub drive: String,
+    pub drive: DriveName,
     /// The image to make it from.
     pub image: Image,
     /// The environment of everything in it. Values with newlines cannot be passed to docker.
@@ -136,24 +76,24 @@ pub struct ContainerOrder {
 impl Host {
     /// Asks the host for its state, which counts as a client's sign of life; sends the scripts
     /// first if it lacks them.
-    pub async fn contact(ssh: Ssh) -> Result<(Self, Contact), HostError> {
+    pub async fn contact(ssh: Ssh) -> Result<(Self, HostState), ScriptError> {
         let command = bundle::command(CONTACT);
         let question = bundle::QUESTION;
         let output = ssh
             .run_if_asked(CONTACT, &command, question, || bundle::packed(CONTACT))
             .await?;
-        let contact = Contact::read(&Facts::read(CONTACT, &output, &[])?)?;
+        let contact = HostState::read(&Facts::read(CONTACT, &output, &[])?)?;
         Ok((Self { ssh }, contact))
     }
 
     /// Asks again for its state.
-    pub async fn look(&self) -> Result<Contact, HostError> {
-        Contact::read(&self.run(CONTACT, &[]).await?)
+    pub async fn look(&self) -> Result<HostState, ScriptError> {
+        HostState::read(&self.run(CONTACT, &[]).await?)
     }
 
-    /// Attaches this client and sets the lease; [`HostError::Busy`] if it is to lead and another
+    /// Attaches this client and sets the lease; [`ScriptError::Busy`] if it is to lead and another
     /// client does. A lock of the same session that the host still has is replaced.
-    pub async fn hold(&self, order: &LockOrder<'_>) -> Result<ClientLock, HostError> {
+    pub async fn hold(&self, order: &LockOrder<'_>) -> Result<ClientLock, ScriptError> {
         let lease = order.lease.as_secs().to_string();
         let inputs = [
             ("XDRIVE_OWNER", order.client),
@@ -165,51 +105,36 @@ impl Host {
 
     /// Detaches `client` (its line, as in [`LockOrder`]); returns the clients that remain. Of all
     /// clients that leave, just one learns that none remains, however often it asks.
-    pub async fn leave(&self, client: &str) -> Result<Remaining, HostError> {
+    pub async fn leave(&self, client: &str) -> Result<Remaining, ScriptError> {
         let inputs = [("XDRIVE_OWNER", client)];
         Remaining::read(&self.run("session leave", &inputs).await?)
     }
 
     /// Makes the lease end so long from now (whole seconds), without being attached.
-    pub async fn lease(&self, length: Duration) -> Result<(), HostError> {
+    pub async fn lease(&self, length: Duration) -> Result<(), ScriptError> {
         let lease = length.as_secs().to_string();
         let inputs = [("XDRIVE_LEASE", lease.as_str())];
         self.run("session lease", &inputs).await.map(drop)
     }
 
     /// Authorizes `key`, a line of `authorized_keys`, until the machine boots again.
-    pub async fn authorize(&self, key: &str) -> Result<(), HostError> {
+    pub async fn authorize(&self, key: &str) -> Result<(), ScriptError> {
         self.run("session admit", &[("XDRIVE_KEY", key)])
             .await
             .map(drop)
     }
 
     /// Waits for the volume, formats it if it is blank and may be, and mounts it as the drive.
-    pub async fn mount(&self, order: &MountOrder) -> Result<Mounted, HostError> {
-        let generation = order.generation.to_string();
-        let wait = order.wait.as_secs().to_string();
-        let size = order.size.map(|bytes| bytes.to_string());
-        let dirty_bytes = order.dirty_bytes.to_string();
-        let facts = self
-            .run(
-                "drive mount",
-                &[
-                    ("XDRIVE_VOLUME", &order.volume),
-                    ("XDRIVE_GENERATION", &generation),
-                    ("XDRIVE_BLANK", if order.blank { "yes" } else { "no" }),
-                    ("XDRIVE_UUID", order.uuid.as_deref().unwrap_or_default()),
-                    ("XDRIVE_WAIT", &wait),
-                    ("XDRIVE_DEVICE", &order.device),
-                    ("XDRIVE_SIZE", size.as_deref().unwrap_or_default()),
-                    ("XDRIVE_DIRTY_BYTES", &dirty_bytes),
-                ],
-            )
-            .await?;
-        Mounted::read(&facts)
+    pub async fn mount(&self, order: &MountOrder) -> Result<MountedDrive, ScriptError> {
+        let inputs = mount::inputs(order);
+        let inputs = inputs
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        MountedDrive::read(&self.run("drive mount", &inputs).await?)
     }
 
     /// Flushes the mounted drive to its volume (`sync -f`).
-    pub async fn sync(&self) -> Result<(), HostError> {
+    pub async fn sync(&self) -> Result<(), ScriptError> {
         self.run("drive sync", &[]).await.map(drop)
     }
 
@@ -219,7 +144,7 @@ impl Host {
         &self,
         source: &str,
         archive: impl AsyncRead + Unpin + Send,
-    ) -> Result<LoadedImage, HostError> {
+    ) -> Result<LoadedImage, ScriptError> {
         const SCRIPT: &str = "container load";
         let output = self
             .ssh
@@ -233,12 +158,12 @@ impl Host {
     }
 
     /// Pulls the image `reference` from its registry onto the drive, and calls `on_progress` some
-    /// times a second. `None` if it was there already. [`HostError::NotPulled`] if that fails.
+    /// times a second. `None` if it was there already. [`ScriptError::NotPulled`] if that fails.
     pub async fn pull(
         &self,
         reference: &str,
         on_progress: &mut (dyn FnMut(Pulled) + Send),
-    ) -> Result<Option<Pulled>, HostError> {
+    ) -> Result<Option<Pulled>, ScriptError> {
         const SCRIPT: &str = "container pull";
         let command = call(SCRIPT, &[("XDRIVE_IMAGE", reference)]);
         let mut last = Pulled::default();
@@ -260,8 +185,8 @@ impl Host {
     }
 
     /// Waits until the driver of the machine's GPUs answers, so long at most (whole seconds); the
-    /// GPUs' names. [`HostError::NoGpu`] as soon as it is known that it does not.
-    pub async fn gpus(&self, wait: Duration) -> Result<Vec<String>, HostError> {
+    /// GPUs' names. [`ScriptError::NoGpu`] as soon as it is known that it does not.
+    pub async fn gpus(&self, wait: Duration) -> Result<Vec<String>, ScriptError> {
         let wait = wait.as_secs().to_string();
         let inputs = [("XDRIVE_GPU_WAIT", wait.as_str())];
         let facts = self.run("container gpus", &inputs).await?;
@@ -270,22 +195,21 @@ impl Host {
 
     /// Starts the drive's container, makes it, or makes it again, as `order` requires. Where the
     /// machine has GPUs the container gets them, or is not made.
-    pub async fn container(&self, order: &ContainerOrder) -> Result<Container, HostError> {
+    pub async fn container(&self, order: &ContainerOrder) -> Result<Container, ScriptError> {
         let (source, image) = match &order.image {
             Image::Kept => ("", ""),
             Image::Reference(reference) => (reference.as_str(), reference.as_str()),
             Image::Loaded(loaded) => (loaded.source.as_str(), loaded.id.as_str()),
         };
-        let environment: Vec<String> = order
-            .environment
-            .iter()
+        let environment = order.environment.iter();
+        let environment: Vec<String> = environment
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         let facts = self
             .run(
                 "container start",
                 &[
-                    ("XDRIVE_NAME", &order.drive),
+                    ("XDRIVE_NAME", order.drive.as_str()),
                     ("XDRIVE_SOURCE", source),
                     ("XDRIVE_IMAGE", image),
                     ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
@@ -310,7 +234,7 @@ impl Host {
 
     /// The drive's container, if it runs and is whole. Starts nothing, and does not wait for other
     /// commands that work on it.
-    pub async fn running(&self) -> Result<Option<Container>, HostError> {
+    pub async fn running(&self) -> Result<Option<Container>, ScriptError> {
         let facts = self.run("container running", &[]).await?;
         let name: String = facts.require("container")?;
         if name == "none" {
@@ -324,11 +248,11 @@ impl Host {
     /// until it listens. The token is sent on standard input.
     pub async fn jupyter(
         &self,
-        session: &str,
+        session: &SessionId,
         token: &str,
-    ) -> Result<Option<SocketAddr>, HostError> {
+    ) -> Result<Option<SocketAddr>, ScriptError> {
         const SCRIPT: &str = "container jupyter";
-        let command = call(SCRIPT, &[("XDRIVE_SESSION", session)]);
+        let command = call(SCRIPT, &[("XDRIVE_SESSION", &session.0)]);
         let output = self
             .ssh
             .run_named(SCRIPT, &command, token.as_bytes())
@@ -341,12 +265,12 @@ impl Host {
     }
 
     /// Waits until the Jupyter that was started listens, a minute at most.
-    pub async fn jupyter_listens(&self) -> Result<(), HostError> {
+    pub async fn jupyter_listens(&self) -> Result<(), ScriptError> {
         self.run("container listens", &[]).await.map(drop)
     }
 
     /// Sends `signal` to a command and what it started; success if the command has ended.
-    pub async fn signal(&self, command: &CommandId, signal: Signal) -> Result<(), HostError> {
+    pub async fn signal(&self, command: &CommandId, signal: Signal) -> Result<(), ScriptError> {
         let inputs = [
             ("XDRIVE_COMMAND", command.as_str()),
             ("XDRIVE_SIGNAL", signal.name()),
@@ -356,12 +280,12 @@ impl Host {
 
     /// Closes the drive, for `reason` (one line): latch, stop, commit, unmount. From the latch on
     /// this host refuses to mount or start anything, for good.
-    pub async fn close(&self, reason: &str) -> Result<Closed, HostError> {
+    pub async fn close(&self, reason: &str) -> Result<CloseReport, ScriptError> {
         const SCRIPT: &str = "close";
         let command = call(SCRIPT, &[("XDRIVE_REASON", reason)]);
         let output = self.ssh.run_named(SCRIPT, &command, &b""[..]).await?;
         let facts = Facts::read(SCRIPT, &output, &[STILL_MOUNTED])?;
-        Closed::read(&facts)
+        CloseReport::read(&facts)
     }
 
     /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].
@@ -371,7 +295,7 @@ impl Host {
     }
 
     /// The terminals that earlier sessions left on this host, the latest first.
-    pub async fn left_terminals(&self) -> Result<Vec<String>, HostError> {
+    pub async fn left_terminals(&self) -> Result<Vec<String>, ScriptError> {
         const SCRIPT: &str = "terminal.py left";
         let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
         let output = self.ssh.run(&command, b"").await?;
@@ -379,34 +303,16 @@ impl Host {
         Ok(facts.all("left").map(str::to_owned).collect())
     }
 
-    async fn run(&self, script: &'static str, inputs: &[(&str, &str)]) -> Result<Facts, HostError> {
+    async fn run(
+        &self,
+        script: &'static str,
+        inputs: &[(&str, &str)],
+    ) -> Result<Facts, ScriptError> {
         let output = self
             .ssh
             .run_named(script, &call(script, inputs), &b""[..])
             .await?;
         Facts::read(script, &output, &[])
-    }
-}
-
-impl Mounted {
-    fn read(facts: &Facts) -> Result<Self, HostError> {
-        Ok(Self {
-            uuid: facts.require("uuid")?,
-            size: facts.require("size")?,
-            room: Room::read(facts),
-            formatted: facts.yes("formatted"),
-            grown: facts.yes("grown"),
-            recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
-            source: facts.get("source").map(str::to_owned),
-            gpus: match facts.require::<String>("gpus")?.as_str() {
-                "none" => Gpus::None,
-                "yes" => Gpus::Waiting,
-                "ready" => Gpus::Ready,
-                _ => return Err(facts.garbled("gpus")),
-            },
-            dirty_bytes: facts.get("dirty").and_then(|text| text.parse().ok()),
-            timings: facts.timings(),
-        })
     }
 }
 
@@ -416,7 +322,7 @@ pub(super) fn terminal(name: &str, command: &str) -> Terminal {
 }
 
 /// A container that runs.
-fn running(facts: &Facts) -> Result<Container, HostError> {
+fn running(facts: &Facts) -> Result<Container, ScriptError> {
     Ok(Container {
         name: facts.require("container")?,
         address: facts.require("address")?,

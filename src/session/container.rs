@@ -10,10 +10,11 @@ use tokio::task::JoinSet;
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::EarlyConnection;
 use crate::host::container::{Came, Container};
-use crate::host::facts::HostError;
-use crate::host::scripts::{ContainerOrder, Host, Image, Mounted};
+use crate::host::facts::ScriptError;
+use crate::host::scripts::{ContainerOrder, Host, Image};
+use crate::host::{EarlyConnection, MountedDrive};
+use crate::ids::SessionId;
 use crate::report::{Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
@@ -72,9 +73,9 @@ impl Connections {
 /// Jupyter is.
 pub(super) async fn enter(
     request: &Request,
-    session: &str,
+    session: &SessionId,
     (instance, ssh, host): (&Instance, &Ssh, &Host),
-    (mounted, ready): (&Mounted, Ready),
+    (mounted, ready): (&MountedDrive, Ready),
     cloud: &Cloud,
     report: &Report,
 ) -> Result<(Inside, DedicatedConnection), Failure> {
@@ -84,7 +85,7 @@ pub(super) async fn enter(
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
-        drive: request.drive.to_string(),
+        drive: request.drive.clone(),
         image,
         environment: Vec::new(),
     };
@@ -115,7 +116,7 @@ pub(super) async fn join(
     connections: Connections,
     host: &Host,
     container: Container,
-    session: &str,
+    session: &SessionId,
     report: &Report,
 ) -> Result<(Inside, DedicatedConnection), Failure> {
     let Connections {
@@ -132,7 +133,7 @@ impl Inside {
     /// all the same.
     async fn open(
         host: &Host,
-        session: &str,
+        session: &SessionId,
         container: Container,
         forward: Result<Forward, impl Into<anyhow::Error>>,
         wanted: u16,
@@ -159,7 +160,7 @@ impl Inside {
     /// first time.
     async fn open_jupyter(
         &mut self,
-        session: &str,
+        session: &SessionId,
         forward: Forward,
         wanted: u16,
         report: &Report,
@@ -168,7 +169,7 @@ impl Inside {
         forward.set_starting(true);
         forward.retarget(address);
         let notebook = Arc::new(Notebook {
-            session: session.to_owned(),
+            session: session.clone(),
             token: token()?,
             forward,
             wanted,
@@ -195,7 +196,7 @@ impl Inside {
                             .report
                             .print("no Jupyter: it is not installed any more"),
                         // `reconnected` starts it again.
-                        Err(HostError::Ssh(_)) => {}
+                        Err(ScriptError::Ssh(_)) => {}
                         Err(error) => notebook.report.print(&format!("no Jupyter: {error}")),
                     }
                 });
@@ -239,7 +240,7 @@ impl Inside {
 /// Jupyter in the container, and its forwarded port. Dropping it closes the port.
 struct Notebook {
     /// The session that the token is for.
-    session: String,
+    session: SessionId,
     token: String,
     forward: Forward,
     /// The requested port on this computer.
@@ -253,7 +254,7 @@ struct Notebook {
 
 impl Notebook {
     /// Authorizes the token, and starts Jupyter unless it runs; false if the image has none.
-    async fn start(&self, host: &Host) -> Result<bool, HostError> {
+    async fn start(&self, host: &Host) -> Result<bool, ScriptError> {
         let Some(address) = host.jupyter(&self.session, &self.token).await? else {
             return Ok(false);
         };
@@ -264,7 +265,7 @@ impl Notebook {
     /// Holds connections back until Jupyter listens.
     async fn listen(self: Arc<Self>, host: Host) {
         let listens = host.jupyter_listens().await;
-        if let Err(HostError::Ssh(_)) = listens {
+        if let Err(ScriptError::Ssh(_)) = listens {
             return;
         }
         self.is_up.store(true, Ordering::Relaxed);
@@ -316,7 +317,7 @@ impl Notebook {
 /// Brings the image to the host, from this computer or from a registry, unless the drive has it.
 async fn image(
     host: &Host,
-    mounted: &Mounted,
+    mounted: &MountedDrive,
     wanted: Option<&str>,
     default: &str,
     report: &Report,
@@ -348,10 +349,10 @@ async fn image(
 }
 
 /// A host's error about the container as a failure of the session.
-pub(super) fn failure(error: HostError) -> Failure {
+pub(super) fn failure(error: ScriptError) -> Failure {
     match error {
-        HostError::NoGpu(words) => gpu::failure(last_first(&words)),
-        HostError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+        ScriptError::NoGpu(words) => gpu::failure(last_first(&words)),
+        ScriptError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
             "--image names another one: an archive that `docker save` wrote, or a reference to a \
              registry that the instance reaches",
         ),

@@ -11,7 +11,8 @@ use super::container;
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::scripts::{Gpus, Host};
+use crate::host::Gpus;
+use crate::host::scripts::Host;
 use crate::report::Report;
 
 /// Waits until the container of `host` can have the GPUs of `instance`; returns at once if it has

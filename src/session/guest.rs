@@ -20,6 +20,7 @@ use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::Mounted;
 use crate::host::container::Container;
 use crate::host::room::Room;
 use crate::signals::End;
@@ -119,8 +120,10 @@ impl Session {
             let hosts = self.reconciler.hosts();
             let look = async {
                 let contact = hosts.ask(host).await?;
-                let container = match (&contact.volume, hosts.link(&host.id)) {
-                    (Some(_), Some((_, scripts))) if contact.closing.is_none() => {
+                let container = match hosts.link(&host.id) {
+                    Some((_, scripts))
+                        if contact.mounted != Mounted::Nothing && contact.closing.is_none() =>
+                    {
                         scripts.running().await.unwrap_or_default()
                     }
                     _ => None,
@@ -190,8 +193,8 @@ impl Session {
         connections: Option<Connections>,
     ) -> Result<(Inside, DedicatedConnection), Failure> {
         let report = self.report.clone();
+        let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
-        let session = hosts.session().to_owned();
         let connection_lost = || anyhow!("the connection to {} was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let connections = match connections {

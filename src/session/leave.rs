@@ -9,7 +9,7 @@ use super::ending::Ending;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
-use crate::host::scripts::Remaining;
+use crate::host::Remaining;
 
 impl Session {
     /// Leaves `host`, as the leading session or as a guest: saves the drive unless others go on

@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use crate::clock::Clock;
 use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, Market};
-use crate::host::scripts::HostEvent;
+use crate::host::HostEvent;
 use crate::ids::InstanceId;
 use crate::report::Report;
 use crate::ssh::shell::Message;

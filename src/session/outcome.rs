@@ -12,7 +12,7 @@ use crate::drive::reconcile::{Failure as RunFailure, Holder, RunError};
 use crate::drive::{HostError, Left, Outcome, Stuck};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::scripts::Committed;
+use crate::host::Committed;
 use crate::signals::End;
 
 use super::DETACHED_LEASE;

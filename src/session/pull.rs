@@ -4,7 +4,7 @@ use anyhow::anyhow;
 
 use super::container;
 use crate::failure::{Exit, Failure};
-use crate::host::facts::HostError;
+use crate::host::facts::ScriptError;
 use crate::host::pull::{Pulled, Refused, registry};
 use crate::host::scripts::{Host, Image};
 use crate::report::Report;
@@ -62,8 +62,8 @@ fn layers(count: u32) -> String {
 }
 
 /// The failure of a pull.
-fn failure(error: HostError, reference: &str) -> Failure {
-    let HostError::NotPulled(words) = error else {
+fn failure(error: ScriptError, reference: &str) -> Failure {
+    let ScriptError::NotPulled(words) = error else {
         return container::failure(error);
     };
     let registry = registry(reference);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_registry_that_gives_nothing_is_named_with_what_helps() {
         let failed =
-            |words: &str, reference| failure(HostError::NotPulled(words.to_owned()), reference);
+            |words: &str, reference| failure(ScriptError::NotPulled(words.to_owned()), reference);
         let login = failed("no basic auth credentials", "reg.example:5000/a:b");
         assert_eq!(login.exit, Exit::Denied);
         let text = login.to_string();

@@ -26,11 +26,11 @@ pub(super) async fn run_shell(
     let command = inside.container.shell(&term());
     let name = {
         let mut drive = reconnector.drive.lock().await;
-        let hosts = drive.hosts();
+        let own = drive.session().to_string();
         match inside.container.came {
-            Came::Running => hosts.terminal().to_owned(),
+            Came::Running => drive.hosts().terminal().map_or(own, str::to_owned),
             // An earlier session's shell has ended with its container.
-            Came::Started | Came::Created | Came::Recreated(_) => hosts.session().to_owned(),
+            Came::Started | Came::Created | Came::Recreated(_) => own,
         }
     };
     let terminal = inside.host.terminal(&name, &command);

@@ -176,11 +176,6 @@ impl Session {
         let shell = is_shell.then(shell::term);
         let drive = &request.drive;
         let hosts = self.reconciler.hosts();
-        hosts.will_arrive(
-            (&session, &self.owner),
-            lease,
-            drive.as_str(),
-            shell.as_deref(),
-        );
+        hosts.will_arrive((&session, &self.owner), lease, drive, shell.as_deref());
     }
 }

@@ -22,8 +22,9 @@ use xdrive::ec2::{
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
-use xdrive::host::scripts::{ContainerOrder, Host, Image, LockOrder, MountOrder, Mounted, Role};
-use xdrive::ids::{SnapshotId, VolumeId};
+use xdrive::host::scripts::{ContainerOrder, Host, Image};
+use xdrive::host::{LockOrder, MountOrder, MountedDrive, Role};
+use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
 use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
@@ -150,7 +151,7 @@ impl Parts {
         };
         steps.end("image");
         let order = ContainerOrder {
-            drive: drive.to_owned(),
+            drive: drive.parse()?,
             image,
             environment: Vec::new(),
         };
@@ -160,7 +161,7 @@ impl Parts {
         let jupyter = {
             let host = host.clone();
             tokio::spawn(async move {
-                host.jupyter("one", "token").await?;
+                host.jupyter(&SessionId("one".into()), "token").await?;
                 host.jupyter_listens().await
             })
         };
@@ -374,11 +375,11 @@ async fn mount(
     volume: &Volume,
     generation: usize,
     blank: bool,
-) -> anyhow::Result<Mounted> {
+) -> anyhow::Result<MountedDrive> {
     let order = MountOrder {
         uuid: None,
-        volume: volume.id.to_string(),
-        generation: u64::try_from(generation)? + 1,
+        volume: volume.id.clone(),
+        generation: Generation(u64::try_from(generation)?).next(),
         blank,
         device: "/dev/sdf".into(),
         size: Some(u64::from(volume.size) << 30),

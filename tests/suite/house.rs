@@ -12,6 +12,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("aws_config", &["ec2/"]),
     ("aws_smithy", &["ec2/", "local/wire/"]),
     ("ipnet", &["ec2/"]),
+    // The calls: the drive is planned and tested without a connection.
+    ("host::scripts", &["host/", "access", "session"]),
     ("russh", &["ssh/"]),
     ("indicatif", &["report.rs"]),
     ("shlex", &["quote.rs"]),
@@ -58,7 +60,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     ("config", &["drive", "ec2", "failure", "ids", "ssh"]),
     ("failure", &["drive", "ec2", "ids"]),
-    ("drive", &["clock", "ec2", "ids", "quote"]),
+    ("drive", &["clock", "ec2", "host", "ids", "quote"]),
     ("ec2", &["clock", "ids"]),
     ("host", &["ids", "quote", "ssh"]),
     ("ssh", &["quote", "terminal"]),

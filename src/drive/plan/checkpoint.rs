@@ -4,9 +4,10 @@
 //! on it, and a surviving volume or any final snapshot of its generation precedes it.
 
 use crate::ec2::SnapshotState;
+use crate::host::Mounted;
 use crate::ids::SnapshotId;
 
-use super::super::hosts::{Client, Mounted};
+use super::super::hosts::Client;
 use super::super::observed::{Observed, SeenVolume};
 use super::super::proof::{FailedSnapshot, PruningGrounds};
 use super::super::tags::SnapshotKind;

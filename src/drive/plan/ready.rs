@@ -2,9 +2,11 @@
 //! surviving volume, pending snapshot, newest completed snapshot, an empty volume.
 
 use crate::ec2::Zone;
+use crate::host::Mounted;
 use crate::ids::Generation;
 
-use super::super::hosts::{Client, MountOrder, Mounted};
+use super::super::hosts::Client;
+use super::super::mount;
 use super::super::observed::{Refusal, SeenInstance, SeenVolume};
 use super::super::proof::{DeletionGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Why};
@@ -367,14 +369,7 @@ impl OwnHost<'_> {
                 Some((refused, why)) if *refused == volume.id => self.refused(volume, why),
                 _ => Next::Do(vec![Step::Mount {
                     instance: self.host.id.clone(),
-                    order: MountOrder {
-                        volume: volume.id.clone(),
-                        size: Some(volume.size),
-                        throughput: volume.throughput,
-                        generation: volume.generation,
-                        format: lineage::is_certainly_empty(view.seen, volume),
-                        uuid: volume.uuid,
-                    },
+                    order: mount::order(volume, lineage::is_certainly_empty(view.seen, volume)),
                 }]),
             },
         }

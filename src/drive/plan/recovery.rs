@@ -1,9 +1,10 @@
 //! Recovery: the step out of each unusual state of instances and volumes.
 
 use crate::ec2::{AttachmentState, InstanceState};
+use crate::host::Mounted;
 
 use super::step::{Next, Step, View, Waiting};
-use crate::drive::hosts::{Contact, Mounted};
+use crate::drive::hosts::Contact;
 use crate::drive::observed::{Observed, SeenInstance, SeenLease, SeenVolume};
 use crate::drive::proof::TerminationGrounds;
 use crate::drive::stuck::Why;

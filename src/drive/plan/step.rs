@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::super::hosts::MountOrder;
 use super::super::observed::Observed;
 use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
 use super::super::stuck::{Head, Left, Stuck, Why};
@@ -13,6 +12,7 @@ use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
 use crate::drive::timing::Timing;
 use crate::ec2::Zone;
+use crate::host::MountOrder;
 use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId};
 
 /// The state that a run works towards.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::ec2::{AttachmentState, Error, Instance, Kind, Volume};
+use crate::host::{Closed, MountOrder};
 use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
 
 use super::super::event::Event;
-use super::super::hosts::{Closed, HostError, Hosts, MountOrder, RECORD_LIFE};
+use super::super::hosts::{HostError, Hosts, RECORD_LIFE};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::stuck::Head;

@@ -10,9 +10,10 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{self, AttachmentState, Instance, InstanceState, Volume};
+use crate::host::Mounted;
 use crate::ids::InstanceId;
 
-use super::super::hosts::{Client, Contact, HostView, Hosts, Mounted};
+use super::super::hosts::{Client, Contact, HostView, Hosts};
 use super::super::kept::Kept;
 use super::super::observed::Observed;
 use super::{Holder, Reconciler};

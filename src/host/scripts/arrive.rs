@@ -5,18 +5,20 @@
 //! ([`EarlyConnection`](crate::host::EarlyConnection)): the host starts it once the client is
 //! attached.
 
-use super::{ClientLock, Contact, Host, Mounted, bundle, call, running};
+use super::{Host, bundle, call, running};
 use crate::host::container::Container;
-use crate::host::facts::HostError;
+use crate::host::facts::ScriptError;
+use crate::host::{ClientLock, HostState, MountedDrive};
+use crate::ids::DriveName;
 use crate::ssh::Ssh;
 
 /// An arriving client, and the drive that it expects.
 #[derive(Debug, Clone, Copy)]
 pub struct ArriveOrder<'a> {
-    /// As in [`super::LockOrder`].
+    /// As in [`crate::host::LockOrder`].
     pub client: &'a str,
     /// The drive's name.
-    pub drive: &'a str,
+    pub drive: &'a DriveName,
 }
 
 /// A client that leads now, at a host where a drive was mounted and no client attached.
@@ -25,7 +27,7 @@ pub struct Arrived {
     /// Its lock, whose lease is the host's until it is refreshed.
     pub lock: ClientLock,
     /// The drive; none if the facts were not whole: mount it again.
-    pub mounted: Option<Mounted>,
+    pub mounted: Option<MountedDrive>,
     /// The container, if it runs just as [`Host::container`] would have it with the drive's own
     /// image.
     pub container: Option<Container>,
@@ -39,18 +41,21 @@ impl Host {
     pub async fn arrive(
         ssh: Ssh,
         order: &ArriveOrder<'_>,
-    ) -> Result<(Self, Contact, Option<Arrived>), HostError> {
-        let inputs = [("XDRIVE_OWNER", order.client), ("XDRIVE_NAME", order.drive)];
+    ) -> Result<(Self, HostState, Option<Arrived>), ScriptError> {
+        let inputs = [
+            ("XDRIVE_OWNER", order.client),
+            ("XDRIVE_NAME", order.drive.as_str()),
+        ];
         let command = bundle::only_there(&call("session arrive", &inputs));
         let (facts, lock) = ClientLock::arrive(&ssh, &command).await?;
         if facts.get("wants").is_some() {
             let (host, contact) = Self::contact(ssh).await?;
             return Ok((host, contact, None));
         }
-        let contact = Contact::read(&facts)?;
+        let contact = HostState::read(&facts)?;
         let arrived = lock.map(|lock| Arrived {
             lock,
-            mounted: Mounted::read(&facts).ok(),
+            mounted: MountedDrive::read(&facts).ok(),
             container: running(&facts).ok(),
             terminal: facts.get("terminal").map(str::to_owned),
         });

@@ -6,10 +6,9 @@ use std::time::Duration;
 use xdrive::drive::pools::{Offer, Pool, image_of};
 use xdrive::drive::reconcile::Placement;
 use xdrive::drive::tags::Settings;
-use xdrive::drive::{
-    Client, Closed, Contact, HostError, HostView, Hosts, MountOrder, Mounted, Prepared, Wanted,
-};
+use xdrive::drive::{Client, Contact, HostError, HostView, Hosts, Prepared, Wanted};
 use xdrive::ec2::{Arch, AttachmentState, Ec2, Instance, InstanceState, InstanceType, Market};
+use xdrive::host::{Closed, MountOrder, Mounted};
 use xdrive::ids::{SessionId, SnapshotId, Uuid, VolumeId};
 use xdrive::local::Local;
 use xdrive::local::plane::PaperSuperblock;
@@ -208,7 +207,7 @@ impl Hosts for PaperHosts {
             .entry(order.volume.to_string())
             .or_insert(source.unwrap_or_default());
         if !content.formatted {
-            if !order.format {
+            if !order.blank {
                 return Err(HostError::Damaged("it is blank".into()));
             }
             *content = Content {
@@ -216,7 +215,7 @@ impl Hosts for PaperHosts {
                 uuid: uuid_of(&order.volume),
                 ..Content::default()
             };
-        } else if order.format && !content.notes.is_empty() {
+        } else if order.blank && !content.notes.is_empty() {
             hidden.broken.push(format!(
                 "P5: {} may be formatted, and is in use",
                 order.volume

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use xdrive::host::scripts::{ArriveOrder, Arrived, Contact, Host, Image};
+use xdrive::host::scripts::{ArriveOrder, Arrived, Host, Image};
+use xdrive::host::{HostState, Mounted};
 
 use super::machine::{Disk, Machine, soon};
 
 /// Arrives as a laptop does, over a new connection.
-async fn arrive(machine: &Machine, client: &str, drive: &str) -> (Contact, Option<Arrived>) {
+async fn arrive(machine: &Machine, client: &str, drive: &str) -> (HostState, Option<Arrived>) {
+    let drive = &drive.parse().unwrap();
     let order = ArriveOrder { client, drive };
     let arrived = Host::arrive(machine.login().await, &order).await;
     let (_, contact, arrived) = arrived.unwrap();
@@ -21,7 +23,7 @@ async fn who_comes_to_a_drive_that_nobody_has_leads_at_once_and_changes_nothing_
     let disk = Disk::new(2048);
     let mut machine = Machine::boot().await;
     let (contact, arrived) = arrive(&machine, "s0 t me", "demo").await;
-    assert_eq!(contact.volume, None);
+    assert_eq!(contact.mounted, Mounted::Nothing);
     assert!(arrived.is_none(), "there is nothing to lead");
 
     machine.attach(&disk);

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{ClientLock, Host, HostEvent, LockOrder, Role};
+use xdrive::host::facts::ScriptError;
+use xdrive::host::scripts::Host;
+use xdrive::host::{ClientLock, HostEvent, LockOrder, Role};
 
 use super::machine::{Machine, hold, mortal, soon};
 
@@ -42,7 +43,9 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.attached.as_deref(), Some("first at laptop"));
     match hold(&other, "second", Role::Lead, 900).await {
-        Err(HostError::Busy { owner, .. }) => assert_eq!(owner.as_deref(), Some("first at laptop")),
+        Err(ScriptError::Busy { owner, .. }) => {
+            assert_eq!(owner.as_deref(), Some("first at laptop"));
+        }
         other => panic!("{other:?}"),
     }
 
@@ -52,7 +55,7 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
         soon(async move {
             loop {
                 match hold(other, client, Role::Lead, 900).await {
-                    Err(HostError::Busy { .. }) => {
+                    Err(ScriptError::Busy { .. }) => {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     answer => return answer.unwrap(),

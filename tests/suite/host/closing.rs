@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use xdrive::host::container::Came;
-use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{Committed, Host, Image, Role};
+use xdrive::host::facts::ScriptError;
+use xdrive::host::scripts::{Host, Image};
+use xdrive::host::{Committed, Mounted, Role};
+use xdrive::ids::SessionId;
 
 use harness::DEADLINE;
 
@@ -90,11 +92,11 @@ async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted
         (closed.committed, closed.unmounted),
         (Committed::Nothing, true)
     );
-    let volume = Some(disk.volume.as_str());
-    assert_eq!(closed.whole.as_deref(), volume);
+    let volume = Some(&disk.volume);
+    assert_eq!(closed.whole.as_ref(), volume);
 
-    let closing = |answer: Result<(), HostError>| match answer {
-        Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
+    let closing = |answer: Result<(), ScriptError>| match answer {
+        Err(ScriptError::Closing(reason)) => assert_eq!(reason, "it's over"),
         other => panic!("{other:?}"),
     };
     closing(machine.host.mount(&disk.order(2, false)).await.map(drop));
@@ -106,16 +108,22 @@ async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted
             .map(drop),
     );
     closing(machine.host.load_image("x", &b"x"[..]).await.map(drop));
-    closing(machine.host.jupyter("one", "token").await.map(drop));
+    closing(
+        machine
+            .host
+            .jupyter(&SessionId("one".into()), "token")
+            .await
+            .map(drop),
+    );
     closing(hold(&machine.host, "me", Role::Lead, 900).await.map(drop));
     closing(machine.host.lease(Duration::from_hours(1)).await);
     let again = machine.host.close("another reason").await.unwrap();
     assert!(again.unmounted);
-    assert_eq!(again.whole.as_deref(), volume);
+    assert_eq!(again.whole.as_ref(), volume);
     let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("it's over"));
-    assert!(contact.unmounted && contact.volume.is_none());
-    assert_eq!(contact.whole.as_deref(), volume);
+    assert!(contact.unmounted && contact.mounted == Mounted::Nothing);
+    assert_eq!(contact.whole.as_ref(), volume);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use xdrive::host::container::Came;
-use xdrive::host::facts::HostError;
+use xdrive::host::facts::ScriptError;
 use xdrive::host::scripts::{Image, LoadedImage};
 
 use super::machine::{Disk, Machine, order};
@@ -20,7 +20,7 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
     let disk = Disk::new(2048);
     let machine = Machine::with_drive(&disk).await;
     let none = machine.host.container(&order(Image::Kept, &[])).await;
-    assert!(matches!(none, Err(HostError::Image(_))), "{none:?}");
+    assert!(matches!(none, Err(ScriptError::Image(_))), "{none:?}");
 
     let image = Image::Loaded(machine.load_image().await);
     let container = machine
@@ -102,8 +102,8 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
 async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
     let disk = Disk::new(2048);
     let machine = Machine::with_drive(&disk).await;
-    let image_error = |answer: Result<_, HostError>| match answer {
-        Err(HostError::Image(words)) => words,
+    let image_error = |answer: Result<_, ScriptError>| match answer {
+        Err(ScriptError::Image(words)) => words,
         Err(other) => panic!("{other}"),
         Ok(()) => panic!("it worked"),
     };

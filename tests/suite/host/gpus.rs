@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{Gpus, Image};
+use xdrive::host::Gpus;
+use xdrive::host::facts::ScriptError;
+use xdrive::host::scripts::Image;
 use xdrive::local::plane::{Driver, Gpu};
 
 use super::machine::{Disk, Machine, order};
@@ -31,9 +32,9 @@ async fn written(machine: &Machine, file: &str) -> String {
     machine.sh(&format!("cat {path} 2> /dev/null || :")).await
 }
 
-fn no_gpu<T>(answer: Result<T, HostError>) -> String {
+fn no_gpu<T>(answer: Result<T, ScriptError>) -> String {
     match answer {
-        Err(HostError::NoGpu(words)) => words,
+        Err(ScriptError::NoGpu(words)) => words,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("there are GPUs"),
     }

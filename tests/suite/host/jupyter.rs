@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tokio::fs::File;
-use xdrive::host::scripts::{Image, Role};
+use xdrive::host::Role;
+use xdrive::host::scripts::Image;
+use xdrive::ids::SessionId;
 
 use super::machine::{Disk, Machine, hold, soon};
 use harness::cache;
@@ -34,7 +36,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
 
     let address = machine
         .host
-        .jupyter("one", "first-token")
+        .jupyter(&SessionId("one".into()), "first-token")
         .await
         .unwrap()
         .unwrap()
@@ -54,7 +56,15 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
         assert_eq!(status(&machine, &address, path).await, "200", "{path}");
     }
     let takes = async |session: &str, token: &str| {
-        let again = machine.host.jupyter(session, token).await.unwrap().unwrap();
+        let again = {
+            let session = SessionId(session.into());
+            machine
+                .host
+                .jupyter(&session, token)
+                .await
+                .unwrap()
+                .unwrap()
+        };
         assert_eq!(again.to_string(), address);
     };
     // Each attached session has its own token.
@@ -108,5 +118,12 @@ async fn an_image_without_jupyter_says_so() {
     let machine = Machine::with_drive(&disk).await;
     let image = machine.load_image().await;
     machine.start(Image::Loaded(image), &[]).await;
-    assert_eq!(machine.host.jupyter("one", "token").await.unwrap(), None);
+    assert_eq!(
+        machine
+            .host
+            .jupyter(&SessionId("one".into()), "token")
+            .await
+            .unwrap(),
+        None
+    );
 }

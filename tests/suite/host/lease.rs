@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use xdrive::host::boot::Watch;
-use xdrive::host::scripts::{Image, Role};
+use xdrive::host::scripts::Image;
+use xdrive::host::{Mounted, Role};
 
 use super::machine::{Disk, Machine, soon};
 
@@ -45,7 +46,7 @@ async fn a_lease_lasts_while_it_is_refreshed_and_then_the_drive_is_closed_and_th
     }
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.closing, None);
-    assert!(contact.volume.is_some());
+    assert!(matches!(contact.mounted, Mounted::Volume(_)));
 
     // Ended without a message: it does not count any more, nor refreshes the lease.
     drop(hold);

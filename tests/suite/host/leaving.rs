@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use tokio::task::JoinSet;
-use xdrive::host::scripts::{ClientLock, Host, Role};
+use xdrive::host::scripts::Host;
+use xdrive::host::{ClientLock, Role};
 
 use super::machine::{Machine, hold, mortal, soon};
 
@@ -113,7 +114,7 @@ async fn a_client_whose_connection_is_none_of_the_kernels_counts_while_it_holds_
                  > /dev/null 2>&1 &"
             ))
             .await;
-        let is_there = |contact: &xdrive::host::scripts::Contact| {
+        let is_there = |contact: &xdrive::host::HostState| {
             let mut clients = contact.clients.iter();
             clients.any(|(_, line)| line.starts_with(session))
         };

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
-use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{
-    ClientLock, ContainerOrder, Host, Image, LoadedImage, LockOrder, MountOrder, Role,
-};
+use xdrive::host::facts::ScriptError;
+use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage};
+use xdrive::host::{ClientLock, LockOrder, MountOrder, Role};
+use xdrive::ids::{Generation, VolumeId};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
@@ -23,7 +23,7 @@ const BOOT: Duration = Duration::from_secs(90);
 
 /// A disk image that outlives machines, as a volume does.
 pub(super) struct Disk {
-    pub(super) volume: String,
+    pub(super) volume: VolumeId,
     file: PathBuf,
     _dir: tempfile::TempDir,
 }
@@ -35,7 +35,7 @@ impl Disk {
         let file = dir.path().join("disk");
         File::create(&file).unwrap().set_len(mib << 20).unwrap();
         Self {
-            volume: random("vol-"),
+            volume: random("vol-").parse().unwrap(),
             file,
             _dir: dir,
         }
@@ -57,7 +57,7 @@ impl Disk {
         MountOrder {
             uuid: None,
             volume: self.volume.clone(),
-            generation,
+            generation: Generation(generation),
             blank,
             device: "/dev/sdf".into(),
             size: Some(std::fs::metadata(&self.file).unwrap().len()),
@@ -228,7 +228,7 @@ impl Machine {
         client: &str,
         role: Role,
         lease: u64,
-    ) -> Result<ClientLock, HostError> {
+    ) -> Result<ClientLock, ScriptError> {
         let host = Host::contact(self.login().await).await?.0;
         hold(&host, client, role, lease).await
     }
@@ -240,7 +240,7 @@ impl Machine {
     /// Plugs `disk` in under its volume's id, without the plane, whose volumes are of whole GiB.
     pub(super) fn attach(&mut self, disk: &Disk) {
         let number = self.loop_of(disk);
-        let serial = disk.volume.replace('-', "");
+        let serial = disk.volume.as_str().replace('-', "");
         let link = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let node = format!("/dev/nvme{}n1", self.loops.len());
         run(Command::new("nsenter")
@@ -267,7 +267,7 @@ impl Machine {
 
     /// The device of `disk` on the instance.
     pub(super) fn device(disk: &Disk) -> String {
-        let serial = disk.volume.replace('-', "");
+        let serial = disk.volume.as_str().replace('-', "");
         format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}")
     }
 
@@ -361,7 +361,7 @@ pub(super) async fn hold(
     client: &str,
     role: Role,
     lease: u64,
-) -> Result<ClientLock, HostError> {
+) -> Result<ClientLock, ScriptError> {
     let lease = Duration::from_secs(lease);
     host.hold(&LockOrder {
         client,
@@ -380,7 +380,7 @@ pub(super) async fn soon<T>(waiting: impl Future<Output = T>) -> T {
 
 pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrder {
     ContainerOrder {
-        drive: "demo".into(),
+        drive: "demo".parse().unwrap(),
         image,
         environment: environment
             .iter()

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use xdrive::host::boot::Watch;
-use xdrive::host::scripts::{ClientLock, HostEvent, Image, Role};
+use xdrive::host::scripts::Image;
+use xdrive::host::{ClientLock, HostEvent, Role};
 
 use super::machine::{Disk, Machine, soon};
 
@@ -161,7 +162,7 @@ async fn a_notice_makes_a_close_hurry_that_is_at_work_already() {
     let closed = closing.await.unwrap().unwrap();
     assert_eq!(
         (closed.committed, closed.unmounted),
-        (xdrive::host::scripts::Committed::Failed, true)
+        (xdrive::host::Committed::Failed, true)
     );
     assert!(disk.is_clean());
 }

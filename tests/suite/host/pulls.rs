@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use xdrive::host::facts::HostError;
+use xdrive::host::facts::ScriptError;
 use xdrive::host::pull::{Pulled, Refused};
 use xdrive::host::scripts::Image;
 
@@ -16,14 +16,14 @@ async fn machine(disk: &Disk) -> Machine {
     machine
 }
 
-async fn pull(machine: &Machine, reference: &str) -> Result<Option<Pulled>, HostError> {
+async fn pull(machine: &Machine, reference: &str) -> Result<Option<Pulled>, ScriptError> {
     machine.host.pull(reference, &mut |_| {}).await
 }
 
 /// The reason for a refused pull, and dockerd's message.
 async fn refused(machine: &Machine, reference: &str) -> (Refused, String) {
     match pull(machine, reference).await {
-        Err(HostError::NotPulled(words)) => (Refused::of(&words), words),
+        Err(ScriptError::NotPulled(words)) => (Refused::of(&words), words),
         other => panic!("{other:?}"),
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use xdrive::host::boot::Watch;
-use xdrive::host::facts::HostError;
-use xdrive::host::scripts::{Host, Image, Role};
+use xdrive::host::facts::ScriptError;
+use xdrive::host::scripts::{Host, Image};
+use xdrive::host::{Mounted, Role};
 
 use super::machine::{Disk, Machine, hold, soon};
 
@@ -27,7 +28,7 @@ async fn a_host_that_closed_does_not_open_after_a_reboot() {
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("it's over"));
     match hold(&machine.host, "s t me", Role::Lead, 900).await {
-        Err(HostError::Closing(reason)) => assert_eq!(reason, "it's over"),
+        Err(ScriptError::Closing(reason)) => assert_eq!(reason, "it's over"),
         other => panic!("{other:?}"),
     }
     // It unmounted the volume before the reboot, and does not report that: nothing was mounted
@@ -61,7 +62,7 @@ async fn a_host_that_is_reset_while_it_closes_says_that_it_unmounted_nothing() {
     soon(async { while !machine.host.look().await.unwrap().unmounted {} }).await;
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("test"));
-    assert_eq!((contact.whole, contact.volume), (None, None));
+    assert_eq!((contact.whole, contact.mounted), (None, Mounted::Nothing));
     let closed = machine.host.close("again").await.unwrap();
     assert_eq!((closed.unmounted, closed.whole), (true, None));
 }

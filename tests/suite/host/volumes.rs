@@ -3,14 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use xdrive::host::facts::{HostError, Oddity};
-use xdrive::host::scripts::MountOrder;
+use xdrive::host::facts::{Oddity, ScriptError};
+use xdrive::host::{MountOrder, Mounted};
+use xdrive::ids::Generation;
 
 use super::machine::{Disk, Machine};
 
 async fn oddity(machine: &Machine, disk: &Disk, blank: bool) -> Oddity {
     match machine.host.mount(&disk.order(1, blank)).await {
-        Err(HostError::Odd { oddity, .. }) => oddity,
+        Err(ScriptError::Odd { oddity, .. }) => oddity,
         other => panic!("{other:?}"),
     }
 }
@@ -41,23 +42,25 @@ async fn a_blank_volume_becomes_a_drive_and_stays_one() {
     let other = Disk::new(1024);
     machine.attach(&other);
     let second = machine.host.mount(&other.order(1, true)).await;
-    assert!(matches!(second, Err(HostError::Busy { .. })), "{second:?}");
+    assert!(
+        matches!(second, Err(ScriptError::Busy { .. })),
+        "{second:?}"
+    );
 
     let (_, contact) = xdrive::host::scripts::Host::contact(machine.ssh.clone())
         .await
         .unwrap();
-    let volume = contact.volume.unwrap();
-    assert_eq!(
-        (volume.volume, volume.uuid, volume.generation),
-        (disk.volume.clone(), first.uuid.clone(), 1)
-    );
+    assert_eq!(contact.mounted, Mounted::Volume(disk.volume.clone()));
     assert!(machine.host.close("test").await.unwrap().unmounted);
 
     let mut next = Machine::boot().await;
     drop(machine);
     next.attach(&disk);
     let mounted = next.host.mount(&disk.order(2, false)).await.unwrap();
-    assert_eq!((mounted.uuid, mounted.recorded), (first.uuid, Some(1)));
+    assert_eq!(
+        (mounted.uuid, mounted.recorded),
+        (first.uuid, Some(Generation(1)))
+    );
     assert_eq!(next.sh("cat /v1/work/file").await, "kept\n");
 }
 
@@ -160,7 +163,10 @@ async fn a_volume_that_never_comes_is_an_error_in_time() {
     order.wait = Duration::from_secs(1);
     let began = Instant::now();
     let answer = machine.host.mount(&order).await;
-    assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
+    assert!(
+        matches!(answer, Err(ScriptError::NoDevice(_))),
+        "{answer:?}"
+    );
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
@@ -174,7 +180,10 @@ async fn a_name_finds_a_disk_only_where_no_volume_has_a_serial_number_and_of_its
     let absent = async |machine: &Machine, order: &MountOrder, node: &str| {
         let before = machine.sh(&format!("sha256sum < {node}")).await;
         let answer = machine.host.mount(order).await;
-        assert!(matches!(answer, Err(HostError::NoDevice(_))), "{answer:?}");
+        assert!(
+            matches!(answer, Err(ScriptError::NoDevice(_))),
+            "{answer:?}"
+        );
         assert_eq!(machine.sh(&format!("sha256sum < {node}")).await, before);
     };
     // Another disk has the name, and is blank: its size differs. Without a size the name proves

@@ -1,5 +1,6 @@
-//! Orders are complete: every field of an order to EC2 or to a host is filled somewhere and read
-//! somewhere, and so is every input of a script on the host.
+//! Orders are complete: every order to EC2 or to a host exists once, every field of it is filled
+//! somewhere and read by the room that carries it out, and every input of a script on the host is
+//! given and read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,11 +162,7 @@ fn parts(list: &str) -> Vec<&str> {
 fn unfilled<'a>(order: &'a Order, client: &[(String, String)]) -> Vec<&'a String> {
     let mut filled = BTreeSet::new();
     for (_, text) in client {
-        let own = literals(text, &order.name).into_iter().filter(|literal| {
-            // Another order may have the same name.
-            literal.keys().all(|field| order.fields.contains(field))
-        });
-        for (field, value) in own.flatten() {
+        for (field, value) in literals(text, &order.name).into_iter().flatten() {
             if !EMPTY.contains(&value.as_str()) {
                 filled.insert(field);
             }
@@ -181,16 +178,25 @@ fn unfilled<'a>(order: &'a Order, client: &[(String, String)]) -> Vec<&'a String
     fields.filter(|field| !filled.contains(*field)).collect()
 }
 
-/// The fields of `order` that no code reads.
+/// The room of a file: its first folder, or the file itself.
+fn room(file: &str) -> &str {
+    file.split(['/', '.']).next().unwrap_or_default()
+}
+
+/// The fields of `order` that its own room does not read.
 fn unread<'a>(order: &'a Order, client: &[(String, String)]) -> Vec<&'a String> {
+    let is_own = |file: &str| room(file) == room(&order.file);
     let is_read = |field: &String| {
-        client.iter().any(|(_, text)| {
-            let field = format!(".{field}");
-            text.match_indices(&field).any(|(at, _)| {
-                let rest = &text[at + field.len()..];
-                !rest.starts_with(is_word) && !rest.starts_with(" = ")
+        client
+            .iter()
+            .filter(|(file, _)| is_own(file))
+            .any(|(_, text)| {
+                let field = format!("order.{field}");
+                text.match_indices(&field).any(|(at, _)| {
+                    let rest = &text[at + field.len()..];
+                    !rest.starts_with(is_word) && !rest.starts_with(" = ")
+                })
             })
-        })
     };
     let fields = order.fields.iter();
     fields.filter(|field| !is_read(field)).collect()
@@ -212,8 +218,11 @@ fn no_field_of_an_order_stays_empty_or_unread() {
         assert!(names.contains(&known), "no {known} among {names:?}");
     }
     let mut wrong = Vec::new();
-    for order in &orders {
+    for (index, order) in orders.iter().enumerate() {
         assert!(!order.fields.is_empty(), "{order:?}");
+        if names[..index].contains(&order.name.as_str()) {
+            wrong.push(format!("src/{}: another {}", order.file, order.name));
+        }
         let mut say = |field, what| {
             wrong.push(format!(
                 "src/{}: {what} {}::{field}",

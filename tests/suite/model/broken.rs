@@ -5,8 +5,9 @@ use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Observed, SeenVolume};
 use xdrive::drive::overlay::Sweep;
 use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Client, Contact, HostView, Mounted, Timing};
+use xdrive::drive::{Client, Contact, HostView, Timing};
 use xdrive::ec2::{Snapshot, SnapshotState};
+use xdrive::host::Mounted;
 
 use super::lease::First;
 use super::values;

@@ -1,11 +1,11 @@
 //! Calls under way, and a client's handling of their answers.
 
 use xdrive::clock::BootTime;
-use xdrive::drive::Closed;
 use xdrive::drive::observed::{Refusal, Verdict};
 use xdrive::drive::plan::Step;
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::AttachmentState;
+use xdrive::host::Closed;
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 
 use super::client::{At, Client};

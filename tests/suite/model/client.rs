@@ -11,8 +11,9 @@ use xdrive::drive::observed::Observed;
 use xdrive::drive::overlay::{Overlay, Sweep};
 use xdrive::drive::plan::{Done, Goal, Next, Step, plan};
 use xdrive::drive::stuck::{Head, Left};
-use xdrive::drive::{Client as Holder, Contact, HostView, Mounted, Timing};
+use xdrive::drive::{Client as Holder, Contact, HostView, Timing};
 use xdrive::ec2::InstanceState;
+use xdrive::host::Mounted;
 
 use super::broken::Broken;
 use super::digest;

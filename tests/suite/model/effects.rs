@@ -1,9 +1,9 @@
 //! The effects of calls, and the check of the promises about terminating and mounting, against the
 //! true mounts and disks.
 
-use xdrive::drive::Closed;
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
+use xdrive::host::Closed;
 
 use super::world::{Attachment, Host, Instance, Mount, Promise, Snapshot, Tick, Volume, World};
 

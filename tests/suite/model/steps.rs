@@ -4,9 +4,10 @@
 //! close the microseconds between the two. Everything before and after is a separate action, with
 //! any events between.
 
+use xdrive::drive::Contact;
 use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::{Source, Step};
-use xdrive::drive::{Closed, Contact};
+use xdrive::host::Closed;
 use xdrive::ids::VolumeId;
 
 use super::broken::Broken;
@@ -403,7 +404,7 @@ impl Client {
                 let order = Order {
                     instance: number(instance.as_str()),
                     volume: number(order.volume.as_str()),
-                    format: order.format,
+                    format: order.blank,
                 };
                 Call::Mount(order, slot)
             }

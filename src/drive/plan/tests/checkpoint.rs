@@ -4,12 +4,13 @@ use super::super::View;
 use super::super::checkpoint::{Skipped, checkpoint, outdated, prune};
 use super::fixtures::*;
 use crate::drive::Timing;
-use crate::drive::hosts::{Client, Mounted};
+use crate::drive::hosts::Client;
 use crate::drive::observed::{Attempt, Observed, SeenSnapshot, Verdict};
 use crate::drive::plan::Step;
 use crate::drive::proof::{PruningGrounds, Reread};
 use crate::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
 use crate::ec2::{Snapshot, SnapshotState};
+use crate::host::Mounted;
 
 /// The `number`th checkpoint of volume 1's generation.
 fn point(number: u8, generation: u64) -> SeenSnapshot {

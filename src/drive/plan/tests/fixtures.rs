@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::{Goal, Next, plan};
 use crate::clock::{BootTime, Clock};
-use crate::drive::hosts::{Client, Contact, HostView, Mounted};
+use crate::drive::hosts::{Client, Contact, HostView};
 use crate::drive::observed::{
     DEVICE, Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
     Verdict,
@@ -21,6 +21,7 @@ use crate::drive::timing::Timing;
 use crate::ec2::{
     AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, VolumeState, Zone,
 };
+use crate::host::Mounted;
 use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
 /// So many seconds after this process's first look.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Contact, HostView, Mounted};
+use crate::drive::hosts::{Client, Contact, HostView};
 use crate::drive::observed::{Observed, SeenInstance, SeenLease};
 use crate::drive::plan::{Goal, Next, Waiting};
+use crate::host::Mounted;
 
 #[test]
 fn a_silent_host_that_holds_the_drive_is_waited_for_until_its_lease_is_long_past() {

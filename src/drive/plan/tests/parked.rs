@@ -1,11 +1,12 @@
 //! Off the host and no further, and from there to the next host.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Contact, HostView, Mounted};
+use crate::drive::hosts::{Client, Contact, HostView};
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
+use crate::host::Mounted;
 use crate::ids::Generation;
 
 fn parked(seen: &Observed) -> Next {

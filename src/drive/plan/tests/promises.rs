@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Contact, Mounted};
+use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{
     Observed, Refusal, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume, Verdict,
 };
@@ -13,6 +13,7 @@ use crate::drive::plan::{Goal, Next, Source, Step};
 use crate::drive::stuck::Head;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState, Zone};
+use crate::host::Mounted;
 use crate::ids::{Generation, SessionId};
 
 fn sessions() -> impl Strategy<Value = SessionId> {
@@ -20,14 +21,7 @@ fn sessions() -> impl Strategy<Value = SessionId> {
 }
 
 fn moments() -> impl Strategy<Value = crate::clock::BootTime> {
-    prop_oneof![
-        Just(0),
-        Just(NOW - 400),
-        Just(NOW - 20),
-        Just(NOW - 5),
-        Just(NOW)
-    ]
-    .prop_map(at)
+    proptest::sample::select(vec![0, NOW - 400, NOW - 20, NOW - 5, NOW]).prop_map(at)
 }
 
 fn contacts() -> impl Strategy<Value = Contact> {
@@ -351,7 +345,7 @@ fn check(goal: &Goal, seen: &Observed, step: &Step) -> Result<(), TestCaseError>
             }
             prop_assert!(newest(seen, volume), "P3: an older volume is attached");
         }
-        Step::Mount { order, .. } if order.format => {
+        Step::Mount { order, .. } if order.blank => {
             let volume = seen.volume(&order.volume).unwrap();
             let p5 = volume.blank
                 && !volume.formatted
@@ -484,7 +478,7 @@ fn the_random_worlds_reach_every_step_that_the_promises_speak_of() {
                 Step::Terminate(_) => "terminate",
                 Step::DeleteSnapshot(_) => "delete a snapshot",
                 Step::Raise { .. } => "raise",
-                Step::Mount { order, .. } if order.format => "format",
+                Step::Mount { order, .. } if order.blank => "format",
                 Step::CreateVolume {
                     from: Source::Empty,
                     ..

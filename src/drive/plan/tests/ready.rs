@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Contact, Mounted};
+use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{Observed, SeenInstance, SeenVolume};
 use crate::drive::plan::{Done, Next, Step};
 use crate::drive::stuck::{Head, Why};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, Zone};
+use crate::host::Mounted;
 use crate::ids::{Generation, SessionId};
 
 fn world(
@@ -153,7 +154,7 @@ fn a_new_volume_is_formatted_only_at_its_first_mount_and_marked_before_use() {
     let Next::Do(steps) = ready(&seen) else {
         panic!("a mount was expected")
     };
-    assert!(matches!(&steps[..], [Step::Mount { order, .. }] if order.format));
+    assert!(matches!(&steps[..], [Step::Mount { order, .. }] if order.blank));
 
     seen.instances[0].contact = answers(Client::Me, false, Mounted::Volume(vol(1)));
     assert_eq!(words(&ready(&seen)), "record that vol-1 is formatted");
@@ -163,7 +164,7 @@ fn a_new_volume_is_formatted_only_at_its_first_mount_and_marked_before_use() {
     let Next::Do(steps) = ready(&seen) else {
         panic!("a mount was expected")
     };
-    assert!(matches!(&steps[..], [Step::Mount { order, .. }] if !order.format));
+    assert!(matches!(&steps[..], [Step::Mount { order, .. }] if !order.blank));
 }
 
 #[test]

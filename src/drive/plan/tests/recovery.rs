@@ -1,13 +1,14 @@
 //! The table of unusual states, row by row.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Closed, Contact, Mounted};
+use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{
     Observed, Refusal, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
 };
 use crate::drive::plan::Next;
 use crate::drive::stuck::{Head, Why};
 use crate::ec2::{AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, VolumeState};
+use crate::host::{Closed, Mounted};
 
 fn failed(number: u8, of: u8, generation: u64) -> SeenSnapshot {
     SeenSnapshot {

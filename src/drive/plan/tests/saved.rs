@@ -1,11 +1,12 @@
 //! The way out, and the way back.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Closed, Mounted};
+use crate::drive::hosts::Client;
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::{Done, Goal, Next, Step};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
+use crate::host::{Closed, Mounted};
 use crate::ids::{Generation, SessionId};
 
 /// My host with the drive mounted.

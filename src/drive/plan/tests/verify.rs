@@ -1,12 +1,13 @@
 //! The verification of a snapshot, before its volume is deleted.
 
 use super::fixtures::*;
-use crate::drive::hosts::{Client, Closed, Mounted};
+use crate::drive::hosts::Client;
 use crate::drive::observed::{Observed, SeenVolume, Verdict};
 use crate::drive::plan::{Next, Step};
 use crate::drive::stuck::Why;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::VolumeState;
+use crate::host::{Closed, Mounted};
 use crate::ids::{Generation, SessionId, Uuid};
 
 const UUID: Uuid = Uuid::from_bytes([7; 16]);

@@ -1,0 +1,108 @@
+//! The order to mount a volume as the drive, and the mounted drive, read from the facts of
+//! `drive mount`.
+
+use std::time::Duration;
+
+use super::facts::{Facts, ScriptError};
+use super::room::Room;
+use crate::ids::{Generation, Uuid, VolumeId};
+
+/// A request to mount a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MountOrder {
+    /// The volume; must be attached, or be on the way.
+    pub volume: VolumeId,
+    /// The generation of this mount.
+    pub generation: Generation,
+    /// Whether the volume may be formatted if it reads as blank (P5: by its tags it was created
+    /// empty, attached just once, and never used). The host checks that it reads as blank, right
+    /// before.
+    pub blank: bool,
+    /// The file system's recorded UUID, if there is one: another file system is not mounted.
+    pub uuid: Option<Uuid>,
+    /// The device name it was attached under, such as `/dev/sdf`: for machines whose disks have no
+    /// serial numbers.
+    pub device: String,
+    /// Its size in bytes, if known: without it a device name proves nothing.
+    pub size: Option<u64>,
+    /// How long to wait for the device to appear.
+    pub wait: Duration,
+    /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host uses a tenth of its
+    /// memory if that is less.
+    pub dirty_bytes: u64,
+}
+
+/// A mounted drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountedDrive {
+    /// The file system's UUID.
+    pub uuid: Uuid,
+    /// The volume's size in bytes.
+    pub size: u64,
+    /// Its free room, if known.
+    pub room: Option<Room>,
+    /// Whether it was blank and is formatted now.
+    pub formatted: bool,
+    /// Whether the file system was grown to the volume's size.
+    pub grown: bool,
+    /// The generation that the drive itself has recorded last.
+    pub recorded: Option<Generation>,
+    /// The image that its container was made from (as in [`super::scripts::Image`]), if it has one.
+    pub source: Option<String>,
+    /// The machine's GPUs.
+    pub gpus: Gpus,
+    /// How many bytes may wait to be written to it; none if that could not be limited.
+    pub dirty_bytes: Option<u64>,
+    /// The steps and how long they took, in order.
+    pub timings: Vec<(String, Duration)>,
+}
+
+/// A host's NVIDIA GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpus {
+    /// None on its bus.
+    None,
+    /// Some, whose driver has not answered yet: see [`super::scripts::Host::gpus`].
+    Waiting,
+    /// Some, with their driver.
+    Ready,
+}
+
+/// The inputs of `drive mount`.
+pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 8] {
+    let blank = if order.blank { "yes" } else { "no" };
+    let uuid = order.uuid.map(|uuid| uuid.to_string());
+    let size = order.size.map(|bytes| bytes.to_string());
+    [
+        ("XDRIVE_VOLUME", order.volume.to_string()),
+        ("XDRIVE_GENERATION", order.generation.to_string()),
+        ("XDRIVE_BLANK", blank.to_owned()),
+        ("XDRIVE_UUID", uuid.unwrap_or_default()),
+        ("XDRIVE_WAIT", order.wait.as_secs().to_string()),
+        ("XDRIVE_DEVICE", order.device.clone()),
+        ("XDRIVE_SIZE", size.unwrap_or_default()),
+        ("XDRIVE_DIRTY_BYTES", order.dirty_bytes.to_string()),
+    ]
+}
+
+impl MountedDrive {
+    pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
+        Ok(Self {
+            uuid: facts.require("uuid")?,
+            size: facts.require("size")?,
+            room: Room::read(facts),
+            formatted: facts.yes("formatted"),
+            grown: facts.yes("grown"),
+            recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
+            source: facts.get("source").map(str::to_owned),
+            gpus: match facts.require::<String>("gpus")?.as_str() {
+                "none" => Gpus::None,
+                "yes" => Gpus::Waiting,
+                "ready" => Gpus::Ready,
+                _ => return Err(facts.garbled("gpus")),
+            },
+            dirty_bytes: facts.get("dirty").and_then(|text| text.parse().ok()),
+            timings: facts.timings(),
+        })
+    }
+}
