@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use super::SshHosts;
 use super::attached::{Attachment, Link};
 use super::lease::Lease;
-use super::login;
-use super::login::ANSWER;
+use super::login::{ANSWER, ArrivalRequest};
 use crate::host::container::{self, Container};
 use crate::host::scripts::Arrived;
 use crate::host::{ClientLock, EarlyConnection, HostState, MountedDrive, Role};
@@ -20,7 +19,7 @@ use crate::ids::{DriveName, InstanceId, SessionId};
 
 /// The order for this session's arrival at a running host.
 pub(super) struct Coming {
-    pub(super) arrival: login::Arrival,
+    pub(super) arrival: ArrivalRequest,
     client: Attachment,
 }
 
@@ -106,7 +105,7 @@ impl SshHosts {
     ) {
         let client = self.attachment(Role::Lead, session, owner, lease);
         self.coming = Some(Coming {
-            arrival: login::Arrival {
+            arrival: ArrivalRequest {
                 client: client.line.clone(),
                 drive: drive.clone(),
                 session: session.clone(),

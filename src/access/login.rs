@@ -97,7 +97,7 @@ pub(super) struct LoggedIn {
 
 /// A request to arrive at a host that runs, right after the login.
 #[derive(Debug, Clone)]
-pub(super) struct Arrival {
+pub(super) struct ArrivalRequest {
     /// The client's line.
     pub(super) client: String,
     /// The drive's name.
@@ -145,7 +145,7 @@ impl Login {
     pub(super) async fn enter(
         &mut self,
         host: &Instance,
-        arrival: Option<&Arrival>,
+        arrival: Option<&ArrivalRequest>,
     ) -> Result<LoggedIn, Refusal> {
         let target = target(host, self.ingress.reach())?;
         if !self.only_looks {
@@ -188,7 +188,7 @@ impl Login {
     async fn first_attempt(
         &mut self,
         target: &Target,
-        arrival: Option<&Arrival>,
+        arrival: Option<&ArrivalRequest>,
     ) -> Result<Attempt, Refusal> {
         let mut first = pin!(attempt(target, &self.key, arrival));
         tokio::select! {
@@ -209,7 +209,7 @@ impl Login {
         &self,
         host: &Instance,
         target: &Target,
-        arrival: Option<&Arrival>,
+        arrival: Option<&ArrivalRequest>,
     ) -> Result<LoggedIn, Refusal> {
         let sending = self
             .ec2
@@ -249,7 +249,7 @@ impl Login {
 async fn attempt(
     target: &Target,
     key: &UserKey,
-    arrival: Option<&Arrival>,
+    arrival: Option<&ArrivalRequest>,
 ) -> Result<Attempt, Refusal> {
     let attempt = async {
         let early = arrival.map(|it| {
@@ -266,7 +266,7 @@ async fn attempt(
                 let contact = Host::contact(ssh.clone()).await;
                 contact.map(|(host, contact)| (host, contact, None))
             }
-            Some(Arrival { client, drive, .. }) => {
+            Some(ArrivalRequest { client, drive, .. }) => {
                 Host::arrive(ssh.clone(), &ArriveOrder { client, drive }).await
             }
         };

@@ -109,7 +109,7 @@ pub enum Outcome {
     /// Interrupted after the instance ended; the next run does the rest.
     StoppedWaiting(Left),
     /// It failed for good.
-    Failed(Failure),
+    Failed(RunFailure),
 }
 
 /// The session that has the drive.
@@ -125,7 +125,7 @@ pub struct Holder {
 
 /// A failed run, and the outcome of ending what it had made.
 #[derive(Debug)]
-pub struct Failure {
+pub struct RunFailure {
     /// What failed first.
     pub error: RunError,
     /// The outcome of ending this session's own resources after that.

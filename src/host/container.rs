@@ -40,7 +40,7 @@ pub enum Came {
 
 /// A signal for a command in the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
+pub enum ContainerSignal {
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-\.
@@ -51,7 +51,7 @@ pub enum Signal {
     Terminate,
 }
 
-impl Signal {
+impl ContainerSignal {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "INT",

@@ -20,7 +20,7 @@ use tokio::io::AsyncRead;
 use super::client_lock::{ClientLock, LockOrder};
 use super::closed::CloseReport;
 use super::contact::{HostState, Remaining};
-use super::container::{Came, CommandId, Container, Signal};
+use super::container::{Came, CommandId, Container, ContainerSignal};
 use super::facts::{Facts, STILL_MOUNTED, ScriptError};
 use super::mount::{self, MountOrder, MountedDrive};
 use super::pull::Pulled;
@@ -270,7 +270,11 @@ impl Host {
     }
 
     /// Sends `signal` to a command and what it started; success if the command has ended.
-    pub async fn signal(&self, command: &CommandId, signal: Signal) -> Result<(), ScriptError> {
+    pub async fn signal(
+        &self,
+        command: &CommandId,
+        signal: ContainerSignal,
+    ) -> Result<(), ScriptError> {
         let inputs = [
             ("XDRIVE_COMMAND", command.as_str()),
             ("XDRIVE_SIGNAL", signal.name()),

@@ -8,7 +8,7 @@
 use super::Session;
 use super::preflight::DriveFacts;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
-use crate::drive::reconcile::{Choosing, Failure as RunFailure, RunError};
+use crate::drive::reconcile::{Choosing, RunError, RunFailure};
 use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Market, Zone};

@@ -8,7 +8,7 @@
 
 use anyhow::anyhow;
 
-use crate::drive::reconcile::{Failure as RunFailure, RunError};
+use crate::drive::reconcile::{RunError, RunFailure};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Instance, Market, Zone};
 use crate::failure::{Exit, Failure};

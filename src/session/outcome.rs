@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use anyhow::anyhow;
 
-use crate::drive::reconcile::{Failure as RunFailure, Holder, RunError};
+use crate::drive::reconcile::{Holder, RunError, RunFailure};
 use crate::drive::{HostError, Left, Outcome, Stuck};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};

@@ -7,11 +7,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::container::Inside;
 use super::ending::Ending;
 use super::reconnect::{Reconnector, connection_lost};
-use crate::host::container::{Came, CommandId, Signal as ContainerSignal};
+use crate::host::container::{Came, CommandId, ContainerSignal};
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::Message;
-use crate::ssh::{DedicatedConnection, Exit as ShellExit, Shell};
+use crate::ssh::{DedicatedConnection, Shell, ShellExit};
 
 /// Runs the interactive shell. The terminal is raw, so Ctrl-C goes to the remote, and only signals
 /// that other processes send arrive here. A lost connection is restored by the `reconnector`.

@@ -29,5 +29,5 @@ pub use dedicated::DedicatedConnection;
 pub use error::SshError;
 pub use key::{HostKey, UserKey};
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
-pub use shell::{Exit, Shell};
+pub use shell::{Shell, ShellExit};
 pub use terminal::Terminal;

@@ -6,8 +6,8 @@
 //! signals on; dropping the shell gives the terminal back and hangs up.
 //!
 //! The local terminal is attached to one on the host that outlives the connection: after
-//! [`Exit::Lost`] it stays in raw mode and reads escapes ([`Shell::escaped`]), until it is attached
-//! again over another connection ([`Shell::attach`]) or dropped.
+//! [`ShellExit::Lost`] it stays in raw mode and reads escapes ([`Shell::escaped`]), until it is
+//! attached again over another connection ([`Shell::attach`]) or dropped.
 //!
 //! It never decides what an ending means, never connects, and prints only the echo of an escape and
 //! notices.
@@ -33,7 +33,7 @@ use super::terminal::{Attached, Terminal};
 use crate::terminal::{self, Raw};
 
 pub use super::start::ShellError;
-pub use exit::Exit;
+pub use exit::ShellExit;
 pub use pump::Message;
 use pump::{Local, Request};
 
@@ -41,8 +41,8 @@ use pump::{Local, Request};
 pub struct Shell {
     pump: Option<Pump>,
     requests: mpsc::UnboundedSender<Request>,
-    /// How it ended; after [`Exit::Lost`] only the connection did.
-    exit: Option<Exit>,
+    /// How it ended; after [`ShellExit::Lost`] only the connection did.
+    exit: Option<ShellExit>,
     /// The local ends while they are attached to nothing.
     local: Option<Local>,
     terminal: Option<(Terminal, Arc<Gate>)>,
@@ -52,7 +52,7 @@ pub struct Shell {
 
 /// The task that carries one connection's bytes. It gives the local ends back if another connection
 /// may follow.
-type Pump = JoinHandle<(Exit, Option<Local>)>;
+type Pump = JoinHandle<(ShellExit, Option<Local>)>;
 
 impl Shell {
     /// Attaches the local terminal, which is in raw mode from here on, to the one on the host: a
@@ -116,9 +116,9 @@ impl Shell {
             } = connection;
             let exit = tokio::select! {
                 exit = local.carry(session, &mut asked, &requests) => exit,
-                reason = beside.ended() => Exit::Lost(reason),
+                reason = beside.ended() => ShellExit::Lost(reason),
             };
-            if local.terminal.is_some() && matches!(exit, Exit::Lost(_)) {
+            if local.terminal.is_some() && matches!(exit, ShellExit::Lost(_)) {
                 local.begin_line();
                 return (exit, Some(local));
             }
@@ -129,11 +129,11 @@ impl Shell {
 
     /// Waits for the end; unless the connection was lost, the terminal has been given back then.
     /// Loses nothing if it is dropped before it is ready, and may be called again.
-    pub async fn ended(&mut self) -> Exit {
+    pub async fn ended(&mut self) -> ShellExit {
         if let Some(pump) = &mut self.pump {
             let (exit, local) = match pump.await {
                 Ok(end) => end,
-                Err(error) => (Exit::Lost(error.to_string()), None),
+                Err(error) => (ShellExit::Lost(error.to_string()), None),
             };
             self.pump = None;
             if local.is_none() {
@@ -142,20 +142,20 @@ impl Shell {
             self.local = local;
             self.exit = Some(exit);
         }
-        self.exit.clone().unwrap_or(Exit::Escaped)
+        self.exit.clone().unwrap_or(ShellExit::Escaped)
     }
 
-    /// After [`Exit::Lost`]: waits for an escape that ends the session, and discards everything
-    /// else that is typed. Loses nothing if it is dropped before it is ready.
-    pub async fn escaped(&mut self) -> Exit {
+    /// After [`ShellExit::Lost`]: waits for an escape that ends the session, and discards
+    /// everything else that is typed. Loses nothing if it is dropped before it is ready.
+    pub async fn escaped(&mut self) -> ShellExit {
         match &mut self.local {
             Some(local) => local.escape().await,
             None => self.ended().await,
         }
     }
 
-    /// After [`Exit::Lost`]: shows `lines` without spoiling the screen, in place of those of the
-    /// last call.
+    /// After [`ShellExit::Lost`]: shows `lines` without spoiling the screen, in place of those of
+    /// the last call.
     pub fn notice(&mut self, lines: &[String]) {
         if let Some(local) = &mut self.local {
             local.notice(lines);
@@ -171,7 +171,7 @@ impl Shell {
         }
     }
 
-    /// After [`Exit::Lost`]: attaches to the same terminal again, over a new connection beside
+    /// After [`ShellExit::Lost`]: attaches to the same terminal again, over a new connection beside
     /// `ssh`. The notice is removed, and the screen goes on exactly where it was.
     ///
     /// The local ends stay as they are after an error, for another try.

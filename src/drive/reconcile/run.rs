@@ -16,7 +16,7 @@ use super::super::observed::Observed;
 use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
 use super::super::stuck::{Left, Stuck};
 use super::sweep::Look;
-use super::{Failure, Holder, Outcome, Reconciler, RunError};
+use super::{Holder, Outcome, Reconciler, RunError, RunFailure};
 
 /// A run towards one goal.
 pub(super) struct Run {
@@ -351,7 +351,7 @@ impl Run {
         let outcome = match verdict {
             Verdict::Busy(holder) => Outcome::Busy(holder),
             Verdict::Stuck(stuck) => Outcome::Stuck(stuck),
-            Verdict::Failed(error) => Outcome::Failed(Failure {
+            Verdict::Failed(error) => Outcome::Failed(RunFailure {
                 error,
                 also: None,
                 left: self.left.clone(),
@@ -362,7 +362,7 @@ impl Run {
 
     fn fail(&mut self, error: RunError) -> Outcome {
         let left = self.left.clone();
-        self.conclude(Outcome::Failed(Failure {
+        self.conclude(Outcome::Failed(RunFailure {
             error,
             also: None,
             left,
@@ -392,7 +392,7 @@ impl Run {
             Some(Verdict::Stuck(stuck)) => RunError::Stuck(stuck.why),
             Some(Verdict::Failed(error)) => error,
         };
-        Outcome::Failed(Failure {
+        Outcome::Failed(RunFailure {
             error,
             also: Some(Box::new(ended)),
             left: to_finish,

@@ -2,7 +2,7 @@
 
 /// How a shell ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
+pub enum ShellExit {
     /// The command ended with this status.
     Status(u32),
     /// A signal ended the command, or it was cut off because the reader of its output is gone.
@@ -18,7 +18,7 @@ pub enum Exit {
     Lost(String),
 }
 
-impl Exit {
+impl ShellExit {
     /// The exit code for it: the command's, 128 + n for signal n, 255 (as ssh) if it has none.
     #[must_use]
     pub fn code(&self) -> u8 {

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use russh::{ChannelMsg, Sig};
 use tokio::sync::{Notify, mpsc};
 
-use super::exit::Exit;
+use super::exit::ShellExit;
 use crate::ssh::channel::{Sender, Session, signal_number};
 use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
 use crate::ssh::gate::Gate;
@@ -236,10 +236,10 @@ impl Local {
 
     /// Waits, without a connection, for an escape that ends the session. Loses nothing if it is
     /// dropped before it is ready.
-    pub(super) async fn escape(&mut self) -> Exit {
+    pub(super) async fn escape(&mut self) -> ShellExit {
         loop {
             let Some(chunk) = self.input.next().await else {
-                return Exit::Escaped;
+                return ShellExit::Escaped;
             };
             for typed in self.read(chunk) {
                 if let Some(exit) = self.obey(typed).await {
@@ -264,16 +264,16 @@ impl Local {
     }
 
     /// Carries out an escape; an exit if it ends the session.
-    async fn obey(&mut self, typed: Typed) -> Option<Exit> {
+    async fn obey(&mut self, typed: Typed) -> Option<ShellExit> {
         match typed {
             Typed::Send(_) => {}
             Typed::End => {
                 self.print_watched("~.\r\n".to_owned());
-                return Some(Exit::Escaped);
+                return Some(ShellExit::Escaped);
             }
             Typed::Detach => {
                 self.print_watched("~d\r\n".to_owned());
-                return Some(Exit::Detached);
+                return Some(ShellExit::Detached);
             }
             Typed::Help => self.print_watched(HELP.to_owned()),
             Typed::Ask(question) => self.answer(question),
@@ -302,7 +302,7 @@ impl Local {
         session: Session,
         asked: &mut mpsc::UnboundedReceiver<Request>,
         again: &mpsc::UnboundedSender<Request>,
-    ) -> Exit {
+    ) -> ShellExit {
         let Session {
             mut messages,
             sender,
@@ -336,7 +336,7 @@ impl Local {
                     let Some(chunk) = chunk else {
                         // In raw mode, input ends only with the terminal itself.
                         if self.terminal.is_some() {
-                            return Exit::Escaped;
+                            return ShellExit::Escaped;
                         }
                         // Sent after the last of the input.
                         queue = None;
@@ -371,20 +371,20 @@ impl Local {
                 }
                 // A pipe whose reader is gone ends the command (SIGPIPE), as it would locally.
                 () = self.output.failed(), if self.terminal.is_none() => {
-                    return Exit::Signal { number: 13 };
+                    return ShellExit::Signal { number: 13 };
                 }
                 message = messages.wait() => match message {
                     Some(ChannelMsg::Data { data }) => self.show(data),
                     Some(ChannelMsg::ExtendedData { data, .. }) => self.errors.push(data),
                     Some(ChannelMsg::ExitStatus { exit_status }) => {
-                        exit = Some(Exit::Status(exit_status));
+                        exit = Some(ShellExit::Status(exit_status));
                     }
                     Some(ChannelMsg::ExitSignal { signal_name, .. }) => {
-                        exit = Some(Exit::Signal { number: signal_number(&signal_name) });
+                        exit = Some(ShellExit::Signal { number: signal_number(&signal_name) });
                     }
                     Some(ChannelMsg::Close) | None => return match exit {
                         Some(exit) => exit,
-                        None => Exit::Lost(sender.ended().await),
+                        None => ShellExit::Lost(sender.ended().await),
                     },
                     Some(_) => {}
                 },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use xdrive::host::container::{CommandId, Signal};
+use xdrive::host::container::{CommandId, ContainerSignal};
 use xdrive::host::scripts::Image;
 
 use harness::DEADLINE;
@@ -80,11 +80,19 @@ async fn commands_run_in_the_container_as_they_were_typed() {
         }
     };
     tokio::time::timeout(DEADLINE, asleep).await.unwrap();
-    machine.host.signal(&id, Signal::Interrupt).await.unwrap();
+    machine
+        .host
+        .signal(&id, ContainerSignal::Interrupt)
+        .await
+        .unwrap();
     let output = running.await.unwrap();
     assert_eq!(
         (output.stdout.as_slice(), output.status),
         (&b"got it\n"[..], 9)
     );
-    machine.host.signal(&id, Signal::Interrupt).await.unwrap();
+    machine
+        .host
+        .signal(&id, ContainerSignal::Interrupt)
+        .await
+        .unwrap();
 }

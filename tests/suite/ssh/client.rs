@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
-use xdrive::ssh::shell::Exit;
+use xdrive::ssh::shell::ShellExit;
 use xdrive::ssh::terminal::Attached;
 use xdrive::ssh::{DedicatedConnection, Shell, Ssh, Target, Terminal};
 
@@ -125,7 +125,7 @@ async fn attach(task: Task) {
     let end = loop {
         tokio::select! {
             exit = shell.ended() => match (exit, task.second) {
-                (Exit::Lost(_), Some(second)) => {
+                (ShellExit::Lost(_), Some(second)) => {
                     shell.notice(&["a notice".to_owned()]);
                     let way = Target { address: second, ..target.clone() };
                     if let Some(end) = come_back(&mut shell, &way, &task.user_key).await {
