@@ -1,7 +1,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use xdrive::local::plane::PlaneError;
+use xdrive::local::plane::{Machine, PlaneError};
 
 use super::site::{Site, id, succeed, until};
 
@@ -38,6 +38,27 @@ fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
     host.run("! (echo 1 >/proc/sys/vm/overcommit_memory)");
     host.run("! date -s @0");
     host.run("command -v docker && command -v tmux && command -v mkfs.ext4");
+}
+
+#[test]
+#[ignore = "needs root (namespaces) and the machine tree"]
+fn a_script_or_cloud_config_as_user_data_runs_in_its_later_stage() {
+    let site = Site::new();
+    // Both let this test in, so that a login shows that they ran.
+    let hook = site.machine("").user_data;
+    let script = String::from_utf8(hook)
+        .unwrap()
+        .replace("#cloud-boothook\n", "");
+    let indented = script.replace('\n', "\n    ");
+    let config = format!("#cloud-config\nruncmd:\n- |\n    {indented}\n");
+    for user_data in [script, config] {
+        let machine = Machine {
+            user_data: user_data.into_bytes(),
+            ..site.machine("")
+        };
+        let up = site.plane.launch(&machine).unwrap();
+        site.reach(machine.instance, up);
+    }
 }
 
 #[test]
