@@ -1,23 +1,24 @@
 //! The terminal: raw mode, size, and restoring it.
 //!
+//! The only user of crossterm, for the size and for what xdrive itself draws. Raw mode is not its:
+//! that neither returns the modes before it, which SSH sends, nor waits for output in the old ones.
 //! Raw mode is entered through a guard and left on every way out: when the guard is dropped, before
-//! a panic is printed, and around a suspension. Leaving is one `tcsetattr` with the saved modes,
-//! and then the sequences that switch off what the remote has switched on and left on (alternate
-//! screen, mouse, pasting, hidden cursor). Only those, because switching off what is not on moves
-//! the cursor of some terminals. The system calls are made here and not by a library's raw mode,
-//! which neither returns the modes before it (SSH sends them) nor waits for output in the old ones.
+//! a panic is printed, and around a suspension. Leaving is one `tcsetattr` with the saved modes, and
+//! then the sequences that switch off what the remote has switched on and left on (alternate screen,
+//! mouse, pasting, hidden cursor). Only those, because switching off what is not on moves the cursor
+//! of some terminals.
 //!
 //! It never waits for a terminal that takes no output, and never prints.
 
-use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::SIGSTOP;
 
+pub mod draw;
 mod margin;
 mod screen;
 
@@ -51,19 +52,15 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The size of the controlling terminal now, else of that on standard output; 80 by 24 if unknown.
+/// The terminal's size now; 80 by 24 if that is not known.
 #[must_use]
 pub fn size() -> Size {
-    let size = match File::open("/dev/tty") {
-        Ok(controlling) => tcgetwinsize(controlling),
-        Err(_) => tcgetwinsize(rustix::stdio::stdout()),
-    };
-    match size {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
-            columns: size.ws_col,
-            rows: size.ws_row,
-            width: size.ws_xpixel,
-            height: size.ws_ypixel,
+    match crossterm::terminal::window_size() {
+        Ok(size) if size.columns > 0 && size.rows > 0 => Size {
+            columns: size.columns,
+            rows: size.rows,
+            width: size.width,
+            height: size.height,
         },
         _ => Size {
             columns: 80,

@@ -195,20 +195,17 @@ impl Local {
                 .flat_map(|line| line.chars())
                 .take(columns.into())
                 .collect();
-            self.output.push(Bytes::from(format!(
-                "\x1b7\x1b[{rows};1H\x1b[0;7m{line}\x1b[K\x1b[0m\x1b8"
-            )));
+            let row = terminal::draw::last_row(&line, rows);
+            self.output.push(Bytes::from(row));
             return;
         }
         let is_first = !std::mem::replace(&mut terminal.has_own_screen, true);
-        let lines = lines.join("\x1b[K\r\n  ");
-        let lines = format!("\x1b[H\r\n  {lines}\x1b[K\r\n");
-        if is_first {
-            self.print_watched(format!("\x1b[?1049h\x1b[0m\x1b[H\x1b[2J{lines}\r\n"));
+        self.print_watched(if is_first {
+            terminal::draw::alternate_screen(lines)
         } else {
             // Answers to questions may stand below it.
-            self.print_watched(format!("\x1b7{lines}\x1b8"));
-        }
+            terminal::draw::redrawn(lines)
+        });
     }
 
     /// Removes the notice; true if a program has to draw its screen again for that.
@@ -217,7 +214,7 @@ impl Local {
             return false;
         };
         if std::mem::take(&mut terminal.has_own_screen) {
-            self.print_watched("\x1b[?1049l".to_owned());
+            self.print_watched(terminal::draw::main_screen());
             return false;
         }
         terminal::Screen::is_alternate()
@@ -230,7 +227,7 @@ impl Local {
             return;
         };
         if from != std::mem::replace(&mut terminal.seen, from) {
-            self.print_watched("\x1b[0m\x1b[H\x1b[2J".to_owned());
+            self.print_watched(terminal::draw::empty_screen());
         }
     }
 
