@@ -3,30 +3,32 @@
 //! `--help`, the man page and the shell completions are made from this file and from the arguments of
 //! each command.
 
+mod complete;
+mod help;
 mod man;
+mod pager;
+mod topic;
+mod usage;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::builder::Styles;
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::cloud::Which;
 use crate::commands::{
     Context, connect, doctor, gc, list, local, policy, prices, print, selftest, stop,
 };
+use crate::config::environment;
 use crate::ec2::Account;
 use crate::failure::Failure;
+use crate::report;
 
-/// The end of `--help` and of the manual page: sections with a title each, in lines that fit a
-/// terminal of 80 columns with the manual page's margin. The exit codes are the README's.
-const END: &str = "\
-Files:
-  ~/.config/xdrive/config.toml  what most flags of connect set, under their
-                                names (max_price for --max-price); flags
-                                outrank it, and it outranks what the drive
-                                carries
-  ~/.config/xdrive/id_ed25519   the key that hosts know this computer by;
-                                made when there is none
-
+/// The exit codes, as the README has them: a section of `--help` and of the manual page, in lines
+/// that fit a terminal of 80 columns with the manual page's margin.
+const EXIT_CODES: &str = "\
 Exit codes:
   the shell's or the command's own; 128 + n if signal n ended it; otherwise:
     1  something went wrong that no other line covers
@@ -46,53 +48,147 @@ Exit codes:
   130  ended by Ctrl-C, not the command's own; undone or saved
   255  the shell was ended by ~. (saved), or its connection was lost";
 
-/// The section of the global flags, behind each command's own.
-const WHICH: &str = "Which EC2";
+/// The files, likewise.
+const FILES: &str = "\
+Files:
+  ~/.config/xdrive/config.toml  what most flags of connect set, under their
+                                names (max_price for --max-price); flags
+                                outrank it, and it outranks what the drive
+                                carries: xdrive help config
+  ~/.config/xdrive/id_ed25519   the key that hosts know this computer by;
+                                made when there is none";
 
-/// A portable drive that moves between AWS instances, with its programs, containers and notebooks.
+/// The sections of the global flags, behind each command's own.
+const WHICH: &str = "Which EC2";
+const OUTPUT: &str = "What is printed and asked";
+
+/// A portable drive that moves between AWS instances.
+///
+/// With its programs, containers and notebooks: set up on a small CPU machine, train on a GPU.
 #[derive(Debug, Parser)]
 #[command(
     name = "xdrive",
     version,
-    propagate_version = true,
     max_term_width = 100,
-    after_long_help = END
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    disable_version_flag = true,
+    styles = Styles::plain()
 )]
 pub struct Cli {
-    /// Use the EC2 in a folder on this computer instead of AWS (Linux, root).
+    /// Use the EC2 in a folder on this computer (Linux, root).
+    ///
+    /// Instead of AWS. So do `XDRIVE_LOCAL=1`, `cloud = "local"` in the configuration, and
+    /// `xdrive local COMMAND`.
     #[arg(long, global = true, help_heading = WHICH)]
     pub local: bool,
 
-    /// Where the EC2 in a folder keeps its state [default: ~/.local/share/xdrive/local].
+    /// Where the EC2 in a folder keeps its state.
+    ///
+    /// [default: ~/.local/share/xdrive/local].
     #[arg(
         long,
         global = true,
         value_name = "DIR",
-        env = "XDRIVE_LOCAL_DIR",
+        env = environment::LOCAL_DIR,
+        hide_env = true,
+        hide_short_help = true,
         help_heading = WHICH
     )]
     pub local_dir: Option<PathBuf>,
 
-    /// The AWS profile whose credentials and region are used [default: as for every AWS tool: what
-    /// the environment says, else the profile named default].
+    /// The AWS profile whose credentials and region are used.
+    ///
+    /// [default: as for every AWS tool: what the environment says, else the profile named default].
     #[arg(
         long,
         global = true,
         value_name = "PROFILE",
         conflicts_with = "local",
+        hide_short_help = true,
         help_heading = WHICH
     )]
     pub profile: Option<String>,
 
-    /// The AWS region, such as us-east-1 [default: the environment's, else the profile's].
+    /// The AWS region, such as us-east-1.
+    ///
+    /// [default: the environment's, else the profile's].
     #[arg(
         long,
         global = true,
         value_name = "REGION",
         conflicts_with = "local",
+        hide_short_help = true,
         help_heading = WHICH
     )]
     pub region: Option<String>,
+
+    /// Print no steps: only what asks for attention, and data.
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        hide_short_help = true,
+        help_heading = OUTPUT
+    )]
+    pub quiet: bool,
+
+    /// Print more: -v what happens on hosts, -vv calls to AWS.
+    ///
+    /// -vvv all; `XDRIVE_LOG` filters more finely.
+    #[arg(
+        short,
+        long,
+        global = true,
+        action = ArgAction::Count,
+        hide_short_help = true,
+        help_heading = OUTPUT
+    )]
+    pub verbose: u8,
+
+    /// When to colour words: auto, always or never.
+    ///
+    /// Those that begin errors, warnings and hints, and the states of drives. By itself in a
+    /// terminal, unless `NO_COLOR` is set.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        hide_short_help = true,
+        help_heading = OUTPUT
+    )]
+    pub color: report::Color,
+
+    /// Answer every question with yes.
+    ///
+    /// Such as whether to launch on demand where no spot is to be had.
+    #[arg(short, long, global = true, hide_short_help = true, help_heading = OUTPUT)]
+    pub yes: bool,
+
+    /// Print help: -h the flags for a first day, --help all.
+    #[arg(
+        short,
+        long,
+        global = true,
+        action = ArgAction::Help,
+        hide_short_help = true,
+        help_heading = OUTPUT
+    )]
+    help: Option<bool>,
+
+    /// Print xdrive's version.
+    #[arg(
+        short = 'V',
+        long,
+        action = ArgAction::Version,
+        hide_short_help = true,
+        help_heading = OUTPUT
+    )]
+    version: Option<bool>,
 
     /// What to do.
     #[command(subcommand)]
@@ -102,34 +198,171 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Bring the drive up on an instance and open a shell in its container; save it at the end.
-    #[command(after_long_help = connect::escapes())]
-    Connect(Box<connect::Args>),
-    /// Show every drive: where it is, its generations and snapshots, and what is billed.
-    List(list::Args),
-    /// Save a drive from anywhere, without a shell: close, snapshot, terminate, delete.
-    Stop(stop::Args),
-    /// Show what spot instances cost now, by zone.
-    Prices(prices::Args),
-    /// Finish what killed and forgotten sessions left, clear away what nobody needs, list the rest.
-    Gc(gc::Args),
-    /// Look whether all that xdrive needs is here: credentials, rights, network, clock, key.
-    Doctor,
-    /// Ask the account what only it can prove: launch hosts, look at them, leave nothing.
-    #[command(after_long_help = selftest::END)]
-    Selftest(Box<selftest::Args>),
-    /// Write the IAM policy that allows what xdrive does, and no more, to standard output.
+    /// What is done with drives.
+    #[command(flatten)]
+    Drive(DriveCommand),
+    /// Print the IAM policy that allows what xdrive does.
+    ///
+    /// And no more, to standard output.
     Policy(policy::Args),
-    /// The EC2 in a folder: for other tools, and to see what AWS does to spot instances.
+    /// The EC2 in a folder: for other tools, and notices of spot.
+    ///
+    /// And to see what AWS does to spot instances. Every command on drives works behind it, too:
+    /// `xdrive local connect demo` is `xdrive --local connect demo`.
     #[command(subcommand)]
-    Local(local::Command),
-    /// Write the manual page to standard output, for `man -l`.
-    Man,
-    /// Write a completion script for a shell to standard output.
+    Local(LocalCommand),
+    /// Explain a topic or a command, or list the topics.
+    Help {
+        /// A topic, or a command.
+        #[arg(value_name = "TOPIC|COMMAND")]
+        words: Vec<String>,
+    },
+    /// Print a manual page, for `man -l`.
+    Man {
+        /// The page of a topic of `xdrive help` [default: xdrive's own].
+        #[arg(value_name = "TOPIC")]
+        topic: Option<String>,
+        /// Write all pages into this directory.
+        #[arg(long, value_name = "DIR", conflicts_with = "topic")]
+        dir: Option<PathBuf>,
+    },
+    /// Print what makes a shell complete xdrive's words.
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// `xdrive local …`: the functions of the EC2 in a folder, and any command on it.
+#[derive(Debug, Subcommand)]
+pub enum LocalCommand {
+    /// What only the EC2 in a folder has.
+    #[command(flatten)]
+    Folder(local::Command),
+    /// `xdrive local connect` is `xdrive --local connect`.
+    #[command(flatten)]
+    Drive(DriveCommand),
+}
+
+/// What is done with drives, on whichever EC2.
+#[derive(Debug, Subcommand)]
+pub enum DriveCommand {
+    /// Bring a drive up, with a shell in its container.
+    ///
+    /// On an instance that is launched for it; at the end the drive is saved: closed, made a
+    /// snapshot, and the instance terminated.
+    #[command(visible_alias = "ssh", after_long_help = connect::escapes())]
+    Connect(Box<connect::Args>),
+    /// Show every drive, and what is billed.
+    ///
+    /// Where it is, its generations and snapshots.
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    /// Save a drive from anywhere, without a shell.
+    ///
+    /// Close, snapshot, terminate, delete.
+    #[command(visible_alias = "save")]
+    Stop(stop::Args),
+    /// Show what spot instances cost now, by zone.
+    Prices(prices::Args),
+    /// Finish what was left, clear away, list the rest.
+    ///
+    /// What killed and forgotten sessions left, what nobody needs, and what the rest costs.
+    Gc(gc::Args),
+    /// Check what xdrive needs: credentials, rights, network.
+    ///
+    /// And this computer's clock, key and configuration.
+    Doctor,
+    /// Ask the account what only it can prove: hosts, rights.
+    ///
+    /// Launches hosts, looks at them, leaves nothing.
+    #[command(after_long_help = selftest::END)]
+    Selftest(Box<selftest::Args>),
+}
+
+/// Parses the command line `words`, the program's name first, and runs its command. Returns the exit
+/// code; a failure has been printed.
+#[must_use]
+pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    match complete::answer(&words) {
+        Ok(true) => return 0,
+        Ok(false) => {}
+        Err(failure) => return ended(Err(failure)),
+    }
+    let parsed = command().try_get_matches_from(&words);
+    let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => {
+            log(cli.verbose);
+            report::set_quiet(cli.quiet);
+            report::set_color(cli.color);
+            cli.run()
+        }
+        Err(error) => {
+            report::set_color(color(&words));
+            match usage::answer(&error) {
+                Some((text, 0)) => print(&text),
+                Some((text, code)) => {
+                    report::error(&text);
+                    Ok(code)
+                }
+                None => Err(usage::failure(&error, &words)),
+            }
+        }
+    };
+    ended(result)
+}
+
+/// `--color`, of words that are wrong elsewhere.
+fn color(words: &[OsString]) -> report::Color {
+    let parsed = command().ignore_errors(true).try_get_matches_from(words);
+    let color = parsed.ok().and_then(|it| it.get_one("color").copied());
+    color.unwrap_or_default()
+}
+
+/// The exit code. A failure is printed.
+fn ended(result: Result<u8, Failure>) -> u8 {
+    result.unwrap_or_else(|failure| {
+        report::error(&format!("{failure}\n"));
+        failure.exit.code()
+    })
+}
+
+/// The definition of the command line, from which help, manual page and completions are made.
+/// Commands on drives are hidden below `local`, where they are the same.
+fn definition() -> clap::Command {
+    let end = format!("{}\n\n{FILES}\n\n{EXIT_CODES}", help::environment());
+    complete::with_completers(Cli::command())
+        .after_long_help(end)
+        .mut_subcommand("local", |local| {
+            local.mut_subcommands(|command| {
+                let is_drives = DriveCommand::has_subcommand(command.get_name());
+                let is_hidden = command.is_hide_set();
+                command.hide(is_drives || is_hidden)
+            })
+        })
+}
+
+/// The definition, with what the help of each command ends with.
+fn command() -> clap::Command {
+    help::with_ends(definition())
+}
+
+/// Logs to standard error: warnings, or what `XDRIVE_LOG` filters (the syntax is that of
+/// `tracing_subscriber::EnvFilter`, such as `xdrive=debug`); with `--verbose` what that says.
+fn log(verbose: u8) {
+    let filter = match verbose {
+        0 => EnvFilter::try_from_env(environment::LOG).unwrap_or_else(|_| "xdrive=warn".into()),
+        1 => "xdrive=warn,xdrive::host=debug".into(),
+        2 => "xdrive=debug".into(),
+        _ => "xdrive=trace".into(),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // These go to standard error too; with that closed, printing them would panic.
+        .log_internal_errors(false)
+        .init();
 }
 
 impl Cli {
@@ -137,21 +370,15 @@ impl Cli {
     pub fn run(self) -> Result<u8, Failure> {
         let (context, command) = self.context();
         match command {
-            Command::Connect(args) => connect::run(*args, &context),
-            Command::List(args) => list::run(&args, &context),
-            Command::Stop(args) => stop::run(args, &context),
-            Command::Prices(args) => prices::run(&args, &context),
-            Command::Gc(args) => gc::run(&args, &context),
-            Command::Doctor => doctor::run(&context),
-            Command::Selftest(args) => selftest::run(*args, &context),
-            Command::Policy(args) => policy::run(&args, &context),
-            Command::Local(command) => local::run(command, &context),
-            Command::Man => print(&man::page(Self::command()).map_err(anyhow::Error::from)?),
-            Command::Completions { shell } => {
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Self::command(), "xdrive", &mut script);
-                print(&String::from_utf8_lossy(&script))
+            Command::Drive(command) | Command::Local(LocalCommand::Drive(command)) => {
+                command.run(&context)
             }
+            Command::Local(LocalCommand::Folder(command)) => local::run(command, &context),
+            Command::Policy(args) => policy::run(&args, &context),
+            Command::Help { words } => help::explain(&words),
+            Command::Man { dir: Some(dir), .. } => man::write_all(&dir),
+            Command::Man { topic, .. } => man::print_page(topic.as_deref()),
+            Command::Completions { shell } => complete::register(shell),
         }
     }
 
@@ -162,16 +389,35 @@ impl Cli {
             profile: self.profile,
             region: self.region,
         };
-        let which = if self.local {
-            Which::Local
+        let is_local = self.local || matches!(self.command, Command::Local(_));
+        let named = if is_local {
+            Some(Which::Local)
         } else {
-            Which::Account(account.clone())
+            let is_named = account.profile.is_some() || account.region.is_some();
+            is_named.then(|| Which::Account(account.clone()))
         };
         let context = Context {
-            which,
+            named,
             account,
             local_dir: self.local_dir,
+            yes: self.yes,
+            verbose: self.verbose,
         };
         (context, self.command)
+    }
+}
+
+impl DriveCommand {
+    /// Runs the command. Returns the exit code.
+    fn run(self, context: &Context) -> Result<u8, Failure> {
+        match self {
+            Self::Connect(args) => connect::run(*args, context),
+            Self::List(args) => list::run(&args, context),
+            Self::Stop(args) => stop::run(args, context),
+            Self::Prices(args) => prices::run(&args, context),
+            Self::Gc(args) => gc::run(&args, context),
+            Self::Doctor => doctor::run(context),
+            Self::Selftest(args) => selftest::run(*args, context),
+        }
     }
 }

@@ -9,6 +9,7 @@ pub mod folder;
 #[path = "cloud/no_folder.rs"]
 pub mod folder;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -18,8 +19,8 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::Timing;
-use crate::drive::tags::Identity;
-use crate::ec2::{Account, AccountError, Arch, Ec2};
+use crate::drive::tags::{self, Identity};
+use crate::ec2::{self, Account, AccountError, Arch, Ec2};
 use crate::failure::{Exit, Failure};
 use crate::ids::SessionId;
 use crate::quote::quote;
@@ -148,6 +149,16 @@ impl Cloud {
             .hint("xdrive local setup builds it, once")),
             _ => Ok(()),
         }
+    }
+
+    /// The names of all drives, by their tags, in order.
+    pub async fn drives(&self) -> Result<Vec<String>, ec2::Error> {
+        let (instances, volumes, snapshots) = self.ec2.everything().await?;
+        let tags = instances.iter().map(|it| &it.tags);
+        let tags = tags.chain(volumes.iter().map(|it| &it.tags));
+        let tags = tags.chain(snapshots.iter().map(|it| &it.tags));
+        let names: BTreeSet<&String> = tags.filter_map(|tags| tags.get(tags::DRIVE)).collect();
+        Ok(names.into_iter().cloned().collect())
     }
 
     /// A new session of this caller.

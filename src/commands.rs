@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use tokio::runtime::Builder;
 
 use crate::cloud::{Cloud, Which};
-use crate::config::{Config, Paths, Reach};
+use crate::config::{self, Config, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::report;
@@ -26,12 +26,16 @@ use crate::ssh::UserKey;
 /// What every command gets from the global flags.
 #[derive(Debug)]
 pub struct Context {
-    /// The EC2 that it works on.
-    pub which: Which,
+    /// The EC2 that flags name, if they do.
+    pub named: Option<Which>,
     /// The account of `--profile` and `--region`, which a policy is for even with `--local`.
     pub account: Account,
     /// `--local-dir`, if it was given.
     pub local_dir: Option<PathBuf>,
+    /// Whether every question is answered with yes.
+    pub yes: bool,
+    /// How often `--verbose` was given.
+    pub verbose: u8,
 }
 
 impl Context {
@@ -40,8 +44,18 @@ impl Context {
         Paths::find(self.local_dir.clone())
     }
 
+    /// The EC2 that the command works on: that of the flags, else of the environment, else of the
+    /// configuration, else the account's.
+    pub fn which(&self, paths: &Paths) -> Result<Which, Failure> {
+        match &self.named {
+            Some(which) => Ok(which.clone()),
+            None if config::is_local(paths)? => Ok(Which::Local),
+            None => Ok(Which::Account(self.account.clone())),
+        }
+    }
+
     async fn open(&self, paths: &Paths) -> Result<Cloud, Failure> {
-        Cloud::open(&self.which, paths).await
+        Cloud::open(&self.which(paths)?, paths).await
     }
 }
 

@@ -5,18 +5,20 @@
 //! keeps nothing about drives on this computer: the configuration is the user's, a lost key is made
 //! again, and the EC2 in a folder stands for AWS.
 
+pub mod cloud;
+pub mod environment;
 pub mod launch;
+mod names;
+pub mod quantity;
 mod reach;
 
 use std::io::ErrorKind;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
-use jiff::SignedDuration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -26,18 +28,14 @@ use crate::failure::{Exit, Failure};
 use crate::ids::SubnetId;
 use crate::ssh::ProxyCommand;
 
+use cloud::CloudName;
 use reach::Several;
 
+pub use cloud::is_local;
+pub use names::Names;
 pub use reach::Reach;
 
 use launch::{ArchChoice, Fallback, Types};
-
-/// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
-pub const SIZES: RangeInclusive<u32> = 1..=65_536;
-
-/// The lengths that a lease can have. A shorter one would end sessions on a slow network; a longer
-/// one would keep a forgotten instance until the bill.
-const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(7 * 24);
 
 /// The paths of xdrive's files (XDG base directory specification).
 #[derive(Debug, Clone)]
@@ -52,20 +50,28 @@ pub struct Paths {
     pub local_dir_named: bool,
     /// The trees and images of the EC2 in a folder, shared by all its state directories.
     pub local_cache: PathBuf,
+    /// The names of drives, kept for completions.
+    pub names: PathBuf,
 }
 
 /// `config.toml`: what a user sets once. Every key is optional; an unknown one is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
 pub struct Config {
+    /// The EC2 that is worked on where no flag says so.
+    pub cloud: Option<CloudName>,
     /// The instance type, or several in order of liking.
     #[serde(rename = "type")]
     types: Option<Types>,
     /// In place of a type: the fewest vCPUs.
+    #[serde(default, deserialize_with = "cpus_of")]
     cpus: Option<u32>,
     /// In place of a type: the least memory, in GiB.
+    #[serde(default, deserialize_with = "memory_of")]
     memory: Option<u32>,
     /// In place of a type: the fewest NVIDIA GPUs.
+    #[serde(default, deserialize_with = "gpus_of")]
     gpu: Option<u32>,
     /// The architecture of new drives.
     pub arch: Option<ArchChoice>,
@@ -87,6 +93,7 @@ pub struct Config {
     #[serde(default)]
     pub leave_zone: bool,
     /// The size of new drives, in GiB.
+    #[serde(default, deserialize_with = "size_of")]
     pub size: Option<u32>,
     /// The throughput of the drive's volume, in MiB a second.
     throughput: Option<u32>,
@@ -97,7 +104,14 @@ pub struct Config {
     /// The image of new drives.
     pub image: Option<String>,
     /// The loopback port for Jupyter.
-    pub port: Option<u16>,
+    #[serde(default, alias = "port", deserialize_with = "port_of")]
+    pub jupyter_port: Option<u16>,
+    /// Whether Jupyter is left alone.
+    #[serde(default)]
+    pub no_jupyter: bool,
+    /// Whether Jupyter's address is opened in the browser.
+    #[serde(default)]
+    pub open: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -118,38 +132,6 @@ pub struct Config {
     address_service: Option<String>,
     /// The proxy command of connections.
     proxy_command: Option<ProxyCommand>,
-}
-
-/// Parses a lease: a time such as `8h`, `90m` or `1h 30m` (jiff's friendly format).
-pub fn lease(text: &str) -> Result<Duration, String> {
-    let span = duration(text)?;
-    if LEASES.contains(&span) {
-        Ok(span)
-    } else {
-        Err("a host is kept for ten seconds at least and seven days at most".to_owned())
-    }
-}
-
-/// The intervals that checkpoints can have.
-const CHECKPOINTS: std::ops::RangeInclusive<Duration> =
-    Duration::from_secs(15)..=Duration::from_hours(7 * 24);
-
-/// Parses the interval between checkpoints: EBS accepts one snapshot of a volume every 15 seconds.
-pub fn checkpoint(text: &str) -> Result<Duration, String> {
-    let span = duration(text)?;
-    if CHECKPOINTS.contains(&span) {
-        Ok(span)
-    } else {
-        Err("checkpoints are 15 seconds apart at least and seven days at most".to_owned())
-    }
-}
-
-/// Parses a time such as `30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let span: SignedDuration = text
-        .parse()
-        .map_err(|_| "it is not a time such as 30m or 8h".to_owned())?;
-    Duration::try_from(span).map_err(|_| "a time cannot be negative".to_owned())
 }
 
 /// Parses an instance profile's name or ARN (IAM API reference, `InstanceProfile`).
@@ -194,14 +176,32 @@ fn instance_profile_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stri
     instance_profile(&text).map(Some).map_err(D::Error::custom)
 }
 
-fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(from)?;
-    checkpoint(&text).map(Some).map_err(D::Error::custom)
+fn cpus_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::cpus)
+}
+
+fn memory_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::memory)
+}
+
+fn gpus_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::gpus)
+}
+
+fn size_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::size)
+}
+
+fn port_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
+    quantity::configured(from, quantity::port)
 }
 
 fn lease_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(from)?;
-    lease(&text).map(Some).map_err(D::Error::custom)
+    quantity::configured(from, quantity::lease)
+}
+
+fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    quantity::configured(from, quantity::checkpoint)
 }
 
 impl Paths {
@@ -210,17 +210,18 @@ impl Paths {
         let xdg = Xdg::new()
             .context("cannot tell where your files are")
             .map_err(|error| Failure::new(Exit::Config, error).hint("set HOME"))?;
-        let cache = std::env::var_os("XDRIVE_CACHE")
+        let cache = std::env::var_os(environment::CACHE)
             .map_or_else(|| xdg.cache_dir().join("xdrive"), PathBuf::from);
         let config = xdg.config_dir().join("xdrive");
         Ok(Self {
             config: config.join("config.toml"),
             key: config.join("id_ed25519"),
             local_dir_named: local_dir.as_ref().is_some_and(|dir| {
-                std::env::var_os("XDRIVE_LOCAL_DIR").as_deref() != Some(dir.as_os_str())
+                std::env::var_os(environment::LOCAL_DIR).as_deref() != Some(dir.as_os_str())
             }),
             local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
+            names: cache.join("names"),
         })
     }
 }
@@ -235,11 +236,7 @@ impl Config {
                     Exit::Config,
                     anyhow!("{path} is not a configuration: {error}"),
                 )
-                .hint(
-                    "its keys are type, cpus, memory, gpu, arch, free, market, fallback, max_price, \
-                     ami, leave_zone, size, throughput, iops, warm, image, port, keep, checkpoint, \
-                     resume, subnet, instance_profile, cidr, address_service and proxy_command",
-                )
+                .hint("xdrive help config lists its keys")
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Failure::new(
@@ -287,19 +284,7 @@ impl Config {
     /// The ranges are those of the flags.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let config: Self = toml::from_str(text)?;
-        if let Some(size) = config.size
-            && !SIZES.contains(&size)
-        {
-            bail!(
-                "size = {size} is not between {} and {} GiB",
-                SIZES.start(),
-                SIZES.end()
-            );
-        }
         config.speed().check().map_err(anyhow::Error::msg)?;
-        if config.port == Some(0) {
-            bail!("port = 0 is not a port");
-        }
         if let Some(url) = &config.address_service
             && let Err(why) = reach::check_service(url)
         {
@@ -348,7 +333,11 @@ pub struct Options {
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
     /// The loopback port for Jupyter.
-    pub port: Option<u16>,
+    pub jupyter_port: Option<u16>,
+    /// Whether Jupyter is neither started nor forwarded.
+    pub no_jupyter: bool,
+    /// Whether Jupyter's address is opened in the browser.
+    pub open: bool,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
@@ -396,7 +385,10 @@ impl Options {
             size: flags.size.or(config.size),
             speed,
             image: flags.image.or(config.image),
-            port: flags.port.or(config.port),
+            jupyter_port: flags.jupyter_port.or(config.jupyter_port),
+            // A port on the command line asks for Jupyter.
+            no_jupyter: flags.no_jupyter || (config.no_jupyter && flags.jupyter_port.is_none()),
+            open: flags.open || config.open,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,

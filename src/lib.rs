@@ -48,7 +48,7 @@
 //!
 //! | module | what it owns |
 //! | --- | --- |
-//! | [`cli`] | the command line; help, man page and completions come from it |
+//! | [`cli`] | the command line; help, topics, man pages and completions come from it |
 //! | [`commands`] | a command a file: its arguments, and its function |
 //! | [`config`] | the paths of the user's files; options: flags over configuration |
 //! | [`cloud`] | the EC2 of a command, with its waiting times and defaults |

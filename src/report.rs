@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How long a step takes before it gets a spinner.
@@ -17,6 +19,81 @@ const SPINNER: Duration = Duration::from_millis(250);
 
 /// Frames of the spinner a second.
 const FRAMES: u8 = 10;
+
+/// When words are coloured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// In a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What `--color` said: for the whole process, as `--quiet` is.
+static COLOR: Mutex<Color> = Mutex::new(Color::Auto);
+
+/// From now on words are coloured as `choice` says.
+pub fn set_color(choice: Color) {
+    *COLOR.lock().unwrap_or_else(PoisonError::into_inner) = choice;
+}
+
+/// Whether what goes to a `terminal`, or to something else, is coloured (<https://no-color.org>).
+fn is_colored(is_terminal: bool) -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match *COLOR.lock().unwrap_or_else(PoisonError::into_inner) {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+            is_terminal && !is_set("NO_COLOR") && !is_dumb
+        }
+    }
+}
+
+/// The words that begin a line and have a colour (ECMA-48, *Select Graphic Rendition*).
+const COLORED: [(&str, &str); 3] = [
+    ("error:", "\x1b[1;31m"),
+    ("warning:", "\x1b[1;33m"),
+    ("hint:", "\x1b[1;36m"),
+];
+
+/// Ends a colour.
+const PLAIN: &str = "\x1b[0m";
+
+/// Colours the words of [`COLORED`] where they begin a line of `text`.
+fn painted(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let word = COLORED.iter().find(|(word, _)| line.starts_with(word));
+        match word {
+            Some((word, color)) => format!("{color}{word}{PLAIN}{}", &line[word.len()..]),
+            None => line.to_owned(),
+        }
+    });
+    lines.collect()
+}
+
+/// `url` for a line on standard error: a hyperlink where the terminal takes one (*Hyperlinks in
+/// terminal emulators*, OSC 8).
+#[must_use]
+pub fn link(url: &str) -> String {
+    let is_taken = supports_hyperlinks::on(supports_hyperlinks::Stream::Stderr);
+    if is_taken && is_colored(std::io::stderr().is_terminal()) {
+        format!("\x1b]8;;{url}\x1b\\{url}\x1b]8;;\x1b\\")
+    } else {
+        url.to_owned()
+    }
+}
+
+/// Whether `--quiet` was given: for the whole process, as standard error is.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on no report prints steps, or lines that only accompany them.
+pub fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
 
 /// Prints progress. Cheap to clone; clones share one spinner.
 #[derive(Debug, Clone)]
@@ -27,7 +104,10 @@ struct Board {
     running: BTreeMap<u64, (String, Instant)>,
     next: u64,
     spinner: ProgressBar,
-    quiet: bool,
+    /// Whether steps are shown while they run.
+    is_live: bool,
+    /// Whether neither steps nor notes have lines.
+    is_quiet: bool,
     out: Out,
 }
 
@@ -51,13 +131,15 @@ impl Report {
     /// A report on standard error.
     #[must_use]
     pub fn stderr() -> Self {
-        Self::on(Out::Stderr, !std::io::stderr().is_terminal())
+        let is_quiet = QUIET.load(Ordering::Relaxed);
+        let is_live = std::io::stderr().is_terminal() && !is_quiet;
+        Self::on(Out::Stderr, is_live, is_quiet)
     }
 
     /// A report that keeps its lines for [`Report::printed`].
     #[cfg(test)]
     pub(crate) fn kept() -> Self {
-        Self::on(Out::Kept(String::new()), true)
+        Self::on(Out::Kept(String::new()), false, false)
     }
 
     /// The lines of a [`Report::kept`].
@@ -69,8 +151,8 @@ impl Report {
         }
     }
 
-    /// A report on `out`; a `quiet` one has no spinner.
-    fn on(out: Out, quiet: bool) -> Self {
+    /// A report on `out`.
+    fn on(out: Out, is_live: bool, is_quiet: bool) -> Self {
         let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("     {spinner}    {msg}") {
             spinner.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
@@ -79,7 +161,8 @@ impl Report {
             running: BTreeMap::new(),
             next: 0,
             spinner,
-            quiet,
+            is_live,
+            is_quiet,
             out,
         })))
     }
@@ -98,9 +181,15 @@ impl Report {
         }
     }
 
-    /// Prints a line of its own, not a step's: a fact, a choice, an address.
+    /// Prints a line that is no step: a warning, an address, what somebody has to know.
     pub fn print(&self, line: &str) {
         lock(&self.0).line(line);
+    }
+
+    /// Prints a line that goes with the steps, as what is launched or that the drive is saved. A
+    /// quiet report does not.
+    pub fn note(&self, line: &str) {
+        lock(&self.0).note(line);
     }
 
     /// Prints a question, whose line stays open for the answer.
@@ -144,7 +233,7 @@ impl Step {
         let took = self.since.elapsed();
         let mut board = lock(&self.board);
         board.running.remove(&self.id);
-        board.line(&format!("{:>7.2} s  {line}", took.as_secs_f64()));
+        board.note(&format!("{:>7.2} s  {line}", took.as_secs_f64()));
     }
 }
 
@@ -157,8 +246,20 @@ impl Drop for Step {
 }
 
 impl Board {
+    fn note(&mut self, line: &str) {
+        if !self.is_quiet {
+            self.line(line);
+        }
+    }
+
     fn line(&mut self, line: &str) {
         self.hide();
+        let is_stderr = matches!(self.out, Out::Stderr);
+        let line = if is_stderr && is_colored(std::io::stderr().is_terminal()) {
+            &painted(line)
+        } else {
+            line
+        };
         let line = if crate::terminal::is_raw() {
             format!("\r\n{}\r\n", line.replace('\n', "\r\n"))
         } else {
@@ -183,7 +284,7 @@ impl Board {
     }
 
     fn tick(&mut self) {
-        if self.quiet {
+        if !self.is_live {
             return;
         }
         match self
@@ -226,9 +327,39 @@ pub fn data(text: &str) -> std::io::Result<()> {
     }
 }
 
+/// Writes an error to standard error. With that closed the exit code alone reports it.
+pub fn error(text: &str) {
+    let mut stderr = std::io::stderr();
+    let text = if is_colored(stderr.is_terminal()) {
+        painted(text)
+    } else {
+        text.to_owned()
+    };
+    drop(stderr.write_all(text.as_bytes()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_first_words_are_coloured() {
+        let text = "error: no hint: here\n\nhint: xdrive list\n";
+        assert_eq!(
+            painted(text),
+            "\x1b[1;31merror:\x1b[0m no hint: here\n\n\x1b[1;36mhint:\x1b[0m xdrive list\n"
+        );
+        assert_eq!(painted("launching\n"), "launching\n");
+    }
+
+    #[test]
+    fn a_quiet_report_prints_what_has_to_be_known() {
+        let report = Report::on(Out::Kept(String::new()), false, true);
+        report.step("starting").done("started");
+        report.note("launching it");
+        report.print("the disk is nearly full");
+        assert_eq!(report.printed(), "the disk is nearly full\n");
+    }
 
     #[test]
     fn a_step_has_a_line_when_it_is_done_and_none_if_it_never_is() {

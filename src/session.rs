@@ -14,6 +14,7 @@
 //! and `monitor`. The one `select!` between their endings is in `Session::stay`. They share the
 //! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
+mod browser;
 mod capacity;
 mod console;
 mod container;
@@ -137,7 +138,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
                 }
                 is_resumed = true;
                 // Jupyter keeps its local port on the next instance.
-                let port = &mut session.request.options.port;
+                let port = &mut session.request.options.jupyter_port;
                 *port = session.port.or(*port);
             }
             ending => break (host, ending),
@@ -279,7 +280,7 @@ impl Session {
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report
-                    .print(&reconnect::rule(lease, cloud.timing.grace));
+                    .note(&reconnect::rule(lease, cloud.timing.grace));
                 let cost = Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock);
                 let forwards = inside.forwards();
                 let answers = Box::new(move |question| match question {

@@ -1,9 +1,41 @@
-//! The manual page, made from the command line's definition.
+//! The manual pages: `xdrive(1)`, made from the command line's definition, and one of each topic.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-/// The manual page: the program's part, a section for each command, and the end of the help.
-pub(super) fn page(mut cli: clap::Command) -> std::io::Result<String> {
+use anyhow::{Context as _, anyhow};
+
+use super::topic::{TOPICS, Topic};
+use crate::commands::print;
+use crate::failure::{Exit, Failure};
+
+/// Prints a page: xdrive's own, or a topic's. Returns the exit code.
+pub(super) fn print_page(topic: Option<&str>) -> Result<u8, Failure> {
+    let Some(name) = topic else {
+        return print(&page(super::definition()).map_err(anyhow::Error::from)?);
+    };
+    let topic = Topic::find(name).ok_or_else(|| {
+        let error = anyhow!("there is no topic {name:?}");
+        Failure::new(Exit::Usage, error).hint("xdrive help lists them")
+    })?;
+    print(&topic.page())
+}
+
+/// Writes all pages into `dir`, which is made if it is not there. Returns the exit code.
+pub(super) fn write_all(dir: &Path) -> Result<u8, Failure> {
+    let write = || {
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(dir.join("xdrive.1"), page(super::definition())?)?;
+        TOPICS.iter().try_for_each(|topic| {
+            std::fs::write(dir.join(format!("xdrive-{}.7", topic.name)), topic.page())
+        })
+    };
+    write().with_context(|| format!("cannot write the pages to {}", dir.display()))?;
+    Ok(0)
+}
+
+/// The page `xdrive(1)`: the program's part, a section for each command, and the end of the help.
+fn page(mut cli: clap::Command) -> std::io::Result<String> {
     cli.build();
     let mut page = Vec::new();
     let whole = clap_mangen::Man::new(cli.clone());
@@ -15,6 +47,10 @@ pub(super) fn page(mut cli: clap::Command) -> std::io::Result<String> {
     let mut page = String::from_utf8_lossy(&page).into_owned();
     sections(&cli, &mut page)?;
     page.push_str(&end(&cli));
+    page.push_str(".SH \"SEE ALSO\"\n");
+    for topic in &TOPICS {
+        let _ = writeln!(page, ".BR xdrive\\-{} (7)", topic.name.replace('-', "\\-"));
+    }
     Ok(page)
 }
 
@@ -57,7 +93,7 @@ fn end(command: &clap::Command) -> String {
 
 /// Escapes `text` for roff (groff manual, *Escape sequences*), which would turn these into a
 /// hyphen, accents and an escape.
-fn verbatim(text: &str) -> String {
+pub(super) fn verbatim(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars() {
         match letter {

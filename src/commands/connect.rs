@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::flags::{Launch, Reach, Speed};
+use super::flags::{self, Launch, Reach, Speed};
 use super::{Context, key, local};
 use crate::cloud::Which;
-use crate::config::{self, Config, Options, Paths, SIZES};
+use crate::config::{self, Config, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
@@ -18,9 +18,10 @@ pub(crate) fn escapes() -> String {
     list.trim_start_matches("~?\n").to_owned()
 }
 
-fn sizes() -> std::ops::RangeInclusive<i64> {
-    i64::from(*SIZES.start())..=i64::from(*SIZES.end())
-}
+/// The sections of `--help`, in its order. Flags that a first day needs are in none: they stand at
+/// the top, and are all that `-h` shows.
+const DRIVE: &str = "The drive";
+const SESSION: &str = "The session";
 
 /// `xdrive connect`.
 #[derive(Debug, clap::Args)]
@@ -29,93 +30,165 @@ fn sizes() -> std::ops::RangeInclusive<i64> {
     reason = "each is a flag of its own, and any of them goes with any other"
 )]
 pub struct Args {
-    /// The drive: letters, digits, `.`, `_`, `-`; at most 64, the first a letter or a digit.
+    /// The drive: letters, digits, `.`, `_`, `-`.
+    ///
+    /// 64 at most, the first a letter or a digit.
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
 
-    /// The drive's size in GiB; an existing drive grows to it, never shrinks [default: the drive's,
-    /// else 32; with --local, where all drives share one disk, 8].
-    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u32).range(sizes()))]
+    // Before the others, because each begins a section of the help that any argument after it would
+    // be in.
+    /// What to launch.
+    #[command(flatten)]
+    pub launch: Launch,
+
+    /// The drive's size, such as 200G or 1T; it can grow.
+    ///
+    /// A plain number is in GiB, and G, GB and GiB are the same. An existing drive grows to it and
+    /// never shrinks [default: the drive's, else 32G; with --local, where all drives share one disk,
+    /// 8G].
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, help_heading = None)]
     pub size: Option<u32>,
+
+    /// The container's image: a reference, or an archive's path.
+    ///
+    /// A registry's reference, or the path of an archive as `docker save` writes it [default: the
+    /// drive's, else `JupyterLab`: with --local the image that was built here, on AWS
+    /// quay.io/jupyter/minimal-notebook].
+    #[arg(long, value_name = "IMAGE", help_heading = None)]
+    pub image: Option<String>,
+
+    /// How long the instance waits for you, such as 8h or 3d.
+    ///
+    /// How long it stays up without a sign of life from here, seven days at most: after ~d, while
+    /// the laptop sleeps, when the network is gone. Then it closes the drive and switches itself
+    /// off, and the next run saves the drive [default: 15m; after ~d 8h].
+    #[arg(long, value_name = "TIME", value_parser = quantity::lease, help_heading = None)]
+    pub keep: Option<Duration>,
+
+    /// Go on elsewhere, unasked, if EC2 takes the instance back.
+    ///
+    /// On demand before spot, unless --max-price or --fallback none is given. A command is never
+    /// run a second time: xdrive then ends with 75.
+    #[arg(long, help_heading = None)]
+    pub resume: bool,
+
+    /// Print what would be launched, with prices; change nothing.
+    #[arg(long, help_heading = None)]
+    pub dry_run: bool,
 
     /// How fast the drive's volume is.
     #[command(flatten)]
     pub speed: Speed,
 
-    /// The container's image: a registry reference, or the path of an image tar [default: the
-    /// drive's, else one with Jupyter].
-    #[arg(long, value_name = "REFERENCE|TAR")]
-    pub image: Option<String>,
-
-    /// The loopback port to forward Jupyter to; if it is busy, the next free one [default: 8888].
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: Option<u16>,
-
-    /// How long the instance stays up without a sign of life from here, such as 8h, seven days at
-    /// most: after ~d, while the laptop sleeps, when the network is gone. Then it closes the drive
-    /// and switches itself off, and the next run saves the drive [default: 15m; after ~d 8h].
-    #[arg(long, value_name = "TIME", value_parser = config::lease)]
-    pub keep: Option<Duration>,
-
-    /// How often to take a checkpoint of the drive while it is in use, such as 30m: a snapshot of
-    /// what is on it, in case the volume itself is lost [default: never].
-    #[arg(long, value_name = "TIME", value_parser = config::checkpoint)]
-    pub checkpoint: Option<Duration>,
-
-    /// When EC2 takes the instance back, go on on another one without asking: on demand before
-    /// spot, unless --max-price or --fallback none is given. (A command is never run a second time:
-    /// xdrive then ends with 75.)
-    #[arg(long)]
-    pub resume: bool,
-
-    /// The subnet to launch in; its zone and its VPC are the drive's then [default: the default
-    /// VPC, any zone].
-    #[arg(long, value_name = "SUBNET")]
-    pub subnet: Option<SubnetId>,
-
-    /// The IAM role that the instance gets, by its instance profile's name or ARN [default: none].
-    #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
-    pub instance_profile: Option<String>,
-
-    /// Go on from this volume or snapshot, or begin anew (`empty`); whatever else there is, is kept
-    /// as NAME.fork-N.
-    #[arg(long, value_name = "VOLUME|SNAPSHOT|empty")]
+    /// Go on from this volume or snapshot, or begin anew (`empty`).
+    ///
+    /// Whatever else there is, is kept as NAME.fork-N.
+    #[arg(
+        long,
+        value_name = "VOLUME|SNAPSHOT|empty",
+        hide_short_help = true,
+        help_heading = DRIVE
+    )]
     pub from: Option<Head>,
 
-    /// Do not join a session that has the drive elsewhere; end with code 75 instead.
-    #[arg(long)]
-    pub no_join: bool,
-
-    /// Use the drive although another caller (IAM user or role) used it last, or uses it now.
-    #[arg(long)]
+    /// Use the drive although another caller has or had it.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long, hide_short_help = true, help_heading = DRIVE)]
     pub shared: bool,
 
-    /// Print what would be done and launched, with prices, and change nothing.
-    #[arg(long)]
-    pub dry_run: bool,
+    /// The port on this computer that leads to Jupyter.
+    ///
+    /// If it is busy, the next free one [default: 8888].
+    #[arg(
+        long,
+        value_name = "PORT",
+        alias = "port",
+        value_parser = quantity::port,
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub jupyter_port: Option<u16>,
 
-    /// Run this in the container instead of a shell; its input, output and exit code are xdrive's.
-    #[arg(last = true, value_name = "CMD")]
-    pub command: Vec<String>,
+    /// Neither start Jupyter nor forward a port to it.
+    #[arg(
+        long,
+        conflicts_with = "jupyter_port",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub no_jupyter: bool,
 
-    // Last, because each begins a section of the help that any argument after it would be in.
+    /// Open Jupyter's address in the browser.
+    ///
+    /// By xdg-open, on macOS by open.
+    #[arg(
+        long,
+        conflicts_with = "no_jupyter",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub open: bool,
+
+    /// How often to take a checkpoint of the drive in use, such as 30m.
+    ///
+    /// A snapshot of what is on it, in case the volume itself is lost; 15s apart at least, 7d at
+    /// most [default: never].
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = quantity::checkpoint,
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub checkpoint: Option<Duration>,
+
+    /// Do not join a session that has the drive elsewhere.
+    ///
+    /// End with code 75 instead.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub no_join: bool,
+
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: Reach,
 
-    /// What to launch.
-    #[command(flatten)]
-    pub launch: Launch,
+    /// The subnet to launch in.
+    ///
+    /// Its zone and its VPC are the drive's then [default: the default VPC, any zone].
+    #[arg(long, value_name = "SUBNET", hide_short_help = true, help_heading = flags::REACH)]
+    pub subnet: Option<SubnetId>,
+
+    /// The IAM role of the instance, by its instance profile.
+    ///
+    /// Its name or its ARN [default: none].
+    #[arg(
+        long,
+        value_name = "PROFILE",
+        value_parser = config::instance_profile,
+        hide_short_help = true,
+        help_heading = flags::REACH
+    )]
+    pub instance_profile: Option<String>,
+
+    /// Run this in the container instead of a shell.
+    ///
+    /// Its input, output and exit code are xdrive's.
+    #[arg(last = true, value_name = "CMD", help_heading = None)]
+    pub command: Vec<String>,
 }
 
 /// Runs a session. Returns its exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = request(args, &paths)?;
-    request.check(&context.which.command(&paths))?;
+    let mut request = request(args, &paths)?;
+    request.yes = context.yes;
+    let which = context.which(&paths)?;
+    request.check(&which.command(&paths))?;
     super::block_on(async {
-        if let Which::Local = context.which
-            && let Some(code) = local::offer(&paths).await?
+        if let Which::Local = which
+            && let Some(code) = local::offer(&paths, context.yes).await?
         {
             return Ok(code);
         }
@@ -131,7 +204,9 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         size: args.size,
         speed: args.speed.into(),
         image: args.image,
-        port: args.port,
+        jupyter_port: args.jupyter_port,
+        no_jupyter: args.no_jupyter,
+        open: args.open,
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,
@@ -146,6 +221,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         from: args.from,
         no_join: args.no_join,
         shared: args.shared,
+        yes: false,
         dry_run: args.dry_run,
         command: args.command,
         examination: None,

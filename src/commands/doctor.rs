@@ -79,7 +79,12 @@ impl Findings {
 /// Runs and prints all checks. Returns the exit code: 0 if none failed.
 pub(crate) fn run(context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    super::block_on(examine(&context.which, &paths))
+    let which = match context.which(&paths) {
+        // The first check reports that.
+        Err(failure) if failure.exit == Exit::Config => Which::Account(context.account.clone()),
+        which => which?,
+    };
+    super::block_on(examine(&which, &paths))
 }
 
 async fn examine(which: &Which, paths: &Paths) -> Result<u8, Failure> {

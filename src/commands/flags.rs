@@ -5,5 +5,5 @@ mod reach;
 mod speed;
 
 pub use launch::Launch;
-pub use reach::Reach;
+pub use reach::{REACH, Reach};
 pub use speed::Speed;

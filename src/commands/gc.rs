@@ -19,6 +19,7 @@ use super::list::Entry;
 use super::{Context, flags, key};
 use crate::cloud::Cloud;
 use crate::config::Reach;
+use crate::config::quantity::{self, Invalid};
 use crate::drive::tags;
 use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
@@ -41,10 +42,11 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Delete the saves of each drive but for the newest N [default: all stay]. Superseded
-    /// checkpoints go either way.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub snapshots: Option<u16>,
+    /// Delete the saves of each drive but for the newest N.
+    ///
+    /// Superseded checkpoints go either way [default: all stay].
+    #[arg(long, value_name = "N", alias = "snapshots", value_parser = snapshots)]
+    pub keep_last: Option<u16>,
 
     /// One JSON document instead of text.
     #[arg(long)]
@@ -53,6 +55,11 @@ pub struct Args {
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: flags::Reach,
+}
+
+/// Parses how many snapshots of a drive stay: the newest always does.
+fn snapshots(text: &str) -> Result<u16, Invalid> {
+    quantity::number(text, &(1..=u16::MAX), "")
 }
 
 /// Cleans up. Returns the exit code.
@@ -109,7 +116,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
                 let access = (key.clone(), reach.clone());
                 // Saving is safe for everybody's drive; old snapshots may be a colleague's.
                 let keep = args
-                    .snapshots
+                    .keep_last
                     .map(usize::from)
                     .filter(|_| ownership == Ownership::Own);
                 finish::finish_drive(drive, cloud, access, keep, args.dry_run).await?

@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Context;
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, Place};
+use crate::config::Names;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
 use crate::ec2::{
@@ -83,14 +84,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        list(&cloud, args.drive.as_ref(), args.json).await
+        let names = Names::of(&paths, &cloud.command);
+        list(&cloud, &names, args.drive.as_ref(), args.json).await
     })?;
     Ok(0)
 }
 
-/// Lists all drives, or one; as text, or as one JSON document. Fails if the one does not exist.
-async fn list(cloud: &Cloud, only: Option<&DriveName>, json: bool) -> Result<(), Failure> {
+/// Lists all drives, or one; as text, or as one JSON document. Keeps an account's `names` for completions.
+/// Fails if the one does not exist.
+async fn list(
+    cloud: &Cloud,
+    names: &Names,
+    only: Option<&DriveName>,
+    json: bool,
+) -> Result<(), Failure> {
     let entries = entries(cloud).await?;
+    // Any other answers a shell in time.
+    if cloud.place == Place::Aws {
+        let drives: Vec<String> = entries.iter().map(|entry| entry.drive.clone()).collect();
+        names.write(&drives);
+    }
     let entries: Vec<Entry> = entries
         .into_iter()
         .filter(|entry| only.is_none_or(|drive| drive.as_str() == entry.drive))

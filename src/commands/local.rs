@@ -9,6 +9,7 @@ use clap::Subcommand;
 
 use super::{Context, print};
 use crate::cloud::folder;
+use crate::config::quantity;
 use crate::failure::Failure;
 use crate::ids::InstanceId;
 use crate::report;
@@ -27,23 +28,29 @@ pub enum Command {
         #[arg(long, value_name = "PORT", default_value_t = 0)]
         port: u16,
     },
-    /// Print the environment that points other tools at the running server.
+    /// Print the environment that points tools at the server.
     Env,
-    /// Take a spot instance back, as AWS does: with a notice, then like a power cut.
+    /// Take a spot instance back, as AWS does.
+    ///
+    /// With a notice, then like a power cut.
     Interrupt {
         /// The instance: its id, as `xdrive --local list` shows it.
         #[arg(value_name = "INSTANCE")]
         instance: InstanceId,
-        /// How long before its end it is told, in seconds; 0 ends it without a word.
+        /// How long before its end it gets the notice, such as 2m.
+        ///
+        /// A plain number is in seconds; 0 ends it without one.
         #[arg(
             long = "in",
-            value_name = "SECONDS",
-            default_value_t = 120,
-            value_parser = clap::value_parser!(u64).range(..=86_400)
+            value_name = "TIME",
+            default_value = "2m",
+            value_parser = quantity::notice
         )]
-        seconds: u64,
+        notice: Duration,
     },
-    /// Recommend to leave a spot instance, as AWS does when it may be interrupted soon.
+    /// Recommend to leave a spot instance, as AWS does.
+    ///
+    /// When it may be interrupted soon.
     Rebalance {
         /// The instance: its id, as `xdrive --local list` shows it.
         #[arg(value_name = "INSTANCE")]
@@ -76,8 +83,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
             })
         }
         Command::Env => print(&folder::environment(&context.paths()?)?),
-        Command::Interrupt { instance, seconds } => {
-            let notice = Duration::from_secs(seconds);
+        Command::Interrupt { instance, notice } => {
             let at = folder::interrupt(&context.paths()?, &instance, notice)?;
             print(&format!("{instance} ends at {at:.0}\n"))
         }

@@ -52,8 +52,9 @@ The report:
 /// `xdrive selftest`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The most that may be spent, in US dollars. Nothing is begun that could cost more than is
-    /// left of it, should this computer vanish.
+    /// The most that may be spent, in US dollars.
+    ///
+    /// Nothing is begun that could cost more than is left of it, should this computer vanish.
     #[arg(long, value_name = "DOLLARS", default_value = "0.50")]
     pub budget: Price,
 
@@ -61,28 +62,35 @@ pub struct Args {
     #[arg(long)]
     pub gpu: bool,
 
-    /// Also ask Session Manager, with instances that have this instance profile (which needs
-    /// `AmazonSSMManagedInstanceCore`).
+    /// Also ask Session Manager, with this instance profile.
+    ///
+    /// It needs `AmazonSSMManagedInstanceCore`.
     #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
     pub session_manager: Option<String>,
 
-    /// Also have Fault Injection Service take back a spot instance of selftest's own, in a role
-    /// that you have made for it: it trusts `fis.amazonaws.com`, and allows
+    /// Also have a spot instance taken back, in this role.
+    ///
+    /// By Fault Injection Service, an instance of selftest's own, in a role that you have made for
+    /// it: it trusts `fis.amazonaws.com`, and allows
     /// `ec2:SendSpotInstanceInterruptions` and `ec2:DescribeInstances`.
     #[arg(long, value_name = "ARN", value_parser = config::role)]
     pub fis_role: Option<String>,
 
-    /// Launch hosts also where an endpoint of its own answers (`AWS_ENDPOINT_URL`), which need not
-    /// have any.
+    /// Launch hosts also at an endpoint of its own.
+    ///
+    /// Where `AWS_ENDPOINT_URL` leads there need not be any.
     #[arg(long)]
     pub hosts: bool,
 
-    /// Where the report is written [default: xdrive-selftest-….json in this folder].
+    /// Where the report is written.
+    ///
+    /// [default: xdrive-selftest-….json in this folder].
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
-    /// The image of the drives that are made: a registry's, or an archive [default: as for new
-    /// drives].
+    /// The image of the drives that are made.
+    ///
+    /// A registry's, or an archive [default: as for new drives].
     #[arg(long, value_name = "REFERENCE|TAR")]
     pub image: Option<String>,
 

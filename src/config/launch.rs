@@ -108,7 +108,7 @@ pub fn types(text: &str) -> Result<String, String> {
 pub fn max_price(text: &str) -> Result<Price, String> {
     let price: Price = text.parse().map_err(|error| format!("{error}"))?;
     if price == Price::default() {
-        return Err("nothing is sold for nothing".to_owned());
+        return Err("a highest price is more than 0 dollars an hour".to_owned());
     }
     Ok(price)
 }

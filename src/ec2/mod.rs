@@ -70,7 +70,7 @@ pub use simulation::{Forbidden, NoSimulation};
 pub use source::{By, Source};
 pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus};
-pub use types::{Arch, InstanceType};
+pub use types::{Arch, InstanceType, type_names};
 
 #[cfg(test)]
 pub(crate) use https::tests as loopback;

@@ -266,3 +266,9 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
         name,
     }))
 }
+
+/// The names of all instance types that the SDK knows; there may be newer ones.
+#[must_use]
+pub fn type_names() -> &'static [&'static str] {
+    aws_sdk_ec2::types::InstanceType::values()
+}

@@ -85,7 +85,8 @@ impl Session {
         };
         let options = &self.request.options;
         let mut may_leave = options.leave_zone;
-        let mut may_ask = options.fallback.is_none() && crate::terminal::is_interactive();
+        let may_answer = self.request.yes || crate::terminal::is_interactive();
+        let mut may_ask = options.fallback.is_none() && may_answer;
         loop {
             let (outcome, asked) = self.run(goal.clone()).await;
             if asked.is_none() && is_free_plan_refusal(&outcome) && self.choose_free_tier() {

@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
+use crate::config::Options;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
@@ -15,16 +16,32 @@ use crate::host::facts::ScriptError;
 use crate::host::scripts::{ContainerOrder, Host, Image};
 use crate::host::{EarlyConnection, MountedDrive};
 use crate::ids::SessionId;
-use crate::report::{Report, Step};
+use crate::report::{self, Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
-use super::{Request, gpu, pull};
+use super::{Request, browser, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
 /// Jupyter's default port on this computer.
 const JUPYTER: u16 = 8888;
+
+/// Where Jupyter is to be on this computer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JupyterPlace {
+    port: u16,
+    /// Whether its address is opened in the browser.
+    opens: bool,
+}
+
+/// Where Jupyter is to be; none if it is neither started nor forwarded.
+pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
+    (!options.no_jupyter).then(|| JupyterPlace {
+        port: options.jupyter_port.unwrap_or(JUPYTER),
+        opens: options.open,
+    })
+}
 
 /// Jupyter's port in the container, that of `shell/host/jupyter_config.py`.
 const IN_CONTAINER: u16 = 8888;
@@ -40,32 +57,29 @@ pub(super) struct Inside {
 /// The connections into a container: Jupyter's forwarded port, and the dedicated connection of the
 /// shell. They are opened while the container starts, and usable once it has an address.
 pub(super) struct Connections {
-    forward: Result<Forward, ForwardError>,
+    /// Jupyter's, and where it was to be on this computer; none without Jupyter.
+    jupyter: Option<(Result<Forward, ForwardError>, JupyterPlace)>,
     line: Result<DedicatedConnection, SshError>,
-    /// Jupyter's requested port on this computer.
-    port: u16,
 }
 
 impl Connections {
-    /// Opens both. The shell's is the `early` one if there is one, with its shell if that
-    /// `is_ready`.
+    /// Opens both, Jupyter's only if it has a `place`. The shell's is the `early` one if there is one,
+    /// with its shell if that `is_ready`.
     pub(super) async fn open(
         ssh: &Ssh,
-        port: Option<u16>,
+        place: Option<JupyterPlace>,
         early: Option<EarlyConnection>,
         is_ready: bool,
     ) -> Self {
-        let port = port.unwrap_or(JUPYTER);
-        let forward = Forward::open(ssh, port, (Ipv4Addr::UNSPECIFIED, 0).into());
+        let jupyter = place.map(|place| {
+            let forward = Forward::open(ssh, place.port, (Ipv4Addr::UNSPECIFIED, 0).into());
+            (forward, place)
+        });
         let line = match early {
             Some(early) => early.beside(ssh, is_ready).await,
             None => DedicatedConnection::open(ssh).await,
         };
-        Self {
-            forward,
-            line,
-            port,
-        }
+        Self { jupyter, line }
     }
 }
 
@@ -99,7 +113,7 @@ pub(super) async fn enter(
                 None => host.container(&order).await,
             }
         },
-        Connections::open(ssh, request.options.port, ready.early, is_ready),
+        Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
     );
     let container = container.map_err(failure)?;
     step.done(&match &container.came {
@@ -119,24 +133,19 @@ pub(super) async fn join(
     session: &SessionId,
     report: &Report,
 ) -> Result<(Inside, DedicatedConnection), Failure> {
-    let Connections {
-        forward,
-        line,
-        port,
-    } = connections;
-    let inside = Inside::open(host, session, container, forward, port, report).await;
+    let Connections { jupyter, line } = connections;
+    let inside = Inside::open(host, session, container, jupyter, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }
 
 impl Inside {
-    /// Enters `container`, with Jupyter if that starts: its failure is printed, and the shell opens
-    /// all the same.
+    /// Enters `container`, with Jupyter if it has a forward and starts: its failure is printed, and
+    /// the shell opens all the same.
     async fn open(
         host: &Host,
         session: &SessionId,
         container: Container,
-        forward: Result<Forward, impl Into<anyhow::Error>>,
-        wanted: u16,
+        forward: Option<(Result<Forward, impl Into<anyhow::Error>>, JupyterPlace)>,
         report: &Report,
     ) -> Self {
         let mut inside = Self {
@@ -146,8 +155,11 @@ impl Inside {
             jupyter: JoinSet::new(),
         };
         let opened = match forward {
-            Ok(forward) => inside.open_jupyter(session, forward, wanted, report).await,
-            Err(error) => Err(error.into()),
+            None => Ok(()),
+            Some((Ok(forward), wanted)) => {
+                inside.open_jupyter(session, forward, wanted, report).await
+            }
+            Some((Err(error), _)) => Err(error.into()),
         };
         if let Err(error) = opened {
             report.print(&format!("no Jupyter: {error:#}"));
@@ -162,7 +174,7 @@ impl Inside {
         &mut self,
         session: &SessionId,
         forward: Forward,
-        wanted: u16,
+        wanted: JupyterPlace,
         report: &Report,
     ) -> anyhow::Result<()> {
         let address = SocketAddr::new(self.container.address, IN_CONTAINER);
@@ -243,8 +255,8 @@ struct Notebook {
     session: SessionId,
     token: String,
     forward: Forward,
-    /// The requested port on this computer.
-    wanted: u16,
+    /// Where it was requested on this computer.
+    wanted: JupyterPlace,
     report: Report,
     /// Whether its address was printed.
     is_printed: AtomicBool,
@@ -289,14 +301,17 @@ impl Notebook {
     /// Prints its address.
     fn report_step(&self, step: Step) {
         let port = self.forward.port();
-        if port != self.wanted {
+        if port != self.wanted.port {
             self.report.print(&format!(
                 "port {} is busy: Jupyter gets port {port}",
-                self.wanted
+                self.wanted.port
             ));
         }
         self.is_printed.store(true, Ordering::Relaxed);
-        step.done(&self.address());
+        step.done(&report::link(&self.address()));
+        if self.wanted.opens {
+            browser::open(self.address(), &self.report);
+        }
     }
 
     fn address(&self) -> String {

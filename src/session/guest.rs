@@ -169,6 +169,7 @@ impl Session {
     /// mostly does, so the connections are opened while the container is looked up.
     async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Entry>, HostError> {
         let lease = self.request.options.keep.unwrap_or(super::LEASE);
+        let place = container::jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let (ssh, scripts) = hosts.reach(host).await?;
@@ -176,7 +177,7 @@ impl Session {
         let (attached, container, connections) = tokio::join!(
             hosts.join(host, &session, &self.owner, lease),
             scripts.running(),
-            Connections::open(&ssh, self.request.options.port, early, false),
+            Connections::open(&ssh, place, early, false),
         );
         attached?;
         let room = hosts.room();
@@ -194,12 +195,13 @@ impl Session {
     ) -> Result<(Inside, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let session = self.reconciler.session().clone();
+        let place = container::jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
         let connection_lost = || anyhow!("the connection to {} was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let connections = match connections {
             Some(connections) => connections,
-            None => Connections::open(ssh, self.request.options.port, None, false).await,
+            None => Connections::open(ssh, place, None, false).await,
         };
         container::join(connections, scripts, container, &session, &report).await
     }

@@ -149,7 +149,7 @@ impl Session {
                 snapshot: Some((snapshot, generation)),
                 ..
             } => {
-                self.report.print(&format!(
+                self.report.note(&format!(
                     "{drive} is saved: {snapshot}, generation {generation}"
                 ));
                 let closed = self.reconciler.hosts().closed();

@@ -112,7 +112,7 @@ impl ProgressPrinter {
             )),
             Event::RootAsItIs { image } => self.report.print(&root_as_it_is(&image)),
             Event::LeftOut(left_out) => self.report.print(&left_out.to_string()),
-            Event::NewDrive { size, cents } => self.report.print(&format!(
+            Event::NewDrive { size, cents } => self.report.note(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
                 dollars(cents)
             )),
@@ -154,7 +154,7 @@ impl ProgressPrinter {
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {
-                self.report.print(&format!("took checkpoint {snapshot}"));
+                self.report.note(&format!("took checkpoint {snapshot}"));
             }
             Event::CheckpointSkipped(why) => {
                 self.report.print(&format!("no checkpoint: {why}"));
@@ -190,7 +190,7 @@ impl ProgressPrinter {
         let is_known = self.announced.as_ref().map(|known| what(known)) == Some(what(&offer));
         let (kind, pool) = (&offer.kind, &offer.pool);
         let place = pool.zone.as_ref().map(|zone| format!(" in {zone}"));
-        self.report.print(&format!(
+        self.report.note(&format!(
             "launching {}, {}, {}{}, {}",
             kind.name,
             kind.arch,
@@ -200,9 +200,9 @@ impl ProgressPrinter {
         ));
         if !is_known {
             self.report
-                .print(&format!("  {}", beside_words(size, self.speed.get())));
+                .note(&format!("  {}", beside_words(size, self.speed.get())));
             if let Some(surplus) = surplus_words(kind) {
-                self.report.print(&format!("  {surplus}"));
+                self.report.note(&format!("  {surplus}"));
             }
         }
         self.announced = Some(offer);

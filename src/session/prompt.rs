@@ -81,8 +81,12 @@ pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default
 }
 
 impl Session {
-    /// [`ask`], with this session's signals and report.
+    /// [`ask`], with this session's signals and report; a yes if the request answers all with it.
     pub(super) async fn ask(&mut self, question: &str, default: bool) -> bool {
+        if self.request.yes {
+            self.report.print(&format!("{question} yes"));
+            return true;
+        }
         ask(&mut self.signals, &self.report, question, default).await
     }
 }

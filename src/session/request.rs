@@ -11,6 +11,7 @@ use crate::launch::image;
 
 /// The request of a session.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Request {
     /// The drive.
     pub drive: DriveName,
@@ -22,6 +23,8 @@ pub struct Request {
     pub no_join: bool,
     /// Whether the drive may be another caller's.
     pub shared: bool,
+    /// Whether every question is answered with yes, and not asked.
+    pub yes: bool,
     /// Whether to print only what would be done.
     pub dry_run: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
@@ -40,6 +43,7 @@ impl Request {
             from: None,
             no_join: false,
             shared: false,
+            yes: false,
             dry_run: false,
             command: Vec::new(),
             examination: None,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Session;
-use crate::config::SIZES;
+use crate::config::quantity::SIZES;
 use crate::ec2::GibiBytes;
 use crate::host::room::Room;
 use crate::launch::offers::gib;

@@ -40,7 +40,7 @@ fn line(drive: &str, kept: Kept, gc: &str) -> Option<String> {
             let stay = PROPOSED.min(count - 1);
             let which = if stay == 1 { "one" } else { "two" };
             format!(
-                "{drive}'s {count} snapshots cost {cost} a month\n  {gc} --snapshots {stay}  keeps \
+                "{drive}'s {count} snapshots cost {cost} a month\n  {gc} --keep-last {stay}  keeps \
                  the newest {which}"
             )
         }
@@ -76,12 +76,12 @@ mod tests {
         assert_eq!(
             line_of(&[Some(24), Some(24), Some(24), Some(24)]).unwrap(),
             "demo's 4 snapshots cost between $1.20 and $4.80 a month\n  \
-             xdrive gc demo --snapshots 2  keeps the newest two"
+             xdrive gc demo --keep-last 2  keeps the newest two"
         );
         assert_eq!(
             line_of(&[Some(12), Some(12)]).unwrap(),
             "demo's 2 snapshots cost between $0.60 and $1.20 a month\n  \
-             xdrive gc demo --snapshots 1  keeps the newest one"
+             xdrive gc demo --keep-last 1  keeps the newest one"
         );
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use xdrive::cli::{Cli, Command};
+use xdrive::cli::{Cli, Command, DriveCommand};
 use xdrive::clock::Clock;
 use xdrive::cloud::{Cloud, Which};
 use xdrive::config::Paths;
@@ -67,7 +67,7 @@ fn trace() -> anyhow::Result<()> {
 }
 
 fn session(cli: Cli) -> Result<u8, Failure> {
-    let Command::Connect(typed) = cli.command else {
+    let Command::Drive(DriveCommand::Connect(typed)) = cli.command else {
         return cli.run();
     };
     let paths = Paths::find(cli.local_dir)?;

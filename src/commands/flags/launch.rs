@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::config::Options;
 use crate::config::launch::{self, ArchChoice, Fallback};
+use crate::config::{Options, quantity};
 use crate::drive::pools::{InvalidRequirements, Requirements, Resources};
 use crate::ec2::{Market, Price};
 
@@ -12,66 +12,115 @@ use crate::ec2::{Market, Price};
 #[command(next_help_heading = "What to launch")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Launch {
-    /// The instance type, such as m5.large; several (repeated, or with commas) are tried in this
-    /// order [default: the drive's, else whatever has 2 CPUs and 4 GiB, the cheapest first]. Types
-    /// for bursts (t3, t4g) are launched only where they are named: above their baseline they cost
-    /// extra.
-    #[arg(long = "type", value_name = "TYPE", value_parser = launch::types)]
+    /// The instance type, such as m5.large; repeatable.
+    ///
+    /// Several (repeated, or with commas) are tried in this order [default: the drive's, else
+    /// whatever has 2 CPUs and 4 GiB, the cheapest first]. Types for bursts (t3, t4g) are launched
+    /// only where they are named: above their baseline they cost extra.
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_parser = launch::types,
+        help_heading = None
+    )]
     types: Vec<String>,
 
-    /// Instead of a type: whatever has at least so many GPUs of NVIDIA's, the cheapest first
-    /// [default: none].
-    #[arg(long, value_name = "N", conflicts_with = "types",
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// In place of a type: the cheapest with N of NVIDIA's GPUs.
+    ///
+    /// With so many whole ones at least [default: none].
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "types",
+        value_parser = quantity::gpus,
+        help_heading = None
+    )]
     gpu: Option<u32>,
 
-    /// Instead of a type: whatever has at least so many virtual CPUs, the cheapest first.
-    #[arg(long, value_name = "N", conflicts_with = "types",
-          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// In place of a type: the cheapest with N virtual CPUs.
+    ///
+    /// With so many at least, and what --memory and --gpu say.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "types",
+        value_parser = quantity::cpus,
+        hide_short_help = true
+    )]
     cpus: Option<u32>,
 
-    /// Instead of a type: whatever has at least so much memory, in GiB, the cheapest first.
-    #[arg(long, value_name = "GIB", conflicts_with = "types",
-          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    /// In place of a type: the cheapest with this memory, such as 64G.
+    ///
+    /// With so much at least, and what --cpus and --gpu say; a plain number is in GiB.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        conflicts_with = "types",
+        value_parser = quantity::memory,
+        hide_short_help = true
+    )]
     memory: Option<u32>,
 
-    /// What a new drive's programs are compiled for: a need is met by types of that architecture
-    /// alone, and a type that is named has to run them. A drive keeps what it has [default: its
-    /// image's if that is an archive, else `x86_64`].
-    #[arg(long, value_name = "ARCH")]
+    /// What a new drive's programs are compiled for.
+    ///
+    /// A need is met by types of that architecture alone, and a type that is named has to run them.
+    /// A drive keeps what it has [default: its image's if that is an archive, else `x86_64`].
+    #[arg(long, value_name = "ARCH", hide_short_help = true)]
     arch: Option<ArchChoice>,
 
-    /// Launch only types that AWS's free tier has, on demand unless --spot says otherwise; of a
-    /// need those that meet it.
-    #[arg(long, conflicts_with = "types")]
+    /// Launch only types that AWS's free tier has.
+    ///
+    /// On demand unless --spot says otherwise; of a need those that meet it.
+    #[arg(long, conflicts_with = "types", hide_short_help = true)]
     free: bool,
 
-    /// Launch spot instances: the default, unless the configuration says otherwise.
-    #[arg(long)]
+    /// Launch spot instances.
+    ///
+    /// The default, unless the configuration says otherwise.
+    #[arg(long, hide_short_help = true)]
     spot: bool,
 
     /// Launch on demand: dearer, and never taken back.
-    #[arg(long, conflicts_with = "spot")]
+    #[arg(long, conflicts_with = "spot", help_heading = None)]
     on_demand: bool,
 
-    /// What to do where no spot is to be had [default: ask at a terminal whether to launch on
-    /// demand; without one, end with code 75].
-    #[arg(long, value_name = "MARKET", conflicts_with = "on_demand")]
+    /// What to do where no spot is to be had.
+    ///
+    /// [default: ask at a terminal whether to launch on demand; without one, end with code 75].
+    #[arg(
+        long,
+        value_name = "MARKET",
+        conflicts_with = "on_demand",
+        hide_short_help = true
+    )]
     fallback: Option<Fallback>,
 
-    /// The most to pay for a spot instance, in US dollars an hour, such as 0.05 [default: the
-    /// on-demand price].
-    #[arg(long, value_name = "DOLLARS", value_parser = launch::max_price)]
+    /// The most to pay for a spot instance, in US dollars an hour.
+    ///
+    /// Such as 0.05 [default: the on-demand price].
+    #[arg(
+        long,
+        value_name = "DOLLARS",
+        value_parser = launch::max_price,
+        hide_short_help = true
+    )]
     max_price: Option<Price>,
 
-    /// The machine image: an AMI's id or resolve:ssm:PARAMETER; it needs Docker and systemd
-    /// [default: Amazon Linux 2023 as AWS publishes it for the type].
-    #[arg(long, value_name = "AMI", value_parser = launch::ami)]
+    /// The machine image: an AMI's id or resolve:ssm:PARAMETER.
+    ///
+    /// It needs Docker and systemd [default: Amazon Linux 2023 as AWS publishes it for the type].
+    #[arg(
+        long,
+        value_name = "AMI",
+        value_parser = launch::ami,
+        hide_short_help = true
+    )]
     ami: Option<String>,
 
-    /// Where the zone of the drive's waiting volume has no capacity: save the volume as a snapshot,
-    /// which takes minutes, and launch in any zone.
-    #[arg(long)]
+    /// Leave the zone of the drive's waiting volume if that is full.
+    ///
+    /// The volume is saved as a snapshot, which takes minutes, and the launch is in any zone.
+    #[arg(long, hide_short_help = true)]
     leave_zone: bool,
 }
 

@@ -6,19 +6,24 @@ use crate::config;
 use crate::ec2::Cidr;
 use crate::ssh::ProxyCommand;
 
+/// The section of these flags in the help.
+pub const REACH: &str = "How hosts are reached";
+
 /// How hosts are reached.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "How hosts are reached")]
+#[command(next_help_heading = REACH)]
 pub struct Reach {
-    /// Let these addresses log in, such as 203.0.113.7 or 203.0.113.0/24, in place of the one that
-    /// this computer comes from; it may be given several times.
-    #[arg(long, value_name = "CIDR")]
+    /// Let these addresses log in, such as 203.0.113.0/24.
+    ///
+    /// In place of the one that this computer comes from; it may be given several times.
+    #[arg(long, value_name = "CIDR", hide_short_help = true)]
     cidr: Vec<Cidr>,
 
-    /// Connect through this command's input and output, as ssh's `ProxyCommand` does, to the
-    /// private address: %h is the address, %p the port, %i the instance's id, %% a percent sign.
-    /// Nobody is let in then whom --cidr does not name.
-    #[arg(long, value_name = "COMMAND")]
+    /// Connect through this command, as by ssh's `ProxyCommand`.
+    ///
+    /// Through its input and output, to the private address: %h is the address, %p the port, %i the
+    /// instance's id, %% a percent sign. Nobody is let in then whom --cidr does not name.
+    #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     proxy_command: Option<ProxyCommand>,
 }
 

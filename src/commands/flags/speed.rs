@@ -1,34 +1,60 @@
 //! The flags that say how fast the drive's volume is.
 
+use std::ops::RangeInclusive;
+
 use clap::Args;
 
+use crate::config::quantity::{self, Invalid};
 use crate::ec2;
 use crate::ec2::speed::{IOPS, THROUGHPUT, WARM};
 
 /// How fast the drive's volume is.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "The drive")]
 pub struct Speed {
-    /// MiB a second of the drive's volume, from its next restore on: 125 to 2000, a quarter of its
-    /// IOPS at most. What is beyond 125 costs about $0.04 each a month [default: the drive's, else
-    /// 125].
-    #[arg(long, value_name = "MIBPS", value_parser = range(&THROUGHPUT))]
+    /// MiB a second of the drive's volume: 125 to 2000.
+    ///
+    /// From its next restore on; a quarter of its IOPS at most. What is beyond 125 costs about $0.04
+    /// each a month [default: the drive's, else 125].
+    #[arg(
+        long,
+        value_name = "MIBPS",
+        value_parser = range(&THROUGHPUT, " MiB a second"),
+        hide_short_help = true
+    )]
     throughput: Option<u32>,
 
-    /// Operations a second of the drive's volume, from its next restore on: 3000 to 80000, 500 for
-    /// each GiB at most. What is beyond 3000 costs about $0.005 each a month [default: the drive's,
-    /// else 3000].
-    #[arg(long, value_name = "N", value_parser = range(&IOPS))]
+    /// Operations a second of the drive's volume: 3000 to 80000.
+    ///
+    /// From its next restore on; 500 for each GiB at most. What is beyond 3000 costs about $0.005
+    /// each a month [default: the drive's, else 3000].
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = range(&IOPS, " operations a second"),
+        hide_short_help = true
+    )]
     iops: Option<u32>,
 
-    /// MiB a second at which the volume is filled from its snapshot: 100 to 300. Else a block comes
-    /// when it is first read, slowly. AWS bills it each time, by the data in the snapshot [default:
-    /// the drive's, else as blocks are read].
-    #[arg(long, value_name = "MIBPS", value_parser = range(&WARM))]
+    /// MiB a second at which the volume is filled: 100 to 300.
+    ///
+    /// From its snapshot. Else a block comes when it is first read, slowly. AWS bills it each time,
+    /// by the data in the snapshot [default: the drive's, else as blocks are read].
+    #[arg(
+        long,
+        value_name = "MIBPS",
+        value_parser = range(&WARM, " MiB a second"),
+        hide_short_help = true
+    )]
     warm: Option<u32>,
 }
 
-fn range(of: &std::ops::RangeInclusive<u32>) -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(i64::from(*of.start())..=i64::from(*of.end()))
+/// The parser of a number of `what`.
+fn range(
+    of: &'static RangeInclusive<u32>,
+    what: &'static str,
+) -> impl Fn(&str) -> Result<u32, Invalid> + Clone {
+    move |text| quantity::number(text, of, what)
 }
 
 impl From<Speed> for ec2::Speed {

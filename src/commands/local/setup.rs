@@ -33,10 +33,11 @@ pub(super) fn run(context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// Asks at a terminal whether to set this computer up, if it is not, and does it. Returns an exit
-/// code if a signal ended that. Without a terminal it does nothing: what needs the setup says so.
-pub(in crate::commands) async fn offer(paths: &Paths) -> Result<Option<u8>, Failure> {
-    if !session::can_ask() || folder::is_set_up(paths)? {
+/// Asks at a terminal whether to set this computer up, if it is not, and does it; with `yes` without
+/// asking. Returns an exit code if a signal ended that. Without a terminal it does nothing: what
+/// needs the setup says so.
+pub(in crate::commands) async fn offer(paths: &Paths, yes: bool) -> Result<Option<u8>, Failure> {
+    if !(yes || session::can_ask()) || folder::is_set_up(paths)? {
         return Ok(None);
     }
     folder::check_setup(paths)?;
@@ -45,7 +46,7 @@ pub(in crate::commands) async fn offer(paths: &Paths) -> Result<Option<u8>, Fail
     report.print(&format!(
         "local drives need a machine tree and an image, built here once:\n{COST}"
     ));
-    if !session::ask(&mut signals, &report, "build them now? [y/N]", false).await {
+    if !yes && !session::ask(&mut signals, &report, "build them now? [y/N]", false).await {
         return Ok(None);
     }
     let ended = set_up(paths, &report, &mut signals).await?;

@@ -198,12 +198,13 @@ fn what_says_two_things_or_nonsense_is_refused() {
             &["--type", "medium"],
             "is not an instance type such as t3.medium",
         ),
-        (&["--gpu", "0"], "1..=1024"),
+        (&["--gpu", "0"], "it is not a whole number from 1 to 1024"),
+        (&["--gpu", "L4"], "hint: --type g6.xlarge has the L4"),
         (
             &["--max-price", "free"],
             "it is not a number of dollars such as 0.05",
         ),
-        (&["--max-price", "0"], "nothing is sold for nothing"),
+        (&["--max-price", "0"], "is more than 0 dollars"),
         (
             &["--ami", "al2023"],
             "it is neither ami-… nor resolve:ssm:PARAMETER",
@@ -214,7 +215,7 @@ fn what_says_two_things_or_nonsense_is_refused() {
     for (text, why) in [
         ("type = \"t3.medium\"\ngpu = 1\n", "but not both"),
         ("type = \"medium\"\n", "is not an instance type"),
-        ("max_price = 0\n", "nothing is sold for nothing"),
+        ("max_price = 0\n", "is more than 0 dollars"),
         ("market = \"auction\"\n", "auction"),
         ("ami = \"mine\"\n", "neither ami-"),
     ] {

@@ -46,13 +46,13 @@ fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
     site.run(&["stop", "demo"]).is(0);
 
     // Two snapshots: the older one is deleted only on request.
-    let said = site.run(&["gc", "--dry-run", "--snapshots", "1"]);
+    let said = site.run(&["gc", "--dry-run", "--keep-last", "1"]);
     said.is(0)
         .prints("demo: saved\n  would delete superseded snap-");
     let said = site.run(&["gc"]);
     said.is(0).prints("demo: saved\ndemo   saved, generation 2");
     assert_eq!(site.kinds("demo"), ["snapshot", "snapshot"]);
-    let said = site.run(&["gc", "--snapshots", "1", "--json"]);
+    let said = site.run(&["gc", "--keep-last", "1", "--json"]);
     let told: Value = serde_json::from_str(&said.is(0).stdout).unwrap();
     assert_eq!(told["drives"][0]["result"], "saved", "{told}");
     assert_eq!(told["drives"][0]["left"]["generation"], 2, "{told}");

@@ -70,6 +70,12 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
     ended.is(75).says("VcpuLimitExceeded");
     assert_eq!(count(&ended, "RunInstances"), 2, "on demand is next");
 
+    plant(&site, no_spot());
+    plant(&site, vcpu_limit());
+    let ended = connect(&site, &["-y"]);
+    ended.says("launch on demand instead? [y/N] yes\n");
+    assert_eq!(count(&ended, "RunInstances"), 2, "{ended:?}");
+
     configured(&site, "fallback = \"on-demand\"\n");
     plant(&site, no_spot());
     plant(&site, vcpu_limit());

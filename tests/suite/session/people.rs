@@ -47,7 +47,7 @@ fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
     site.run(&["stop", "demo"]).is(0).says(&words);
     // Old saves are deleted only by their known owner.
     with_snapshot(&site, &[("xdrive:owner", ROLE), ("xdrive:generation", "2")]);
-    let gc = site.run(&["gc", "--snapshots", "1"]);
+    let gc = site.run(&["gc", "--keep-last", "1"]);
     gc.is(0).prints("demo: saved");
     assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
     // A colleague has used it since.

@@ -90,8 +90,49 @@ fn a_shell_needs_a_terminal_and_the_hint_can_be_typed() {
 #[test]
 fn sizes_ports_and_images_that_cannot_be_are_refused() {
     let site = Site::new();
-    connect(&site, &["--size", "0"]).is(2).says("1..=65536");
-    connect(&site, &["--port", "0"]).is(2).says("--port");
+    for (flags, why, hint) in [
+        (
+            ["--size", "0"],
+            "1 GiB at least and 65536 GiB",
+            "1TiB; a plain",
+        ),
+        (["--size", "200Q"], "not a size such as 200G", "200G, 1.5T"),
+        (
+            ["--memory", "64XB"],
+            "not a size such as 200G",
+            "G, GB and GiB",
+        ),
+        (
+            ["--keep", "8d"],
+            "10s at least and 7d at most",
+            "1h30m or 3d",
+        ),
+        (
+            ["--checkpoint", "soon"],
+            "not a time such as 30m",
+            "90s, 30m",
+        ),
+        (
+            ["--throughput", "1"],
+            "from 125 to 2000 MiB a second",
+            "--help",
+        ),
+        (
+            ["--jupyter-port", "0"],
+            "from 1 to 65535",
+            "xdrive connect --help",
+        ),
+    ] {
+        connect(&site, &flags)
+            .is(2)
+            .says(&format!(
+                "error: invalid value '{}' for '{}",
+                flags[1], flags[0]
+            ))
+            .says(why)
+            .says("\n\nhint: ")
+            .says(hint);
+    }
     connect(&site, &["--image", "./no.tar"])
         .is(69)
         .says("cannot read the image ./no.tar\n  caused by: No such file");
@@ -103,12 +144,34 @@ fn sizes_ports_and_images_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_flag_that_does_not_exist_is_refused_with_what_there_is() {
+    let site = Site::new();
+    let forward = site.run(&["connect", "demo", "-L", "6006"]);
+    forward
+        .is(2)
+        .says("error: unexpected argument '-L' found\n\nhint: `xdrive connect --help` lists")
+        .says("a command to run follows after --");
+    assert!(!forward.stderr.contains("as a value"), "{}", forward.stderr);
+    site.run(&["connect", "demo", "--sise", "3"])
+        .is(2)
+        .says("hint: is --size meant?");
+    site.run(&["conect"]).is(2).says("hint: is connect meant?");
+    site.run(&["stop"])
+        .is(2)
+        .says("error: the following required arguments were not provided")
+        .says("hint: xdrive stop NAME; `xdrive stop --help`");
+}
+
+#[test]
 fn a_configuration_with_an_error_is_refused_with_its_path_and_line() {
     let site = Site::new();
     for (text, why) in [
         ("size = 20\nimgae = 'x'\n", "imgae"),
         ("size = 0\n", "size"),
-        ("port = 0\n", "port"),
+        ("port = 0\n", "from 1 to 65535"),
+        ("size = \"0.5T\"\nmemory = \"x\"\n", "x: it is not a size"),
+        ("cpus = 0\n", "from 1 to 4096"),
+        ("keep = \"8d\"\n", "10s at least and 7d at most"),
         ("size = \n", "line 1"),
     ] {
         configured(&site, text);

@@ -125,15 +125,19 @@ impl Site {
         tar.into_os_string().into_string().unwrap()
     }
 
-    /// xdrive with these arguments, without the tester's environment.
+    /// `xdrive --local` with these arguments, without the tester's environment.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        self.words(&[&["--local"], arguments].concat())
+    }
+
+    /// xdrive with these arguments alone.
+    pub(super) fn words(&self, arguments: &[&str]) -> Command {
         let program = self.program();
         let mut command = Command::new(&program[0]);
         command
             .args(&program[1..])
             .env_clear()
             .envs(self.environment())
-            .arg("--local")
             .args(arguments)
             .current_dir(self.folder.path());
         command

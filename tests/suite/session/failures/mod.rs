@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use tempfile::TempDir;
-use xdrive::cli::{self, Cli};
+use xdrive::cli::{self, Cli, DriveCommand};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
 use xdrive::config::{Paths, Reach};
@@ -301,11 +301,11 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         let ec2 = Ec2::of_account(&Named::default(), clock.clone()).await;
         let cloud = Cloud::of(ec2.unwrap(), timing, &clock, &paths);
         match cli.command {
-            cli::Command::Connect(typed) => {
+            cli::Command::Drive(DriveCommand::Connect(typed)) => {
                 let request = xdrive::commands::connect::request(*typed, &paths)?;
                 session::connect(request, cloud, key).await
             }
-            cli::Command::Stop(typed) => {
+            cli::Command::Drive(DriveCommand::Stop(typed)) => {
                 let reach = Reach::default();
                 session::stop(typed.drive, typed.shared, reach, cloud, key).await
             }

@@ -1,0 +1,198 @@
+//! Completions: what a shell asks xdrive for when its user presses Tab.
+//!
+//! The shell runs `COMPLETE=SHELL xdrive -- WORDS`. Drives are completed from the names that the
+//! last listing found, for a minute; after that EC2 is asked again, for no longer than a person
+//! notices. Older names are better than none.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use clap::ArgMatches;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use crate::cloud::{Cloud, Which};
+use crate::commands::print;
+use crate::config::{self, Names, Paths};
+use crate::ec2::{self, Account};
+use crate::failure::{Exit, Failure};
+
+/// The variable by which a shell asks.
+const VARIABLE: &str = "COMPLETE";
+
+/// How old names may be before EC2 is asked again.
+const FRESH: Duration = Duration::from_mins(1);
+
+/// How long EC2 is asked: with xdrive's own start a tenth of a second.
+const PATIENCE: Duration = Duration::from_millis(70);
+
+/// The regions (AWS general reference, *Amazon EC2 endpoints*). A new one can be typed.
+const REGIONS: [&str; 38] = [
+    "af-south-1",
+    "ap-east-1",
+    "ap-east-2",
+    "ap-northeast-1",
+    "ap-northeast-2",
+    "ap-northeast-3",
+    "ap-south-1",
+    "ap-south-2",
+    "ap-southeast-1",
+    "ap-southeast-2",
+    "ap-southeast-3",
+    "ap-southeast-4",
+    "ap-southeast-5",
+    "ap-southeast-6",
+    "ap-southeast-7",
+    "ca-central-1",
+    "ca-west-1",
+    "cn-north-1",
+    "cn-northwest-1",
+    "eu-central-1",
+    "eu-central-2",
+    "eu-north-1",
+    "eu-south-1",
+    "eu-south-2",
+    "eu-west-1",
+    "eu-west-2",
+    "eu-west-3",
+    "eusc-de-east-1",
+    "il-central-1",
+    "me-central-1",
+    "me-south-1",
+    "mx-central-1",
+    "sa-east-1",
+    "us-east-1",
+    "us-east-2",
+    "us-gov-east-1",
+    "us-gov-west-1",
+    "us-west-1",
+];
+
+/// Gives the arguments of `command` and of those below it what completes them.
+pub(super) fn with_completers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "drive" => arg.add(ArgValueCompleter::new(drives)),
+        "types" => arg.add(ArgValueCompleter::new(types)),
+        "region" => arg.add(ArgValueCompleter::new(regions)),
+        _ => arg,
+    });
+    command.mut_subcommands(with_completers)
+}
+
+/// Answers a shell, if one asks; false if none does.
+pub(super) fn answer(words: &[OsString]) -> Result<bool, Failure> {
+    if std::env::var_os(VARIABLE).is_none() {
+        return Ok(false);
+    }
+    let here = std::env::current_dir().ok();
+    CompleteEnv::with_factory(super::definition)
+        .var(VARIABLE)
+        .try_complete(words.iter().cloned(), here.as_deref())
+        .map_err(|error| Failure::new(Exit::Usage, anyhow::anyhow!("{error}")))
+}
+
+/// Prints what makes `shell` ask. Returns the exit code.
+pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    if let Some(shell) = shells.completer(&shell.to_string()) {
+        shell
+            .write_registration(VARIABLE, "xdrive", "xdrive", "xdrive", &mut script)
+            .map_err(anyhow::Error::from)?;
+    }
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// The drives that `begun` may begin.
+fn drives(begun: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(begun, known_drives().unwrap_or_default())
+}
+
+/// The instance types that `begun` may begin. After a comma another one begins.
+fn types(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let before = begun.rfind(',').map_or(0, |comma| comma + 1);
+    let (before, rest) = begun.split_at(before);
+    let types = ec2::type_names().iter();
+    let types = types.filter(|name| name.starts_with(rest));
+    types
+        .map(|name| candidate(format!("{before}{name}")))
+        .collect()
+}
+
+/// The regions that `begun` may begin.
+fn regions(begun: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(begun, REGIONS.map(str::to_owned).into())
+}
+
+fn beginning(begun: &OsStr, names: Vec<String>) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let names = names.into_iter().filter(|name| name.starts_with(&*begun));
+    names.map(candidate).collect()
+}
+
+fn candidate(name: String) -> CompletionCandidate {
+    CompletionCandidate::new(name)
+}
+
+/// The names of the drives on the EC2 that the words on the line choose, if they can be had.
+fn known_drives() -> Option<Vec<String>> {
+    let (paths, which) = place()?;
+    let names = Names::of(&paths, &which.command(&paths));
+    let (known, age) = names.read().unzip();
+    if age.is_some_and(|age| age < FRESH) {
+        return known;
+    }
+    match ask(&which, &paths) {
+        Some(drives) => {
+            names.write(&drives);
+            Some(drives)
+        }
+        None => known,
+    }
+}
+
+/// Asks EC2 for the drives; none if it does not answer in time.
+fn ask(which: &Which, paths: &Paths) -> Option<Vec<String>> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().ok()?;
+    let answer = runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, async {
+            let cloud = Cloud::open(which, paths).await.ok()?;
+            cloud.drives().await.ok()
+        })
+        .await
+    });
+    // A lookup of a name that hangs is not waited for.
+    runtime.shutdown_background();
+    answer.ok().flatten()
+}
+
+/// The EC2 that the words on the line choose: those behind `--`, as far as they are typed.
+fn place() -> Option<(Paths, Which)> {
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let matches = super::definition()
+        .ignore_errors(true)
+        .try_get_matches_from(words)
+        .ok()?;
+    let text = |name: &str| value(&matches, name);
+    let dir = matches.try_get_one::<std::path::PathBuf>("local_dir");
+    let paths = Paths::find(dir.ok().flatten().cloned()).ok()?;
+    let account = Account {
+        profile: text("profile"),
+        region: text("region"),
+    };
+    let is_local = matches.get_flag("local") || matches.subcommand_name() == Some("local");
+    let is_account = account.profile.is_some() || account.region.is_some();
+    let which = if is_local || (!is_account && config::is_local(&paths).ok()?) {
+        Which::Local
+    } else {
+        Which::Account(account)
+    };
+    Some((paths, which))
+}
+
+fn value(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.try_get_one::<String>(name).ok().flatten().cloned()
+}

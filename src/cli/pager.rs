@@ -1,0 +1,39 @@
+//! Long text, shown a screen at a time.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::commands::print;
+use crate::config::environment;
+use crate::failure::Failure;
+
+/// What `less` is told where nobody has set it: to leave at once what fits the screen, to leave the
+/// screen as it is, and to pass colours through.
+const LESS: &str = "FRX";
+
+/// Shows `text`: in a terminal by the user's pager, else as it is. Returns the exit code.
+pub(super) fn show(text: &str) -> Result<u8, Failure> {
+    let pager = std::env::var(environment::PAGER).unwrap_or_else(|_| "less".to_owned());
+    if !std::io::stdout().is_terminal() || pager.trim().is_empty() || !page(&pager, text) {
+        return print(text);
+    }
+    Ok(0)
+}
+
+/// Runs the pager; false if there is none.
+fn page(pager: &str, text: &str) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", pager]).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", LESS);
+    }
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    if let Some(mut stdin) = child.stdin.take() {
+        // Whoever leaves a pager has read enough.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    // The shell's code for a program that is not there.
+    child.wait().is_ok_and(|status| status.code() != Some(127))
+}

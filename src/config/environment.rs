@@ -1,0 +1,23 @@
+//! The variables of the environment that xdrive reads, beside those of every AWS tool.
+//!
+//! They are read by these names alone, and the help lists them from here.
+
+/// Chooses the EC2 in a folder.
+pub const LOCAL: &str = "XDRIVE_LOCAL";
+/// Where the EC2 in a folder keeps its state.
+pub const LOCAL_DIR: &str = "XDRIVE_LOCAL_DIR";
+/// Where xdrive keeps what can be made again.
+pub const CACHE: &str = "XDRIVE_CACHE";
+/// What is logged.
+pub const LOG: &str = "XDRIVE_LOG";
+/// The program that shows long help.
+pub const PAGER: &str = "PAGER";
+
+/// Each variable, and what it does.
+pub const ALL: [(&str, &str); 5] = [
+    (LOCAL, "1 chooses the EC2 in a folder, 0 an account"),
+    (LOCAL_DIR, "where the EC2 in a folder keeps its state"),
+    (CACHE, "what can be made again [~/.cache/xdrive]"),
+    (LOG, "what is logged, such as xdrive::ec2=debug"),
+    (PAGER, "shows topics and long help [less]"),
+];

@@ -1,0 +1,338 @@
+//! Sizes, times and numbers, as they are typed and configured: one parser for each, with its range.
+//!
+//! A size is read by the crate `parse-size`, a time by `jiff`. A plain number of either has the unit
+//! that the option names: GiB for sizes, seconds for a notice. Units of sizes are binary, because
+//! EBS and EC2 count so: `G`, `GB` and `GiB` are the same 2^30 bytes.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Span, SpanRelativeTo};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
+pub const SIZES: RangeInclusive<u32> = 1..=65_536;
+
+/// The memory in GiB that may be asked for.
+const MEMORY: RangeInclusive<u32> = 1..=65_536;
+
+/// The numbers of virtual CPUs that may be asked for.
+const CPUS: RangeInclusive<u32> = 1..=4_096;
+
+/// The numbers of GPUs that may be asked for.
+const GPUS: RangeInclusive<u32> = 1..=1_024;
+
+/// The ports that can be named.
+const PORTS: RangeInclusive<u16> = 1..=u16::MAX;
+
+/// The lengths that a lease can have. A shorter one would end sessions on a slow network; a longer
+/// one would keep a forgotten instance until the bill.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=WEEK;
+
+/// The intervals that checkpoints can have: EBS accepts one snapshot of a volume every 15 seconds.
+const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
+
+/// The notices that the EC2 in a folder can give; AWS gives two minutes.
+const NOTICES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
+
+const WEEK: Duration = Duration::from_hours(7 * 24);
+
+/// The bytes of a GiB.
+const GIB: u64 = 1 << 30;
+
+/// GPUs of NVIDIA's by name, and the smallest type that has a whole one (EC2 instance types guide,
+/// *Accelerated computing*).
+const MODELS: [(&str, &str); 10] = [
+    ("T4", "g4dn.xlarge"),
+    ("T4G", "g5g.xlarge"),
+    ("A10G", "g5.xlarge"),
+    ("A10", "g5.xlarge"),
+    ("L4", "g6.xlarge"),
+    ("L40S", "g6e.xlarge"),
+    ("V100", "p3.2xlarge"),
+    ("A100", "p4d.24xlarge"),
+    ("H100", "p5.4xlarge"),
+    ("H200", "p5e.48xlarge"),
+];
+
+/// A value that cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Invalid {
+    why: String,
+    hint: Option<String>,
+}
+
+impl Invalid {
+    fn new(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            hint: None,
+        }
+    }
+
+    fn with(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..Self::new(why)
+        }
+    }
+
+    /// What can be typed in its place, if the reason does not say it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+/// Parses a drive's size, in GiB.
+pub fn size(text: &str) -> Result<u32, Invalid> {
+    gibibytes(text, &SIZES, "a drive's size")
+}
+
+/// Parses an amount of memory, in GiB.
+pub fn memory(text: &str) -> Result<u32, Invalid> {
+    gibibytes(text, &MEMORY, "memory")
+}
+
+/// Parses a number of virtual CPUs.
+pub fn cpus(text: &str) -> Result<u32, Invalid> {
+    number(text, &CPUS, "")
+}
+
+/// Parses a number of GPUs. A model's name is answered with a type that has it.
+pub fn gpus(text: &str) -> Result<u32, Invalid> {
+    let model = text.trim().to_ascii_uppercase();
+    let model = model.trim_start_matches("NVIDIA").trim_start();
+    let known = MODELS.iter().find(|(name, _)| *name == model);
+    number(text, &GPUS, "").map_err(|invalid| match known {
+        Some((name, kind)) => Invalid::with(
+            format!("it names a GPU, and GPUs are counted, {}", span(&GPUS)),
+            format!("--type {kind} has the {name}; --gpu 1 takes the cheapest type with any GPU"),
+        ),
+        None => invalid,
+    })
+}
+
+/// Parses a port.
+pub fn port(text: &str) -> Result<u16, Invalid> {
+    number(text, &PORTS, "")
+}
+
+/// Parses a whole number in `range`; `what` follows the range in the error (" MiB a second").
+pub fn number<T>(text: &str, range: &RangeInclusive<T>, what: &str) -> Result<T, Invalid>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let number: Option<T> = text.trim().parse().ok();
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| Invalid::new(format!("it is not a whole number {}{what}", span(range))))
+}
+
+/// Parses how long a host is kept without a sign of life.
+pub fn lease(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &LEASES, "a host is kept")
+}
+
+/// Parses the interval between checkpoints.
+pub fn checkpoint(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &CHECKPOINTS, "checkpoints are apart")
+}
+
+/// Parses a notice; a plain number is in seconds.
+pub fn notice(text: &str) -> Result<Duration, Invalid> {
+    let time = match text.trim().parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => time(text)?,
+    };
+    within(time, &NOTICES, "a notice is given")
+}
+
+/// Parses a size such as `200G`; a plain number is in GiB.
+fn gibibytes(text: &str, range: &RangeInclusive<u32>, what: &str) -> Result<u32, Invalid> {
+    const HINT: &str =
+        "sizes are such as 200G, 1.5T or 1TiB; a plain number is in GiB, and G, GB and GiB are one";
+    let parser = parse_size::Config::new().with_binary();
+    let bytes = parser.with_default_factor(GIB).parse_size(text.trim());
+    let bytes = bytes.map_err(|_| Invalid::with("it is not a size such as 200G", HINT))?;
+    let within = u32::try_from(bytes / GIB).ok();
+    match within.filter(|size| range.contains(size) && bytes.is_multiple_of(GIB)) {
+        Some(size) => Ok(size),
+        None => Err(Invalid::with(
+            format!(
+                "{what} is {} GiB at least and {} GiB at most, in whole GiB",
+                range.start(),
+                range.end()
+            ),
+            HINT,
+        )),
+    }
+}
+
+/// Parses a time such as `3d`, `90m` or `1h30m` (jiff's friendly format); a day has 24 hours.
+fn time(text: &str) -> Result<Duration, Invalid> {
+    let invalid = |why: &str| Invalid::with(why, "times are such as 90s, 30m, 8h, 1h30m or 3d");
+    let span: Span = text
+        .trim()
+        .parse()
+        .map_err(|_| invalid("it is not a time such as 30m or 8h"))?;
+    let length: SignedDuration = span
+        .to_duration(SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| invalid("months and years differ in length"))?;
+    Duration::try_from(length).map_err(|_| invalid("a time cannot be negative"))
+}
+
+fn within(
+    time: Duration,
+    range: &RangeInclusive<Duration>,
+    what: &str,
+) -> Result<Duration, Invalid> {
+    if range.contains(&time) {
+        return Ok(time);
+    }
+    let (least, most) = (words(*range.start()), words(*range.end()));
+    Err(Invalid::with(
+        format!("{what} {least} at least and {most} at most"),
+        "times are such as 90s, 30m, 8h, 1h30m or 3d",
+    ))
+}
+
+/// A time in its largest whole unit, such as `7d`.
+fn words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let unit = units
+        .iter()
+        .find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
+    match unit {
+        Some((name, unit)) => format!("{}{name}", seconds / unit),
+        None => format!("{seconds}s"),
+    }
+}
+
+fn span<T: Display>(range: &RangeInclusive<T>) -> String {
+    format!("from {} to {}", range.start(), range.end())
+}
+
+/// A value in the configuration: text, or a plain number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Configured {
+    Whole(i64),
+    Number(f64),
+    Text(String),
+}
+
+/// Deserializes what `parse` parses.
+pub(super) fn configured<'de, D, T>(
+    from: D,
+    parse: impl Fn(&str) -> Result<T, Invalid>,
+) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let text = match Configured::deserialize(from)? {
+        Configured::Whole(number) => number.to_string(),
+        Configured::Number(number) => number.to_string(),
+        Configured::Text(text) => text,
+    };
+    parse(&text)
+        .map(Some)
+        .map_err(|invalid| match invalid.hint() {
+            Some(hint) => D::Error::custom(format!("{text}: {invalid} ({hint})")),
+            None => D::Error::custom(format!("{text}: {invalid}")),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_a_plain_number_is_in_gib() {
+        for (text, gib) in [
+            ("200", 200),
+            ("200G", 200),
+            ("200g", 200),
+            ("64GiB", 64),
+            ("64GB", 64),
+            ("64 GiB", 64),
+            ("1T", 1024),
+            ("1TiB", 1024),
+            ("1.5TiB", 1536),
+            ("2048M", 2),
+            ("65536", 65_536),
+        ] {
+            assert_eq!(size(text), Ok(gib), "{text}");
+        }
+        for text in ["", "G", "12X", "two", "-3", "200 apples"] {
+            let why = size(text).unwrap_err();
+            assert_eq!(why.to_string(), "it is not a size such as 200G", "{text}");
+            assert!(why.hint().unwrap().contains("1TiB"), "{why:?}");
+        }
+        for text in ["0", "65537", "65T", "1500M", "0.5"] {
+            let why = size(text).unwrap_err().to_string();
+            assert!(
+                why.contains("1 GiB at least and 65536 GiB at most"),
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_have_days_hours_minutes_and_seconds() {
+        for (text, seconds) in [
+            ("3d", 259_200),
+            ("90m", 5_400),
+            ("1h30m", 5_400),
+            ("1h 30m", 5_400),
+            ("8 hours", 28_800),
+            ("PT2M", 120),
+            ("1w", 604_800),
+            ("10s", 10),
+        ] {
+            assert_eq!(lease(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for (text, why) in [
+            ("soon", "it is not a time"),
+            ("30", "it is not a time"),
+            ("1mo", "months and years"),
+            ("-3h", "cannot be negative"),
+            ("9s", "10s at least and 7d at most"),
+            ("8d", "10s at least and 7d at most"),
+        ] {
+            let told = lease(text).unwrap_err().to_string();
+            assert!(told.contains(why), "{text}: {told}");
+        }
+        assert_eq!(checkpoint("15s"), Ok(Duration::from_secs(15)));
+        assert!(checkpoint("14s").is_err());
+    }
+
+    #[test]
+    fn a_notice_is_a_time_or_a_number_of_seconds() {
+        assert_eq!(notice("0"), Ok(Duration::ZERO));
+        assert_eq!(notice("120"), notice("2m"));
+        let why = notice("86401").unwrap_err().to_string();
+        assert_eq!(why, "a notice is given 0s at least and 1d at most");
+    }
+
+    #[test]
+    fn a_gpu_by_name_is_answered_with_a_type_that_has_it() {
+        assert_eq!(gpus("2"), Ok(2));
+        let named = gpus("l4").unwrap_err();
+        assert!(
+            named.hint().unwrap().contains("--type g6.xlarge"),
+            "{named:?}"
+        );
+        let unknown = gpus("Voodoo2").unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "it is not a whole number from 1 to 1024"
+        );
+        assert!(cpus("0").is_err() && cpus("4097").is_err() && cpus("4").is_ok());
+    }
+}

@@ -1,0 +1,204 @@
+//! The words that choose an EC2, a command and how much is printed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use super::paper::{configured, paper, with_volume};
+use super::site::{Ended, Site};
+use harness::{DEADLINE, eventually_within};
+
+/// How `command` ends, in an environment without an account.
+fn end(mut command: Command) -> Ended {
+    let output = command.env("AWS_EC2_METADATA_DISABLED", "true").output();
+    let output = output.unwrap();
+    Ended {
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn with(site: &Site, variable: &str, words: &[&str]) -> Ended {
+    let mut command = site.words(words);
+    command.env("XDRIVE_LOCAL", variable);
+    end(command)
+}
+
+#[test]
+fn the_ec2_in_a_folder_is_chosen_by_flag_word_variable_and_configuration() {
+    let site = paper();
+    let is_local = |ended: Ended| assert_eq!(ended.is(0).stdout, "no drives\n");
+    let is_account = |ended: Ended| {
+        ended.is(78).says("no AWS region is set");
+    };
+    is_account(end(site.words(&["list"])));
+    is_local(end(site.words(&["--local", "ls"])));
+    is_local(end(site.words(&["local", "list"])));
+    is_local(with(&site, "1", &["list"]));
+    is_account(with(&site, "", &["list"]));
+    with(&site, "maybe", &["list"])
+        .is(2)
+        .says("XDRIVE_LOCAL=maybe is neither yes nor no");
+    with(&site, "1", &["--region", "us-east-1", "list"])
+        .is(77)
+        .says("no AWS credentials");
+
+    configured(&site, "cloud = \"local\"\n");
+    is_local(end(site.words(&["list"])));
+    is_account(with(&site, "0", &["list"]));
+    configured(&site, "cloud = \"clouds\"\n");
+    end(site.words(&["list"])).is(78).says("clouds");
+    end(site.words(&["doctor"])).is(78).prints("no  config");
+    // Nothing of an account is asked for, and so nothing is missing.
+    configured(&site, "");
+    end(site.words(&["local", "connect", "x y"]))
+        .is(2)
+        .says("invalid value 'x y'");
+}
+
+#[test]
+fn commands_have_the_names_that_fingers_know() {
+    let site = paper();
+    site.run(&["ls", "demo"])
+        .is(69)
+        .says("there is no drive demo");
+    site.run(&["save", "demo"])
+        .is(69)
+        .says("there is no drive demo");
+    site.run(&["ssh", "demo"]).is(2).says("connect demo -- CMD");
+    site.run(&["gc", "--snapshots", "0"])
+        .is(2)
+        .says("--keep-last");
+    let quiet = site.run(&["-q", "-v", "list"]);
+    quiet.is(2).says("cannot be used with");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+fn a_quiet_session_prints_nothing_of_itself_and_a_verbose_one_what_hosts_do() {
+    let site = Site::new();
+    let image = site.image();
+    let command = ["connect", "demo", "--image", &image, "--", "echo", "here"];
+    let quiet = site.run(&[&["-q"], &command[..]].concat());
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("here\n", ""));
+    assert_eq!(quiet.code(), 0);
+    let verbose = site.run(&[&["-v"], &command[..]].concat());
+    verbose
+        .is(0)
+        .says("xdrive::host: logged in")
+        .says("demo is saved");
+    assert!(!verbose.stderr.contains("xdrive::ec2"), "{verbose:?}");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+fn no_jupyter_is_started_where_none_is_wanted() {
+    let site = Site::new();
+    let runs = |word| format!("[ {word} -e /run/xdrive/jupyter.pid ]");
+    let (without, with) = (runs("!"), runs(""));
+    let session = |flags: &[&str], test: &str| {
+        let ended = site.run(&[&["connect", "demo"], flags, &["--", "sh", "-c", test]].concat());
+        assert_eq!(ended.code(), 0, "{ended:?}");
+        ended.stderr.contains("/lab?token=")
+    };
+    assert!(!session(&["--no-jupyter"], &without));
+    // An image that was not looked into before is waited for.
+    assert!(session(&["--jupyter-port", "8899"], &with));
+    configured(&site, "no_jupyter = true\n");
+    assert!(!session(&[], &without));
+    assert!(session(&["--port", "8899"], "true"), "a port asks for it");
+    site.is_saved("demo", 4);
+}
+
+#[test]
+fn a_shell_is_answered_with_drives_types_and_regions() {
+    let site = paper();
+    let cache = site.path("cache");
+    let offered = |words: &[&str]| -> Vec<String> {
+        let mut command = site.words(&[&["--", "xdrive"], words].concat());
+        command.env("COMPLETE", "fish").env("XDRIVE_CACHE", &cache);
+        let ended = end(command);
+        let lines = ended.is(0).stdout.lines();
+        lines
+            .map(|line| line.split('\t').next().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(offered(&["connect", "x", "--type", "g6.xl"]), ["g6.xlarge"]);
+    assert_eq!(
+        offered(&["prices", "m5.large,g6.xl"]),
+        ["m5.large,g6.xlarge"]
+    );
+    assert_eq!(offered(&["--region", "eu-n"]), ["eu-north-1"]);
+    // A busy computer may not answer in the time that a shell has.
+    let asked = |words: &[&str], drives: &[&str]| {
+        eventually_within(
+            DEADLINE,
+            || format!("{drives:?}, but {:?}", offered(words)),
+            || offered(words) == drives && cache.join("names").exists(),
+        );
+    };
+    asked(&["--local", "connect", "d"], &[]);
+    with_volume(&site, "us-east-1a", &[]);
+    let kept: Vec<_> = fs::read_dir(cache.join("names")).unwrap().collect();
+    let kept = kept[0].as_ref().unwrap().path();
+    assert_eq!(
+        offered(&["--local", "stop", "d"]),
+        [""; 0],
+        "names of the last minute"
+    );
+    let file = fs::File::options().write(true).open(kept).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_mins(2))
+        .unwrap();
+    asked(&["--local", "stop", "d"], &["demo"]);
+    asked(&["local", "connect", "de"], &["demo"]);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = end(site.words(&["completions", shell])).stdout;
+        assert!(script.contains("COMPLETE"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn colour_is_for_first_words_and_for_those_who_want_it() {
+    let site = paper();
+    let red = "\u{1b}[1;31merror:\u{1b}[0m there is no drive nothere";
+    site.run(&["--color", "always", "list", "nothere"])
+        .is(69)
+        .says(red)
+        .says("\u{1b}[1;36mhint:\u{1b}[0m xdrive --local list");
+    site.run(&["--color=always", "lits"])
+        .is(2)
+        .says("\u{1b}[1;31merror:\u{1b}[0m unrecognized subcommand");
+    for plain in [
+        &["list", "nothere"][..],
+        &["--color", "never", "list", "nothere"],
+    ] {
+        let said = site.run(plain).stderr;
+        assert!(!said.contains('\u{1b}'), "{said:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
+fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
+    let site = Site::new();
+    let (programs, opened) = (site.path("programs"), site.path("opened"));
+    fs::create_dir(&programs).unwrap();
+    let browser = programs.join("xdg-open");
+    let script = format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display());
+    fs::write(&browser, script).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = site.command(&["connect", "demo", "--open", "--", "sleep", "1"]);
+    command.env(
+        "PATH",
+        format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", programs.display()),
+    );
+    let ended = end(command);
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    let url = fs::read_to_string(opened).unwrap();
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    ended.says(url.trim_end());
+    site.is_saved("demo", 1);
+}
