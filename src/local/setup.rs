@@ -23,7 +23,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-pub use computer::{Unmet, check};
+pub use computer::{Unmet, check, packages};
 
 /// What is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -23,6 +23,7 @@ mod local_instances;
 mod loops;
 mod model;
 mod moto;
+mod release;
 mod sdk;
 mod serve;
 mod session;

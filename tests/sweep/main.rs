@@ -7,7 +7,8 @@
 //!               │                           ├─ month  a drive session after session ─ journal: what was acknowledged
 //!               │                           └─ client this program again, as the xdrive that is killed
 //!               │                               └─ points  counts what it says of its calls and steps
-//!               └ day: a hundred sessions on one drive ─ ending: all the ways at once
+//!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
+//!               └ package: the Debian package, where there is no Rust
 //! ```
 //!
 //! A separate test program, because it has three roles: as `client` it is xdrive itself, which
@@ -37,6 +38,7 @@ mod kill;
 mod lease;
 mod month;
 mod notice;
+mod package;
 mod points;
 mod running;
 mod site;
@@ -122,7 +124,8 @@ fn main() -> ExitCode {
     };
     // The threads are for a sweep's points; the sweeps run one after the other.
     arguments.test_threads = Some(1);
-    let trials = SWEEPS.iter().map(|sweep| trial(sweep, jobs)).collect();
+    let sweeps = SWEEPS.iter().map(|sweep| trial(sweep, jobs));
+    let trials = sweeps.chain([package::trial()]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -20,10 +20,8 @@ const PROGRAMS: [(&str, &str); 4] = [
 ];
 
 /// By which packages of another Debian are verified: `debootstrap` warns without it, and goes on.
-const KEYRING: (&str, &str) = (
-    "/usr/share/keyrings/debian-archive-keyring.gpg",
-    "debian-archive-keyring",
-);
+const KEYRING: (&str, &str) = ("debian-archive-keyring", "debian-archive-keyring");
+const KEYRING_FILE: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// pip, or what makes an environment that has it.
 const PIP: (&str, &str) = ("pip or venv for Python", "python3-venv");
@@ -73,6 +71,14 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
+/// The Debian packages that [`check`] may find missing.
+pub fn packages() -> impl Iterator<Item = &'static str> {
+    let programs = PROGRAMS.iter().chain(plane::programs());
+    programs
+        .chain([&KEYRING, &PIP])
+        .map(|(_, package)| *package)
+}
+
 /// Looks whether this computer has all that building in `cache` needs, and that instances need then;
 /// the error has all that it lacks. Changes nothing.
 pub fn check(cache: &Path) -> Result<(), Unmet> {
@@ -105,8 +111,8 @@ pub fn check(cache: &Path) -> Result<(), Unmet> {
     let programs = PROGRAMS.iter().chain(plane::programs());
     let absent = programs.filter(|(name, _)| find(name).is_none());
     unmet.missing.extend(absent);
-    if !Path::new(KEYRING.0).exists() {
-        unmet.missing.push((KEYRING.1, KEYRING.1));
+    if !Path::new(KEYRING_FILE).exists() {
+        unmet.missing.push(KEYRING);
     }
     if find("python3").is_none() || !has_pip() {
         unmet.missing.push(PIP);

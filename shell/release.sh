@@ -1,0 +1,164 @@
+#!/bin/sh
+# release.sh [--program FILE] [--archive] [FOLDER]: makes the files of a release for this kind of
+# machine, in FOLDER (default: target/dist):
+#
+#   xdrive-VERSION-TARGET.tar.gz    the program, manual pages, completions, licences
+#   xdrive_VERSION-1_ARCH.deb       the same for Debian and Ubuntu (made on Linux only)
+#   xdrive-VERSION-TARGET.cdx.json  the bill of materials (CycloneDX)
+#   SHA256SUMS-TARGET               checksums of these
+#
+# The same commit, compiler and system make the same bytes, in any folder: times are the commit's,
+# paths are replaced, versions are Cargo.lock's. It refuses a tree with changes.
+#
+# For tests: --program takes FILE instead of compiling, also from a tree with changes; --archive makes
+# the archive alone, without installing Cargo's tools.
+set -eu
+
+CARGO_DEB=3.8.0
+CARGO_CYCLONEDX=0.5.9
+# The C library of Debian 12: the program runs with this version and later ones.
+GLIBC=2.36
+
+say() { printf '%s\n' "$*" >&2; }
+
+fail() {
+  say "error: $1"
+  [ -z "${2-}" ] || say "
+hint: $2"
+  exit 1
+}
+
+# tool NAME VERSION: installs Cargo's subcommand NAME of that version, once.
+tool() {
+  cargo install --quiet --locked --debug --root "$folder/tools" "cargo-$1@$2"
+  PATH=$folder/tools/bin:$PATH
+}
+
+# Compiles the program, and sets $program. Replaces paths, which messages of panics and C's
+# assertions contain.
+compile() {
+  home=${CARGO_HOME:-$HOME/.cargo}
+  flags="$top=/xdrive $home=/cargo"
+  RUSTFLAGS=${RUSTFLAGS-} CFLAGS=${CFLAGS-}
+  for pair in $flags; do
+    RUSTFLAGS="$RUSTFLAGS --remap-path-prefix=$pair"
+    CFLAGS="$CFLAGS -ffile-prefix-map=$pair"
+  done
+  export RUSTFLAGS CFLAGS
+  # With a target, the flags are not used for build scripts.
+  cargo build --release --locked --target "$target" --bin xdrive >&2
+  program=$folder/$target/release/xdrive
+}
+
+# Fails if the program needs a later C library than $GLIBC.
+check_glibc() {
+  needs=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+  newest=$(printf '%s\n' "${needs#GLIBC_}" "$GLIBC" | sort -V | tail -n 1)
+  [ "$newest" = "$GLIBC" ] || fail "the program needs glibc ${needs#GLIBC_}, not $GLIBC" 'run this on Debian 12'
+  say "needs glibc ${needs#GLIBC_}"
+}
+
+# stage FOLDER: makes the files of the archive.
+stage() {
+  mkdir -p "$1/man" "$1/completions"
+  install -m 755 "$program" "$1/xdrive"
+  "$program" man --dir "$1/man"
+  "$program" completions bash >"$1/completions/xdrive.bash"
+  "$program" completions zsh >"$1/completions/_xdrive"
+  "$program" completions fish >"$1/completions/xdrive.fish"
+  cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$1"
+  python3 shell/licences.py "$target" >"$1/LICENSES-THIRD-PARTY"
+  chmod 644 "$1"/*.md "$1"/LICENSE* "$1"/man/* "$1"/completions/*
+}
+
+# Makes the archive of the folder $name in $work. macOS's own tar lacks these options.
+archive() {
+  tar=$(command -v gtar || command -v tar)
+  "$tar" --directory "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+    --numeric-owner --create "$name" | gzip -9 -n >"$out/$name.tar.gz"
+}
+
+# Makes the package of the assets in Cargo.toml: puts them into a target folder, as Cargo would.
+package() {
+  release=$work/target/release
+  mkdir -p "$release"
+  cp -R "$work/$name/." "$release"
+  gzip -9 -n "$release"/man/*
+  CARGO_TARGET_DIR=$work/target cargo deb --quiet --locked --no-build --no-strip --output "$out"
+}
+
+# Makes the bill of materials. In a copy, because the tool writes into the folders of the crates.
+bill() {
+  mkdir "$work/copy"
+  git archive HEAD | tar -x -C "$work/copy"
+  (cd "$work/copy" && cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
+    --no-build-deps --override-filename bill)
+  # The copy's path is another one each time.
+  sed "s,$work/copy,/xdrive,g" "$work/copy/bill.json" >"$out/$name.cdx.json"
+}
+
+sums() {
+  cd "$out"
+  set -- "$name".*
+  for package in "xdrive_$version"-*.deb; do
+    [ ! -e "$package" ] || set -- "$@" "$package"
+  done
+  if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi \
+    >"SHA256SUMS-$target"
+}
+
+main() {
+  top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+  program='' only=''
+  while :; do
+    case ${1-} in
+      --program)
+        program=$(CDPATH='' cd -- "$(dirname -- "$2")" && pwd)/${2##*/}
+        shift 2
+        ;;
+      --archive)
+        only=archive
+        shift
+        ;;
+      *) break ;;
+    esac
+  done
+  folder=${CARGO_TARGET_DIR:-$top/target}
+  out=${1:-$folder/dist}
+  mkdir -p "$out"
+  out=$(CDPATH='' cd -- "$out" && pwd)
+  cd "$top"
+  target=$(rustc -vV | sed -n 's/^host: //p')
+  version=$(cargo pkgid | sed 's/.*[@#]//')
+  name=xdrive-$version-$target
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
+  umask 022
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+
+  if [ -z "$program" ]; then
+    [ -z "$(git status --porcelain)" ] || fail 'this tree has changes' 'git stash -u'
+    compile
+  fi
+  stage "$work/$name"
+  archive
+  if [ -z "$only" ]; then
+    tool cyclonedx "$CARGO_CYCLONEDX"
+    bill
+    case $target in
+      *-linux-*)
+        check_glibc "$program"
+        tool deb "$CARGO_DEB"
+        package
+        ;;
+    esac
+  fi
+  sums
+  say "made in $out:"
+  cat "$out/SHA256SUMS-$target"
+}
+
+main "$@"

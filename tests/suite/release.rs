@@ -1,0 +1,115 @@
+//! What is published: `shell/release.sh`, and the metadata for it in `Cargo.toml`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use xdrive::local::setup;
+
+const TOP: &str = env!("CARGO_MANIFEST_DIR");
+
+fn metadata(tool: &str) -> toml::Table {
+    let text = fs::read_to_string(Path::new(TOP).join("Cargo.toml")).unwrap();
+    let cargo: toml::Table = toml::from_str(&text).unwrap();
+    cargo["package"]["metadata"][tool]
+        .as_table()
+        .unwrap()
+        .clone()
+}
+
+/// The archive of a program that has the real one's manual page and completions, unpacked; and its
+/// name.
+fn archive() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("xdrive");
+    let real = env!("CARGO_BIN_EXE_xdrive");
+    fs::write(&program, format!("#!/bin/sh\nexec {real} \"$@\"\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = Path::new(TOP).join("shell/release.sh");
+    let made = Command::new(script)
+        .arg("--program")
+        .arg(&program)
+        .arg("--archive")
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let sums = String::from_utf8(made.stdout).unwrap();
+    let name = sums.split_whitespace().nth(1).unwrap().to_owned();
+    let unpacked = Command::new("tar")
+        .args(["-xzf", &name])
+        .current_dir(dir.path())
+        .status();
+    assert!(unpacked.unwrap().success());
+    (dir, name)
+}
+
+#[test]
+#[ignore = "needs git and a repository"]
+fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
+    let (dir, name) = archive();
+    let template = metadata("binstall")["bin-dir"].as_str().unwrap().to_owned();
+    let target = name
+        .strip_prefix(concat!("xdrive-", env!("CARGO_PKG_VERSION"), "-"))
+        .and_then(|rest| rest.strip_suffix(".tar.gz"))
+        .unwrap();
+    let bin = template
+        .replace("{ name }", "xdrive")
+        .replace("{ version }", env!("CARGO_PKG_VERSION"))
+        .replace("{ target }", target)
+        .replace("{ bin }", "xdrive")
+        .replace("{ binary-ext }", "");
+    let program = dir.path().join(bin);
+    let mode = fs::metadata(&program).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
+    let folder = program.parent().unwrap();
+    let deb = metadata("deb");
+    for asset in deb["assets"].as_array().unwrap() {
+        let path = asset[0].as_str().unwrap();
+        let path = path.strip_prefix("target/release/").unwrap();
+        // Only the package has its manual pages compressed.
+        let path = folder.join(path.strip_suffix(".gz").unwrap_or(path));
+        let entries = fs::read_dir(path.parent().unwrap()).unwrap();
+        let mut found = entries.map(|entry| entry.unwrap().path());
+        // Of one kind, or one file.
+        let has = match path.file_name().unwrap().to_str().unwrap() {
+            kind if kind.starts_with("*.") => {
+                found.any(|found| found.extension() == path.extension())
+            }
+            _ => found.any(|found| found == path),
+        };
+        assert!(has, "{}", path.display());
+    }
+    let licences = fs::read_to_string(folder.join("LICENSES-THIRD-PARTY")).unwrap();
+    for words in [
+        "\n  russh 0.",
+        "\n  tokio 1.",
+        "Permission is hereby granted",
+    ] {
+        assert!(licences.contains(words), "{words:?}");
+    }
+    assert!(!licences.contains("\n  proptest "), "it is the tests' only");
+}
+
+/// The words between quotes that follow `name=` in a script.
+fn list(script: &str, name: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(TOP).join(script)).unwrap();
+    let (_, rest) = text.split_once(&format!("\n{name}='")).unwrap();
+    let (words, _) = rest.split_once('\'').unwrap();
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_local_drives_need_is_recommended_by_the_package_and_installed_by_the_script() {
+    let needed: BTreeSet<String> = setup::packages().map(str::to_owned).collect();
+    assert!(needed.contains("debootstrap"));
+    let deb = metadata("deb");
+    let recommended = deb["recommends"].as_str().unwrap();
+    let recommended: BTreeSet<String> = recommended.split(", ").map(str::to_owned).collect();
+    assert_eq!(recommended, needed);
+    let installed = list("shell/setup.sh", "TRY");
+    let missing: Vec<_> = needed.difference(&installed).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
