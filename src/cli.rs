@@ -13,6 +13,7 @@ mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
@@ -23,7 +24,7 @@ use crate::commands::{
 };
 use crate::config::environment;
 use crate::ec2::Account;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::report;
 
 /// The exit codes, as the README has them: a section of `--help` and of the manual page, in lines
@@ -293,10 +294,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let parsed = command().try_get_matches_from(&words);
     let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
-            log(cli.verbose);
             report::set_quiet(cli.quiet);
             report::set_color(cli.color);
-            cli.run()
+            log(cli.verbose).and_then(|()| cli.run())
         }
         Err(error) => {
             report::set_color(color(&words));
@@ -350,9 +350,9 @@ fn command() -> clap::Command {
 
 /// Logs to standard error: warnings, or what `XDRIVE_LOG` filters (the syntax is that of
 /// `tracing_subscriber::EnvFilter`, such as `xdrive=debug`); with `--verbose` what that says.
-fn log(verbose: u8) {
+fn log(verbose: u8) -> Result<(), Failure> {
     let filter = match verbose {
-        0 => EnvFilter::try_from_env(environment::LOG).unwrap_or_else(|_| "xdrive=warn".into()),
+        0 => filter(std::env::var(environment::LOG).ok())?,
         1 => "xdrive=warn,xdrive::host=debug".into(),
         2 => "xdrive=debug".into(),
         _ => "xdrive=trace".into(),
@@ -360,9 +360,22 @@ fn log(verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(false)
         // These go to standard error too; with that closed, printing them would panic.
         .log_internal_errors(false)
         .init();
+    Ok(())
+}
+
+/// The filter that `said` has, if that is one.
+fn filter(said: Option<String>) -> Result<EnvFilter, Failure> {
+    let Some(said) = said.filter(|said| !said.is_empty()) else {
+        return Ok("xdrive=warn".into());
+    };
+    EnvFilter::builder().parse(&said).map_err(|error| {
+        let error = anyhow!("{}={said} is no filter of logs: {error}", environment::LOG);
+        Failure::new(Exit::Usage, error).hint("XDRIVE_LOG=xdrive::ec2=debug, or -v")
+    })
 }
 
 impl Cli {

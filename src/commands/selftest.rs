@@ -79,7 +79,7 @@ pub struct Args {
     /// Launch hosts also at an endpoint of its own.
     ///
     /// Where `AWS_ENDPOINT_URL` leads there need not be any.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub hosts: bool,
 
     /// Where the report is written.
@@ -91,11 +91,13 @@ pub struct Args {
     /// The image of the drives that are made.
     ///
     /// A registry's, or an archive [default: as for new drives].
-    #[arg(long, value_name = "REFERENCE|TAR")]
+    #[arg(long, value_name = "REFERENCE|TAR", hide_short_help = true)]
     pub image: Option<String>,
 
-    /// The subnet to launch in [default: the default VPC, any zone].
-    #[arg(long, value_name = "SUBNET")]
+    /// The subnet to launch in.
+    ///
+    /// [default: the default VPC, any zone].
+    #[arg(long, value_name = "SUBNET", hide_short_help = true)]
     pub subnet: Option<SubnetId>,
 
     /// How hosts are reached.

@@ -13,7 +13,9 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     pub drive: DriveName,
 
-    /// Save it although another caller (IAM user or role) used it last, or uses it now.
+    /// Save it although another caller has or had it.
+    ///
+    /// Callers are IAM users and roles.
     #[arg(long)]
     pub shared: bool,
 

@@ -164,7 +164,7 @@ impl Day {
         self.session(Ending::Exit(0), pace)?;
         let before = self.site.count_snapshots(DRIVE, false)?;
         let kept = KEPT.to_string();
-        let tidied = self.site.xdrive(&["gc", "--snapshots", &kept])?;
+        let tidied = self.site.xdrive(&["gc", "--keep-last", &kept])?;
         ensure!(tidied.code == 0, "gc: {tidied:?}");
         let after = self.site.count_snapshots(DRIVE, false)?;
         ensure!(after == KEPT.min(before), "{after} snapshots: {tidied:?}");

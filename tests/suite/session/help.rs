@@ -11,7 +11,7 @@ use super::site::Site;
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "",
     "connect",
     "list",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 18] = [
     "local env",
     "local interrupt",
     "local rebalance",
+    "local setup",
     "local connect",
     "help",
     "man",

@@ -217,7 +217,7 @@ fn a_key_that_others_can_read_is_refused() {
     connect(&site, &[])
         .is(78)
         .says(key.to_str().unwrap())
-        .says("`chmod 600` it");
+        .says("hint: chmod 600 ");
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }
 

@@ -71,6 +71,11 @@ fn commands_have_the_names_that_fingers_know() {
     site.run(&["gc", "--snapshots", "0"])
         .is(2)
         .says("--keep-last");
+    let mut logged = site.words(&["--local", "list"]);
+    logged.env("XDRIVE_LOG", "xdrive=loud");
+    end(logged)
+        .is(2)
+        .says("error: XDRIVE_LOG=xdrive=loud is no filter of logs");
     let quiet = site.run(&["-q", "-v", "list"]);
     quiet.is(2).says("cannot be used with");
 }
