@@ -63,7 +63,7 @@ pub use model::{
 pub use network::{Routes, Subnet};
 pub use owner::{Ownership, role};
 pub use partition::{KeyArn, Partition};
-pub use prices::{NoPrice, Price, SpotPrice};
+pub use prices::{NoPrice, Price, PriceChange, SpotPrice};
 pub use proof::{MayDelete, MayPrune, MayTerminate, Permit, Prove, Rules};
 pub use quotas::Quota;
 pub use simulation::{Forbidden, NoSimulation};

@@ -1,7 +1,8 @@
-//! Current spot prices, by type and zone.
+//! Spot prices, by type and zone: those in force, and those of the past.
 //!
 //! `DescribeSpotPriceHistory` with a start of *now* returns the current price of each type in each
-//! zone where it is sold, and nothing else (EC2 user guide, *View Spot Instance pricing history*).
+//! zone where it is sold, and nothing else; with an earlier start also every change since (EC2 user
+//! guide, *View Spot Instance pricing history*).
 //! EC2's API knows no on-demand price: none is made up here.
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 
 use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{InstanceType, SpotPrice as Answer};
+use jiff::Timestamp;
 
 use super::{Ec2, Error, Zone};
 
@@ -18,6 +20,9 @@ const PRODUCT: &str = "Linux/UNIX";
 
 /// Prices a page: the most that the call allows.
 const PAGE: i32 = 1000;
+
+/// Types a call.
+const TYPES: usize = 100;
 
 /// US dollars an hour, to the millionth: AWS writes no more digits that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -88,7 +93,31 @@ pub struct SpotPrice {
     pub price: Price,
 }
 
+/// A spot price that is or was in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriceChange {
+    /// The price, its type and zone.
+    pub to: SpotPrice,
+    /// Since when it was in force.
+    pub since: Timestamp,
+}
+
 impl Ec2 {
+    /// The spot prices of these types in every zone that were current at `start` or after, the
+    /// oldest first. EC2 knows those of the last 90 days.
+    pub async fn spot_price_history(
+        &self,
+        types: &[String],
+        start: Timestamp,
+    ) -> Result<Vec<PriceChange>, Error> {
+        let mut changes = Vec::new();
+        for types in types.chunks(TYPES) {
+            changes.extend(self.price_changes(types, None, start).await?);
+        }
+        changes.sort_by_key(|change| change.since);
+        Ok(changes)
+    }
+
     /// The current spot prices of these types (100 at most) in every zone, in no order. A type that
     /// does not exist, or is not sold as spot, has none.
     pub async fn spot_prices(&self, types: &[String]) -> Result<Vec<SpotPrice>, Error> {
@@ -102,6 +131,27 @@ impl Ec2 {
     }
 
     async fn prices(&self, types: &[String], zone: Option<&Zone>) -> Result<Vec<SpotPrice>, Error> {
+        let now = self.clock.now();
+        // If a price changes at this moment, EC2 returns both: the later holds.
+        let mut newest = BTreeMap::<_, PriceChange>::new();
+        for change in self.price_changes(types, zone, now).await? {
+            let place = (change.to.instance_type.clone(), change.to.zone.clone());
+            match newest.get(&place) {
+                Some(known) if known.since >= change.since => {}
+                _ => {
+                    newest.insert(place, change);
+                }
+            }
+        }
+        Ok(newest.into_values().map(|found| found.to).collect())
+    }
+
+    async fn price_changes(
+        &self,
+        types: &[String],
+        zone: Option<&Zone>,
+        start: Timestamp,
+    ) -> Result<Vec<PriceChange>, Error> {
         const CALL: &str = "DescribeSpotPriceHistory";
         let types = types.iter().map(|name| InstanceType::from(name.as_str()));
         let mut pages = self
@@ -110,31 +160,23 @@ impl Ec2 {
             .set_instance_types(Some(types.collect()))
             .set_availability_zone(zone.map(|zone| zone.0.clone()))
             .product_descriptions(PRODUCT)
-            .start_time(DateTime::from_secs(self.clock.now().as_second()))
+            .start_time(DateTime::from_secs(start.as_second()))
             .into_paginator()
             .page_size(PAGE)
             .send();
-        // If a price changes at this moment, EC2 returns both: the later holds.
-        let mut newest = BTreeMap::new();
+        let mut changes = Vec::new();
         while let Some(page) = pages.next().await {
             let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.spot_price_history() {
-                let (found, since) = read(answer).map_err(|d| Error::unreadable(CALL, d))?;
-                let place = (found.instance_type.clone(), found.zone.clone());
-                match newest.get(&place) {
-                    Some((_, known)) if *known >= since => {}
-                    _ => {
-                        newest.insert(place, (found, since));
-                    }
-                }
-            }
+            let read = page.spot_price_history().iter().map(read);
+            let read: Result<Vec<PriceChange>, String> = read.collect();
+            changes.extend(read.map_err(|doubt| Error::unreadable(CALL, doubt))?);
         }
-        Ok(newest.into_values().map(|(found, _)| found).collect())
+        Ok(changes)
     }
 }
 
-/// One price, and the second since which it holds.
-fn read(answer: &Answer) -> Result<(SpotPrice, i64), String> {
+/// One price, and since when it holds.
+fn read(answer: &Answer) -> Result<PriceChange, String> {
     let (Some(instance_type), Some(zone), Some(price)) = (
         answer.instance_type(),
         answer.availability_zone(),
@@ -142,12 +184,14 @@ fn read(answer: &Answer) -> Result<(SpotPrice, i64), String> {
     ) else {
         return Err(format!("half a price: {answer:?}"));
     };
-    let found = SpotPrice {
+    let to = SpotPrice {
         instance_type: instance_type.as_str().to_owned(),
         zone: Zone(zone.to_owned()),
         price: price.parse().map_err(|_| format!("a price of {price:?}"))?,
     };
-    Ok((found, answer.timestamp().map_or(0, DateTime::secs)))
+    let since = answer.timestamp().map_or(0, DateTime::secs);
+    let since = Timestamp::from_second(since).map_err(|error| error.to_string())?;
+    Ok(PriceChange { to, since })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use super::filter::{Field, Filters};
 use super::instances::stamp;
@@ -16,17 +17,23 @@ use crate::local::wire::{ApiError, Xml};
 /// The only product here.
 const PRODUCT: &str = "Linux/UNIX";
 
-/// `DescribeSpotPriceHistory`: prices never change here, so that each has one entry, which holds
-/// at any `StartTime`.
+/// How long a price holds, in seconds.
+const HOLDS: i64 = 6 * 3600;
+
+/// How far back prices go, in seconds (EC2 user guide, *View Spot Instance pricing history*).
+const REMEMBERED: i64 = 90 * 24 * 3600;
+
+/// `DescribeSpotPriceHistory`: the price in force at `StartTime` and every change since, up to
+/// `EndTime`. Without `StartTime` it is the price in force alone, and not, as on AWS, 90 days.
 pub(super) fn prices(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let region = &reading.inner.region;
-    for name in ["StartTime", "EndTime"] {
-        if let Some(time) = request.text(name) {
-            time.parse::<Timestamp>()
-                .map_err(|_| bad_value(time, name))?;
-        }
-    }
+    let time = |name: &'static str| {
+        let given = request.text(name);
+        let parsed = given.map(|time| time.parse().map_err(|_| bad_value(time, name)));
+        parsed.unwrap_or(Ok(reading.now))
+    };
+    let changes = changes(time("StartTime")?, time("EndTime")?, reading.now);
     let only = request
         .text("AvailabilityZone")
         .map(|name| zone(region, name))
@@ -58,35 +65,57 @@ pub(super) fn prices(reading: &Reading<'_>) -> Answer {
             .iter()
             .filter(|kind| types.is_empty() || types.contains(&kind.name))
         {
-            let price = dollars(kind.spot_price(index));
-            let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
-                "availability-zone" => Field::one(&zone.name),
-                "availability-zone-id" => Field::one(&zone.id),
-                "instance-type" => Field::one(kind.name),
-                "product-description" => Field::one(PRODUCT),
-                "spot-price" => Field::one(&price),
-                _ => Field::Unknown,
-            })?;
-            if passes {
-                let item = vec![
-                    Xml::text("instanceType", kind.name),
-                    Xml::text("productDescription", PRODUCT),
-                    Xml::text("spotPrice", &price),
-                    // The start of the current hour: EC2 too dates a price before the call.
-                    Xml::text("timestamp", stamp(hour(reading.now))),
-                    Xml::text("availabilityZone", &zone.name),
-                    Xml::text("availabilityZoneId", &zone.id),
-                ];
-                found.push((format!("{} {}", kind.name, zone.name), item));
+            let now = kind.spot_price(index);
+            for change in changes.clone() {
+                let price = dollars(price_at(change, now, (kind.name, &zone.name), reading.now));
+                let passes = filters.pass(&BTreeMap::new(), |filter| match filter {
+                    "availability-zone" => Field::one(&zone.name),
+                    "availability-zone-id" => Field::one(&zone.id),
+                    "instance-type" => Field::one(kind.name),
+                    "product-description" => Field::one(PRODUCT),
+                    "spot-price" => Field::one(&price),
+                    _ => Field::Unknown,
+                })?;
+                if passes {
+                    let since = Timestamp::from_second(change * HOLDS).unwrap_or(reading.now);
+                    let item = vec![
+                        Xml::text("instanceType", kind.name),
+                        Xml::text("productDescription", PRODUCT),
+                        Xml::text("spotPrice", &price),
+                        Xml::text("timestamp", stamp(since)),
+                        Xml::text("availabilityZone", &zone.name),
+                        Xml::text("availabilityZoneId", &zone.id),
+                    ];
+                    found.push((format!("{} {} {change}", kind.name, zone.name), item));
+                }
             }
         }
     }
     Ok(page.answer("spotPriceHistorySet", found))
 }
 
-fn hour(now: Timestamp) -> Timestamp {
-    let second = now.as_second();
-    Timestamp::from_second(second - second.rem_euclid(3600)).unwrap_or(now)
+/// The numbers of the changes from the one in force at `start` to the last one before `end`. A
+/// change has the number of the period that begins with it.
+fn changes(start: Timestamp, end: Timestamp, now: Timestamp) -> std::ops::RangeInclusive<i64> {
+    let earliest = now.as_second() - REMEMBERED;
+    let number = |time: Timestamp| {
+        let second = time.as_second().clamp(earliest, now.as_second());
+        second.div_euclid(HOLDS)
+    };
+    number(start)..=number(end)
+}
+
+/// The price since that change, in millionths of a dollar. The one in force is the catalogue's, so
+/// that what a launch costs does not depend on the day; earlier ones are around it, and the same
+/// whenever they are asked for.
+fn price_at(change: i64, price: u32, pool: (&str, &str), now: Timestamp) -> u32 {
+    if change == now.as_second().div_euclid(HOLDS) {
+        return price;
+    }
+    let draw = |number: i64| u32::from(Sha256::digest(format!("{pool:?} {number}"))[0]);
+    // Days differ by up to a third, and what is within one by up to a tenth.
+    let percent = 85 + draw(change.div_euclid(4)) * 33 / 255 + draw(change) * 10 / 255;
+    price / 100 * percent
 }
 
 /// `DescribeSpotInstanceRequests`.
