@@ -64,7 +64,10 @@ pub async fn finish_drive(
             if let Some(keep) = keep {
                 let gone = session.reconciler.prune(keep).await;
                 let gone = gone.map_err(run_failure)?;
-                finished.steps = gone.iter().map(|id| format!("deleted old {id}")).collect();
+                finished.steps = gone
+                    .iter()
+                    .map(|id| format!("deleted old snapshot ({id})"))
+                    .collect();
             }
         }
         outcome => {

@@ -197,7 +197,7 @@ impl Session {
         let session = self.reconciler.session().clone();
         let place = container::jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
-        let connection_lost = || anyhow!("the connection to {} was lost", host.id);
+        let connection_lost = || anyhow!("the connection to the instance ({}) was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let connections = match connections {
             Some(connections) => connections,
@@ -233,7 +233,10 @@ impl Session {
                 )));
             }
         }
-        let _step = self.report.step(format!("wait for {}; {ends}", host.id));
+        let _step = self.report.step(format!(
+            "wait for {}'s instance ({}); {ends}",
+            self.request.drive, host.id
+        ));
         match unless_ended(&mut self.signals, &self.report, sleep(WAIT)).await {
             Ok(()) => Ok(Joined::Over),
             Err(end) => Ok(Joined::Asked(end)),

@@ -143,7 +143,7 @@ impl Session {
                     }
                     _ => String::new(),
                 };
-                let error = anyhow!("EC2 took {id} back{of_the_command}");
+                let error = anyhow!("EC2 took the instance ({id}) back{of_the_command}");
                 Failure::new(Exit::TryAgain, error).hint(format!(
                     "{xdrive} connect {drive} goes on with the drive; --resume does so by itself"
                 ))

@@ -75,7 +75,7 @@ impl ProgressPrinter {
                 // An error that ends the run is reported at its end.
                 if again {
                     self.report
-                        .print(&format!("could not {step}, looking again: {error}"));
+                        .print(&format!("could not {step}, trying again: {error}"));
                 }
             }
             Event::LookFailed(error) => self.report.print(&format!(
@@ -119,14 +119,14 @@ impl ProgressPrinter {
             Event::EndedByItself { instance, reason } => {
                 let why = reason.as_deref().unwrap_or("EC2 does not say why");
                 self.report
-                    .print(&format!("{instance} ended by itself: {why}"));
+                    .print(&format!("the instance ({instance}) ended by itself: {why}"));
             }
             Event::Silent {
                 instance,
                 since,
                 why,
             } => self.report.print(&format!(
-                "{instance} has been running for {} s and cannot be logged in to: {why}\n  if it \
+                "the instance ({instance}) has been running for {} s and cannot be logged in to: {why}\n  if it \
                  stays so, something on the way may keep port 22 shut: a network ACL, a firewall, \
                  a VPN",
                 since.as_secs()
@@ -142,13 +142,13 @@ impl ProgressPrinter {
             Event::Console { instance, text } => {
                 let end = console::end(&text);
                 self.report.print(&if end.is_empty() {
-                    format!("{instance} wrote nothing to its console")
+                    format!("the instance ({instance}) wrote nothing to its console")
                 } else {
-                    format!("the end of {instance}'s console:\n{end}")
+                    format!("the end of the console of the instance ({instance}):\n{end}")
                 });
             }
             Event::Unverified { snapshot, why } => self.report.print(&format!(
-                "could not look into {snapshot}, going on without: {why}"
+                "could not look into the snapshot ({snapshot}), going on without: {why}"
             )),
             // The shell's screen is on the terminal.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
@@ -275,19 +275,23 @@ fn done(step: &Step, made: Option<&str>) -> Option<String> {
 pub(crate) fn waiting(what: &Waiting) -> String {
     match what {
         Waiting::Settle => "wait until EC2's lists are settled".to_owned(),
-        Waiting::Host(id) => format!("wait for {id} to boot"),
-        Waiting::OtherStarting(id) => format!("wait for {id}, which another xdrive launched"),
-        Waiting::Closing(id) => format!("wait for {id} to close the drive"),
-        Waiting::Volume(id) => format!("wait for {id} to be made"),
-        Waiting::Attaching(id) => format!("wait for {id} to be attached"),
-        Waiting::Release(id) => format!("wait for {id} to be let go"),
-        Waiting::Copy(id) => format!("wait for snapshot {id} to be completed"),
-        Waiting::Verdict(id) => format!("wait to look into {id}"),
-        Waiting::SnapshotGap(id) => format!("wait until {id} may be snapshotted again"),
-        Waiting::Termination(id) => format!("wait for {id} to be gone"),
+        Waiting::Host(id) => format!("wait for the instance to boot ({id})"),
+        Waiting::OtherStarting(id) => {
+            format!("wait for the instance that another xdrive launched ({id})")
+        }
+        Waiting::Closing(id) => format!("wait for the instance to close the drive ({id})"),
+        Waiting::Volume(id) => format!("wait for the volume to be made ({id})"),
+        Waiting::Attaching(id) => format!("wait for the volume to be attached ({id})"),
+        Waiting::Release(id) => format!("wait for the volume to be detached ({id})"),
+        Waiting::Copy(id) => format!("wait for the snapshot to be completed ({id})"),
+        Waiting::Verdict(id) => format!("wait to look into the snapshot ({id})"),
+        Waiting::SnapshotGap(id) => {
+            format!("wait until the volume may be snapshotted again ({id})")
+        }
+        Waiting::Termination(id) => format!("wait for the instance to be terminated ({id})"),
         Waiting::Lease(id, until) => format!(
-            "wait for {id} to switch itself off: it does not answer, and its lease ends at \
-             {until:.0}; Ctrl-C leaves it to that"
+            "wait for the instance to switch itself off ({id}): it does not answer, and its \
+             lease ends at {until:.0}; Ctrl-C leaves it to that"
         ),
     }
 }
@@ -295,10 +299,10 @@ pub(crate) fn waiting(what: &Waiting) -> String {
 /// The line after a wait; none if the next step's own line says it.
 fn waited(what: &Waiting) -> Option<String> {
     match what {
-        Waiting::Host(id) => Some(format!("{id} is up")),
+        Waiting::Host(id) => Some(format!("instance {id} is up")),
         Waiting::Copy(id) => Some(format!("snapshot {id} is completed")),
-        Waiting::Closing(id) => Some(format!("{id} has closed the drive")),
-        Waiting::Termination(id) => Some(format!("{id} is gone")),
+        Waiting::Closing(id) => Some(format!("instance {id} has closed the drive")),
+        Waiting::Termination(id) => Some(format!("instance {id} is terminated")),
         _ => None,
     }
 }

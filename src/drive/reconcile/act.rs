@@ -99,7 +99,7 @@ impl<H: Hosts> Reconciler<H> {
         self.seen_instances
             .get(id)
             .cloned()
-            .ok_or_else(|| RunError::Changed(format!("{id} is gone")))
+            .ok_or_else(|| RunError::Changed(format!("the instance ({id}) is gone")))
     }
 
     /// Takes the host's lock, then records this session in its tags and its volume's.
@@ -380,10 +380,9 @@ impl<H: Hosts> Reconciler<H> {
 
     /// The volume, read by id.
     async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
-        self.ec2
-            .volume(id)
-            .await?
-            .ok_or_else(|| RunError::Changed(format!("{id} is gone, or not to be seen yet")))
+        self.ec2.volume(id).await?.ok_or_else(|| {
+            RunError::Changed(format!("the volume ({id}) is gone, or not to be seen yet"))
+        })
     }
 
     /// The volume's generation, read by id, and never lower than this process knows it.
@@ -397,8 +396,10 @@ impl<H: Hosts> Reconciler<H> {
             .unwrap_or_default();
         match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive { generation, .. }) => Ok(generation.max(known)),
-            Ok(VolumeTags::Root) => Err(RunError::Changed(format!("{id} is a root disk"))),
-            Err(problem) => Err(RunError::Changed(format!("{id}: {problem}"))),
+            Ok(VolumeTags::Root) => Err(RunError::Changed(format!(
+                "the volume ({id}) is a root disk"
+            ))),
+            Err(problem) => Err(RunError::Changed(format!("the volume ({id}): {problem}"))),
         }
     }
 

@@ -350,7 +350,7 @@ impl<H: Hosts> Reconciler<H> {
                     .ec2
                     .snapshot(id)
                     .await?
-                    .ok_or_else(|| RunError::Changed(format!("{id} is gone")))?;
+                    .ok_or_else(|| RunError::Changed(format!("the snapshot ({id}) is gone")))?;
                 // The size for new drives does not grow this one.
                 let size = self.wanted.settings.size().unwrap_or(0).max(snapshot.size);
                 (

@@ -57,6 +57,6 @@ fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
     assert_eq!(told["drives"][0]["result"], "saved", "{told}");
     assert_eq!(told["drives"][0]["left"]["generation"], 2, "{told}");
     let step = told["drives"][0]["steps"][0].as_str().unwrap();
-    assert!(step.starts_with("deleted old snap-"), "{told}");
+    assert!(step.starts_with("deleted old snapshot (snap-"), "{told}");
     site.is_saved("demo", 1);
 }

@@ -64,7 +64,7 @@ fn snapshots_that_may_cost_a_dollar_are_said_to_and_their_command_prunes() {
     let (command, does) = command.split_once("  ").unwrap();
     assert_eq!(does, "keeps the newest two");
     let words: Vec<&str> = command.split(' ').skip(2).collect();
-    site.run(&words).is(0).prints("deleted old snap-");
+    site.run(&words).is(0).prints("deleted old snapshot (snap-");
     site.is_saved("demo", 2);
     let again = site.run(&["stop", "demo"]);
     again.is(0);

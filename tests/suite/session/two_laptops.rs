@@ -206,7 +206,7 @@ fn a_laptop_that_is_not_let_in_is_told_until_when_and_may_wait() {
     let mut waiting = other.in_terminal(&["connect", "demo"]);
     waiting.see_within(SESSION, "wait for that? [y/N]");
     waiting.type_in("y\r");
-    waiting.see_within(SESSION, "wait for i-");
+    waiting.see_within(SESSION, "wait for demo's instance (i-");
     end(&site, "lead");
     lead.end().is(0);
     waiting.see_within(SESSION, "# ");
