@@ -273,7 +273,7 @@ pub enum DriveCommand {
     /// Check what xdrive needs: credentials, rights, network.
     ///
     /// And this computer's clock, key and configuration.
-    Doctor,
+    Doctor(doctor::Args),
     /// Ask the account what only it can prove: hosts, rights.
     ///
     /// Launches hosts, looks at them, leaves nothing.
@@ -289,8 +289,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     match complete::answer(&words) {
         Ok(true) => return 0,
         Ok(false) => {}
-        Err(failure) => return ended(Err(failure)),
+        Err(failure) => return ended(Err(failure), false),
     }
+    let json = usage::wants_json(&words);
     let parsed = command().try_get_matches_from(&words);
     let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
@@ -310,7 +311,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             }
         }
     };
-    ended(result)
+    ended(result, json)
 }
 
 /// `--color`, of words that are wrong elsewhere.
@@ -320,11 +321,16 @@ fn color(words: &[OsString]) -> report::Color {
     color.unwrap_or_default()
 }
 
-/// The exit code. A failure is printed.
-fn ended(result: Result<u8, Failure>) -> u8 {
+/// The exit code. A failure is printed, as text or as a line of `json`.
+fn ended(result: Result<u8, Failure>, json: bool) -> u8 {
     result.unwrap_or_else(|failure| {
-        report::error(&format!("{failure}\n"));
-        failure.exit.code()
+        let code = failure.exit.code();
+        report::error(&if json {
+            failure.json(code) + "\n"
+        } else {
+            format!("{failure}\n")
+        });
+        code
     })
 }
 
@@ -429,7 +435,7 @@ impl DriveCommand {
             Self::Stop(args) => stop::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
-            Self::Doctor => doctor::run(context),
+            Self::Doctor(args) => doctor::run(&args, context),
             Self::Selftest(args) => selftest::run(*args, context),
         }
     }

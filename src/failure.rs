@@ -1,10 +1,14 @@
-//! Failures: an error with its causes, a hint with the command to type, and an exit code.
+//! Failures: an error with its causes, what is left in the cloud, a hint with the command to type,
+//! and an exit code.
 //!
-//! The README lists every exit code, and scripts may rely on them. A failure's message lists what
-//! is left in the cloud.
+//! The README lists every exit code, and scripts may rely on them. With `--json` a failure is one
+//! line of JSON ([`Failure::json`]), which `schemas/error.json` describes.
 
 use std::fmt;
 
+use serde::Serialize;
+
+use crate::drive::Left;
 use crate::ec2::{self, Kind};
 use crate::ids::DriveName;
 
@@ -48,6 +52,17 @@ pub struct Failure {
     pub error: anyhow::Error,
     /// The remedy: a sentence, or a command to type.
     pub hint: Option<String>,
+    /// What is left in the cloud, and billed.
+    pub left: Left,
+}
+
+/// A failure as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    error: String,
+    hint: Option<&'a str>,
+    left: &'a Left,
+    exit: u8,
 }
 
 impl Failure {
@@ -57,6 +72,7 @@ impl Failure {
             exit,
             error: error.into(),
             hint: None,
+            left: Left::default(),
         }
     }
 
@@ -75,6 +91,26 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same failure with what is left in the cloud.
+    #[must_use]
+    pub fn left(mut self, left: Left) -> Self {
+        self.left = left;
+        self
+    }
+
+    /// The failure as one line of JSON: the error and its causes in one text, the hint, what is left
+    /// and billed, and `exit`, the code that the process ends with.
+    #[must_use]
+    pub fn json(&self, exit: u8) -> String {
+        let document = Document {
+            error: format!("{:#}", self.error),
+            hint: self.hint.as_deref(),
+            left: &self.left,
+            exit,
+        };
+        serde_json::to_string(&document).unwrap_or_else(|error| error.to_string())
     }
 }
 
@@ -102,6 +138,7 @@ impl From<ec2::Error> for Failure {
             exit,
             error: error.into(),
             hint: hint.map(str::to_owned),
+            left: Left::default(),
         }
     }
 }
@@ -127,15 +164,15 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
             | "InvalidSignatureException"
             | "RequestTimeTooSkewed",
         ) => Some(
-            "is this computer's clock right (`xdrive doctor` tells how far it is off), and the \
+            "is this computer's clock right (`xdrive doctor` shows how far it is off), and the \
              secret key whole?",
         ),
         (_, "AuthFailure") => Some(
-            "either AWS does not know these credentials (`aws sts get-caller-identity` tells whose \
+            "either AWS does not know these credentials (`aws sts get-caller-identity` shows whose \
              they are), or the region is not enabled for the account (`aws account list-regions`)",
         ),
         (Kind::Credentials, _) => Some(
-            "AWS does not know these credentials; `aws sts get-caller-identity` tells whose they \
+            "AWS does not know these credentials; `aws sts get-caller-identity` shows whose they \
              are",
         ),
         (Kind::Denied, _) if error.message.contains("iam:PassRole") => Some(
@@ -146,9 +183,9 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
             "the account is not signed up for EC2, or not for this region: the AWS console says \
              what is missing",
         ),
-        (_, "PendingVerification" | "Blocked") => {
-            Some("AWS holds the account back: mail to its owner, or AWS Support, says why")
-        }
+        (_, "PendingVerification" | "Blocked") => Some(
+            "AWS has put the account on hold: mail to its owner, or AWS Support, has the reason",
+        ),
         _ if is_about_key(error) => Some(KEY),
         (Kind::Denied, _) => Some(
             "whoever administers the account can allow this call: `xdrive policy` prints all that \
@@ -236,6 +273,9 @@ impl fmt::Display for Failure {
         write!(f, "error: {}", self.error)?;
         for cause in self.error.chain().skip(1) {
             write!(f, "\n  caused by: {cause}")?;
+        }
+        for thing in &self.left.0 {
+            write!(f, "\n  left: {thing}")?;
         }
         if let Some(hint) = &self.hint {
             write!(f, "\n\nhint: {hint}")?;

@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
 /// How long a step takes before it gets a spinner.
 const SPINNER: Duration = Duration::from_millis(250);
@@ -336,6 +338,19 @@ pub fn error(text: &str) {
         text.to_owned()
     };
     drop(stderr.write_all(text.as_bytes()));
+}
+
+/// How wide standard output is; none if that is no terminal.
+#[must_use]
+pub fn width() -> Option<u16> {
+    let is_terminal = std::io::stdout().is_terminal();
+    is_terminal.then(|| crate::terminal::size().columns)
+}
+
+/// Writes data to standard output as one JSON document.
+pub fn json(data: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(data)? + "\n";
+    self::data(&text).context("cannot write to standard output")
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod dry_run;
 mod ending;
 mod examine;
 pub mod finish;
+mod first;
 mod gpu;
 mod guest;
 mod interruption;
@@ -41,6 +42,7 @@ mod room;
 mod shell;
 mod snapshot_cost;
 mod state;
+mod stop;
 
 use std::pin::pin;
 use std::time::Duration;
@@ -49,11 +51,10 @@ use anyhow::anyhow;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::cloud::Cloud;
-use crate::config::{Options, Reach};
-use crate::drive::{Goal, Outcome};
+use crate::drive::Outcome;
 use crate::ec2::Instance;
 use crate::failure::Failure;
-use crate::ids::{DriveName, Generation, VolumeId};
+use crate::ids::{Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::escape::Question;
 use crate::ssh::{DedicatedConnection, UserKey};
@@ -62,6 +63,7 @@ pub use discard::discard;
 pub use examine::Examination;
 pub use prompt::{ask, can_ask};
 pub use request::Request;
+pub use stop::stop;
 
 use container::Inside;
 use cost::Cost;
@@ -96,6 +98,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         return session.preview(&drive).await;
     }
     session.settle_terms(&drive)?;
+    session.explain_first(&drive).await;
     if drive.live.is_some() {
         session.prepare_for_live_host();
     }
@@ -166,30 +169,6 @@ async fn begin(
     Ok((session?, listing))
 }
 
-/// Saves a drive, from anywhere and even while it is in use. Returns the exit code.
-pub async fn stop(
-    drive: DriveName,
-    shared: bool,
-    reach: Reach,
-    cloud: Cloud,
-    key: UserKey,
-) -> Result<u8, Failure> {
-    let options = Options {
-        reach,
-        ..Options::default()
-    };
-    let request = Request {
-        shared,
-        ..Request::of(drive, options)
-    };
-    let (mut session, listing) = begin(request, cloud, key).await?;
-    session.check(listing).await?;
-    let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
-    let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
-    session.report_commit();
-    session.finish(ending, outcome)
-}
-
 impl Session {
     /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
     /// all if a signal `asked` for the end before.
@@ -217,7 +196,9 @@ impl Session {
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
             let id = &instance.id;
-            return Ending::Failed(anyhow!("the connection to {id} was lost").into());
+            return Ending::Failed(
+                anyhow!("the connection to the instance ({id}) was lost").into(),
+            );
         };
         if mounted.dirty_bytes.is_none() {
             self.report.print(

@@ -21,6 +21,13 @@ pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     Failure::new(Exit::Usage, anyhow!("{message}")).hint(hint(error, &command(words)))
 }
 
+/// Whether these words ask for JSON. Those of the command in a drive are its own, and `selftest`
+/// writes its report to a file.
+pub(super) fn wants_json(words: &[OsString]) -> bool {
+    let own = || words.iter().take_while(|word| *word != "--");
+    own().any(|word| word == "--json") && !own().any(|word| word == "selftest")
+}
+
 /// The text that was asked for, if this is help or a version, and the exit code.
 pub(super) fn answer(error: &clap::Error) -> Option<(String, u8)> {
     let code = match error.kind() {
@@ -85,4 +92,20 @@ fn command(words: &[OsString]) -> String {
         }
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_of_the_command_in_the_drive_is_not_xdrives_own() {
+        let asks = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            wants_json(&words)
+        };
+        assert!(asks("xdrive stop demo --json"));
+        assert!(!asks("xdrive connect demo -- jq --json"));
+        assert!(!asks("xdrive selftest --json report.json"));
+    }
 }

@@ -81,6 +81,12 @@ pub struct Args {
     #[command(flatten)]
     pub speed: Speed,
 
+    /// With --dry-run one JSON document instead of text.
+    ///
+    /// With or without, a failure is one line of JSON at the end of standard error.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub json: bool,
+
     /// Go on from this volume or snapshot, or begin anew (`empty`).
     ///
     /// Whatever else there is, is kept as NAME.fork-N.
@@ -223,6 +229,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         shared: args.shared,
         yes: false,
         dry_run: args.dry_run,
+        json: args.json,
         command: args.command,
         examination: None,
     })

@@ -1,10 +1,12 @@
 //! `xdrive doctor`: checks what a session needs, with a line for each check.
 //!
 //! Nothing is made or changed: rights are tried with `DryRun`; a call without one is made if it
-//! only reads. A line is `ok`, `no` with what helps, or `?` if it cannot be known from here. Later
-//! checks need earlier ones: without credentials no right can be tried.
+//! only reads. A check is `ok`, `no` with what helps, or `?` if it cannot be known from here. Later
+//! checks need earlier ones: without credentials no right can be tried. At the end stands what to
+//! type next.
 
-use std::fmt::Write as _;
+mod findings;
+
 use std::path::Path;
 
 use super::Context;
@@ -22,6 +24,8 @@ use crate::failure::{Exit, Failure};
 use crate::report;
 use crate::ssh::UserKey;
 
+use findings::{Check, Findings};
+
 /// How many seconds the clock may be off: AWS refuses signatures that are five minutes old.
 const SKEW: u64 = 60;
 
@@ -31,67 +35,35 @@ const TRIED: &str = "m5.large";
 /// One type of each family whose quota is checked.
 const COUNTED: [&str; 4] = ["m5.large", "g5.xlarge", "p4d.24xlarge", "p5.48xlarge"];
 
-/// The result of a check.
-enum Check {
-    Ok(String),
-    /// What is wrong, and a hint.
-    No(String, Option<String>),
-    /// Why it cannot be known.
-    Unknown(String),
-}
-
-/// The results of all checks.
-#[derive(Default)]
-struct Findings {
-    text: String,
-    /// The exit code of the first check that failed.
-    worst: Option<Exit>,
-}
-
-impl Findings {
-    fn add(&mut self, thing: &str, exit: Exit, found: Check) {
-        let (mark, words, hint) = match found {
-            Check::Ok(words) => ("ok", words, None),
-            Check::No(words, hint) => {
-                self.worst.get_or_insert(exit);
-                ("no", words, hint)
-            }
-            Check::Unknown(words) => (" ?", words, None),
-        };
-        let _ = writeln!(self.text, "{mark}  {thing:13}  {words}");
-        if let Some(hint) = hint {
-            let _ = writeln!(
-                self.text,
-                "    {:13}  hint: {}",
-                "",
-                hint.replace('\n', " ")
-            );
-        }
-    }
-
-    fn add_failure(&mut self, thing: &str, failure: Failure) {
-        let exit = failure.exit;
-        let causes: Vec<String> = failure.error.chain().map(ToString::to_string).collect();
-        self.add(thing, exit, Check::No(causes.join(": "), failure.hint));
-    }
+/// `xdrive doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Runs and prints all checks. Returns the exit code: 0 if none failed.
-pub(crate) fn run(context: &Context) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let which = match context.which(&paths) {
         // The first check reports that.
         Err(failure) if failure.exit == Exit::Config => Which::Account(context.account.clone()),
         which => which?,
     };
-    super::block_on(examine(&which, &paths))
+    super::block_on(examine(&which, &paths, args.json))
 }
 
-async fn examine(which: &Which, paths: &Paths) -> Result<u8, Failure> {
+async fn examine(which: &Which, paths: &Paths, json: bool) -> Result<u8, Failure> {
     let mut findings = Findings::default();
     look(which, paths, &mut findings).await;
-    report::data(&findings.text).map_err(anyhow::Error::from)?;
-    Ok(findings.worst.map_or(0, Exit::code))
+    findings.add_next(&which.command(paths));
+    if json {
+        report::json(&findings)?;
+    } else {
+        report::data(&findings.text()).map_err(anyhow::Error::from)?;
+    }
+    Ok(findings.exit())
 }
 
 async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {

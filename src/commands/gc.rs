@@ -94,7 +94,10 @@ struct Account {
 
 /// Cleans up. Returns the exit code: that of the worst failure, else 0.
 async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Result<u8, Failure> {
-    let report = Report::stderr();
+    let failures = Failures {
+        report: Report::stderr(),
+        json: args.json,
+    };
     let owner = cloud.identity().await?.owner;
     let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
     let all = instances.iter().map(|thing| &thing.tags);
@@ -123,7 +126,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             }
         };
         if let Some(failure) = &finished.failure {
-            worst = report_failure(&report, worst, failure);
+            worst = failures.print(worst, failure);
         }
         accounts.push(Account {
             drive: name,
@@ -139,7 +142,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     }
     // Print what was done, even if the list fails.
     let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
-        worst = report_failure(&report, worst, &failure);
+        worst = failures.print(worst, &failure);
         Vec::new()
     });
     for entry in entries {
@@ -156,13 +159,13 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             match groups::cleanup(&cloud.ec2, owner, args.dry_run).await {
                 Ok(finished) => groups.extend(finished),
                 Err(error) => {
-                    worst = report_failure(&report, worst, &Failure::from(error));
+                    worst = failures.print(worst, &Failure::from(error));
                 }
             }
         }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
-        worst = report_failure(&report, worst, &Failure::from(failure));
+        worst = failures.print(worst, &Failure::from(failure));
     }
     let all = Accounts {
         drives: accounts,
@@ -218,10 +221,22 @@ fn left_alone(result: String) -> Finished {
     }
 }
 
-/// Prints a failure, after which the run goes on. Returns the worst exit so far.
-fn report_failure(report: &Report, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
-    report.print(&failure.to_string());
-    worse(worst, failure.exit)
+/// Prints failures after which the run goes on.
+struct Failures {
+    report: Report,
+    json: bool,
+}
+
+impl Failures {
+    /// Prints a failure. Returns the worst exit so far.
+    fn print(&self, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
+        self.report.print(&if self.json {
+            failure.json(failure.exit.code())
+        } else {
+            failure.to_string()
+        });
+        worse(worst, failure.exit)
+    }
 }
 
 /// The worse of two exits: stuck needs a choice, any other may pass by itself.
@@ -237,27 +252,25 @@ fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
 fn notes(entry: &Entry) -> Vec<String> {
     let mut notes: Vec<String> = entry
         .lone_root_disks()
-        .map(|id| format!("root disk {id} belongs to no instance"))
+        .map(|id| format!("a root disk without an instance ({id})"))
         .collect();
     if entry.drive.contains(".fork-") {
-        notes.push("a line that was not chosen: kept until somebody deletes it".to_owned());
+        notes.push("a fork that was not chosen: kept until somebody deletes it".to_owned());
     }
     notes
 }
 
 fn print(all: &Accounts, args: &Args) -> Result<(), Failure> {
-    let text = if args.json {
-        serde_json::to_string_pretty(all).map_err(anyhow::Error::from)? + "\n"
+    if args.json {
+        return Ok(report::json(all)?);
+    }
+    let would = if args.dry_run { "would " } else { "" };
+    let mut text = if all.drives.is_empty() {
+        "nothing is left of any drive of yours\n".to_owned()
     } else {
-        let would = if args.dry_run { "would " } else { "" };
-        let mut text = if all.drives.is_empty() {
-            "nothing is left of any drive of yours\n".to_owned()
-        } else {
-            all.drives.iter().map(|it| it.text(would)).collect()
-        };
-        text.extend(all.groups.iter().map(|group| group.text(would)));
-        text
+        all.drives.iter().map(|it| it.text(would)).collect()
     };
+    text.extend(all.groups.iter().map(|group| group.text(would)));
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the list: {error}")))
 }
 

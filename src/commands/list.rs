@@ -2,6 +2,11 @@
 //!
 //! Read from tags alone, so it shows the same from any laptop. Everything that carries a drive's
 //! tag is listed, including what the plan ignores: an odd line is better than an unseen bill.
+//!
+//! A terminal gets a table; anything else, or `--verbose`, every part of each drive below it. What
+//! reads that by program had better take the JSON.
+
+mod table;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,19 +90,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let names = Names::of(&paths, &cloud.command);
-        list(&cloud, &names, args.drive.as_ref(), args.json).await
+        list(&cloud, &names, args, context.verbose > 0).await
     })?;
     Ok(0)
 }
 
 /// Lists all drives, or one; as text, or as one JSON document. Keeps an account's `names` for completions.
 /// Fails if the one does not exist.
-async fn list(
-    cloud: &Cloud,
-    names: &Names,
-    only: Option<&DriveName>,
-    json: bool,
-) -> Result<(), Failure> {
+async fn list(cloud: &Cloud, names: &Names, args: &Args, verbose: bool) -> Result<(), Failure> {
+    let only = args.drive.as_ref();
     let entries = entries(cloud).await?;
     // Any other answers a shell in time.
     if cloud.place == Place::Aws {
@@ -111,10 +112,13 @@ async fn list(
     if let (Some(drive), true) = (only, entries.is_empty()) {
         return Err(Failure::no_drive(drive, &cloud.command));
     }
-    let text = if json {
-        serde_json::to_string_pretty(&entries).map_err(anyhow::Error::from)? + "\n"
-    } else if entries.is_empty() {
+    if args.json {
+        return Ok(report::json(&entries)?);
+    }
+    let text = if entries.is_empty() {
         "no drives\n".to_owned()
+    } else if let Some(width) = report::width().filter(|_| !verbose) {
+        table::table(&entries, width, cloud.clock.now())
     } else {
         entries.iter().map(Entry::text).collect()
     };
@@ -242,7 +246,7 @@ impl Entry {
             None => format!("{command} connect {drive} --from empty\n  begins anew"),
         };
         self.advice = Some(format!(
-            "{failed} failed, and its volume is gone: nothing holds this\n  {helps}"
+            "the newest snapshot ({failed}) failed, and its volume is gone\n  {helps}"
         ));
     }
 

@@ -1,13 +1,19 @@
-//! `xdrive prices`: what spot costs now, by type and zone.
+//! `xdrive prices`: what spot costs now, or has cost, by type and zone.
 //!
-//! Prices are EC2's own, of this moment and this region; EC2 has none for on demand. Without types
+//! Prices are EC2's own, of this region; EC2 has none for on demand. Without types
 //! on the command line, these are the types that a connect would launch: the configuration's, and
 //! those of the caller's drives.
 
+mod history;
+mod plot;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::Context;
@@ -21,6 +27,14 @@ use crate::launch::failure;
 use crate::launch::offers::{beside_words, gib, surplus_words};
 use crate::report::{self, Report};
 
+use history::History;
+
+/// The days of a plot, if nothing else is said.
+const DAYS: u8 = 30;
+
+/// The width of a terminal.
+const WIDTH: usize = 80;
+
 /// The price of a type in a zone.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -28,6 +42,9 @@ struct Row {
     kind: InstanceType,
     zone: String,
     spot_dollars_an_hour: f64,
+    /// What it cost, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<History>,
     #[serde(skip)]
     shown: String,
 }
@@ -40,6 +57,19 @@ pub struct Args {
     #[arg(value_name = "TYPE", value_parser = config::launch::types)]
     pub types: Vec<String>,
 
+    /// What they cost over so many days until now.
+    ///
+    /// A line for each pool, with its lowest and its highest price, and the median over time. EC2
+    /// knows the last 90 days.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u8).range(1..=90))]
+    pub days: Option<u8>,
+
+    /// Write a plot of the prices to this file, as SVG.
+    ///
+    /// Over --days, else over 30.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
     /// One JSON document instead of text.
     #[arg(long)]
     pub json: bool,
@@ -51,18 +81,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let config = Config::read(&paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        prices(&cloud, &args.types, &config, args.json).await
+        prices(&cloud, args, &config).await
     })?;
     Ok(0)
 }
 
 /// Prints the prices of `types`; without any, of those that a connect would launch.
-async fn prices(
-    cloud: &Cloud,
-    types: &[String],
-    config: &Config,
-    json: bool,
-) -> Result<(), Failure> {
+async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failure> {
+    let types = &args.types;
     let wanted = if types.is_empty() {
         let (wanted, words) = wanted(cloud, config).await?;
         Report::stderr().print(&words);
@@ -94,12 +120,80 @@ async fn prices(
     for words in burstable.into_iter().filter_map(surplus_words) {
         Report::stderr().print(&words);
     }
-    let text = if json {
-        serde_json::to_string_pretty(&rows).map_err(anyhow::Error::from)? + "\n"
-    } else {
-        table(&rows)
+    let days = args.days.or(args.svg.is_some().then_some(DAYS));
+    let time = match days {
+        Some(days) => {
+            let end = cloud.clock.now();
+            let start = end - SignedDuration::from_hours(24 * i64::from(days));
+            add_history(&mut rows, cloud, (start, end)).await?;
+            Some((days, start, end))
+        }
+        None => None,
+    };
+    if let (Some(file), Some(time)) = (&args.svg, time) {
+        write_plot(file, &rows, time, cloud.ec2.region())?;
+    }
+    if args.json {
+        return Ok(report::json(&rows)?);
+    }
+    let text = match time {
+        Some(time) => history_table(&rows, time),
+        None => table(&rows),
     };
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
+}
+
+/// Adds to each row what its pool cost in that time.
+async fn add_history(
+    rows: &mut [Row],
+    cloud: &Cloud,
+    (start, end): (Timestamp, Timestamp),
+) -> Result<(), Failure> {
+    let types: BTreeSet<String> = rows.iter().map(|row| row.kind.name.clone()).collect();
+    let types = Vec::from_iter(types);
+    let all = cloud.ec2.spot_price_history(&types, start).await?;
+    for row in rows {
+        let own = all.iter().filter(|change| {
+            change.to.instance_type == row.kind.name && change.to.zone.0 == row.zone
+        });
+        let own: Vec<_> = own.map(|change| (change.since, change.to.price)).collect();
+        row.history = History::of(&own, start, end);
+    }
+    Ok(())
+}
+
+/// Writes the plot of the rows' histories to `file`.
+fn write_plot(
+    file: &Path,
+    rows: &[Row],
+    (days, start, end): (u8, Timestamp, Timestamp),
+    region: &str,
+) -> Result<(), Failure> {
+    let line = |row: &'_ Row| format!("{} {}", row.kind.name, row.zone);
+    let lines = rows.iter();
+    let lines: Vec<_> = lines
+        .filter_map(|row| Some((line(row), row.history.as_ref()?)))
+        .collect();
+    if lines.is_empty() {
+        return Err(Failure::new(
+            Exit::Unavailable,
+            anyhow!("there are no prices to plot"),
+        ));
+    }
+    let title = format!("Spot prices in {region}, {}", last(days));
+    let svg = plot::svg(&title, &lines, start, end);
+    fs::write(file, svg).map_err(|error| {
+        let error = anyhow!("cannot write {}: {error}", file.display());
+        Failure::new(Exit::Failed, error)
+    })
+}
+
+/// Such as `the last 30 days`.
+fn last(days: u8) -> String {
+    match days {
+        1 => "the last day".to_owned(),
+        days => format!("the last {days} days"),
+    }
 }
 
 /// What a connect would launch, each with its architecture if only one is of use; and a line on
@@ -192,6 +286,7 @@ async fn rows_of(
                 kind: offer.kind.clone(),
                 zone: zone.to_string(),
                 spot_dollars_an_hour: price.dollars(),
+                history: None,
                 shown: price.to_string(),
             });
         }
@@ -227,6 +322,39 @@ fn table(rows: &[Row]) -> String {
             kind.gpus,
             row.zone,
             row.shown
+        );
+    }
+    text
+}
+
+/// A line for each pool: its prices as blocks, and their low, median and high.
+fn history_table(rows: &[Row], (days, start, end): (u8, Timestamp, Timestamp)) -> String {
+    if rows.is_empty() {
+        return table(rows);
+    }
+    let widest = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0).max(4);
+    let types = widest(|row| row.kind.name.len());
+    let zones = widest(|row| row.zone.len());
+    let title = last(days);
+    let rest = types + zones + 3 * 8 + 5 * 2;
+    let columns = WIDTH.saturating_sub(rest).clamp(title.len(), 40);
+    let columns = u16::try_from(columns).unwrap_or(u16::MAX);
+    let width = usize::from(columns);
+    let mut text = format!(
+        "{:types$}  {:zones$}  {title:width$}  {:>8}  {:>8}  {:>8}\n",
+        "type", "zone", "low", "median", "high"
+    );
+    for row in rows {
+        let (name, zone) = (&row.kind.name, &row.zone);
+        let Some(history) = &row.history else {
+            let _ = writeln!(text, "{name:types$}  {zone:zones$}  no price known");
+            continue;
+        };
+        let [low, median, high] = history.figures();
+        let line = history.sparkline(columns, start, end);
+        let _ = writeln!(
+            text,
+            "{name:types$}  {zone:zones$}  {line:width$}  {low:>8}  {median:>8}  {high:>8}"
         );
     }
     text

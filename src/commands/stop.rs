@@ -2,9 +2,10 @@
 
 use super::flags::Reach;
 use super::{Context, key};
+use crate::config::Options;
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::session;
+use crate::session::{self, Request};
 
 /// `xdrive stop`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +20,12 @@ pub struct Args {
     #[arg(long)]
     pub shared: bool,
 
+    /// One JSON document instead of text.
+    ///
+    /// A failure is one line of JSON at the end of standard error.
+    #[arg(long)]
+    pub json: bool,
+
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: Reach,
@@ -27,9 +34,17 @@ pub struct Args {
 /// Saves the drive. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let reach = super::reach(args.reach, &paths)?;
+    let options = Options {
+        reach: super::reach(args.reach, &paths)?,
+        ..Options::default()
+    };
+    let request = Request {
+        shared: args.shared,
+        json: args.json,
+        ..Request::of(args.drive, options)
+    };
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::stop(args.drive, args.shared, reach, cloud, key(&paths)?).await
+        session::stop(request, cloud, key(&paths)?).await
     })
 }

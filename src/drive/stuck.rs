@@ -3,6 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+
 use crate::ec2::{GibiBytes, Speed};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
@@ -76,7 +79,7 @@ pub enum Thing {
 }
 
 /// What is still billed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct Left(pub Vec<Thing>);
 
 /// A run that cannot go on safely.
@@ -98,6 +101,12 @@ pub(super) const SNAPSHOT_CENTS: u64 = 5;
 #[must_use]
 pub fn volume_cents(size: GibiBytes) -> u64 {
     u64::from(size) * u64::from(VOLUME_CENTS)
+}
+
+/// What a snapshot of a volume of `size` costs a month at most, in US cents, about.
+#[must_use]
+pub fn snapshot_cents(size: GibiBytes) -> u64 {
+    u64::from(size) * SNAPSHOT_CENTS
 }
 
 /// A public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
@@ -125,8 +134,28 @@ impl Thing {
         match self {
             Self::Instance(_) => None,
             Self::Volume(_, size) => Some(volume_cents(*size)),
-            Self::Snapshot(_, size) => Some(u64::from(*size) * SNAPSHOT_CENTS),
+            Self::Snapshot(_, size) => Some(snapshot_cents(*size)),
         }
+    }
+}
+
+/// With the names that `xdrive list --json` has for them.
+impl Serialize for Thing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, id, size) = match self {
+            Self::Instance(id) => ("instance", id.as_str(), None),
+            Self::Volume(id, size) => ("volume", id.as_str(), Some(size)),
+            Self::Snapshot(id, size) => ("snapshot", id.as_str(), Some(size)),
+        };
+        let mut fields = serializer.serialize_struct("Thing", 4)?;
+        fields.serialize_field("kind", kind)?;
+        fields.serialize_field("id", id)?;
+        if let (Some(size), Some(cents)) = (size, self.cents()) {
+            let cents = u32::try_from(cents).unwrap_or(u32::MAX);
+            fields.serialize_field("gib", size)?;
+            fields.serialize_field("dollars_a_month", &(f64::from(cents) / 100.0))?;
+        }
+        fields.end()
     }
 }
 
@@ -235,6 +264,17 @@ impl FromStr for Head {
     }
 }
 
+impl Head {
+    /// The head with what it is, for people.
+    fn named(&self) -> String {
+        match self {
+            Self::Volume(id) => format!("its volume ({id})"),
+            Self::Snapshot(id) => format!("its snapshot ({id})"),
+            Self::Empty => "nothing".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -263,25 +303,29 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forked(heads) => {
-                f.write_str("the drive has two lines of generations: ")?;
+                f.write_str("the drive has forked: ")?;
                 for (index, (head, generation)) in heads.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}{head} at generation {generation}")?;
+                    write!(f, "{comma}{} at generation {generation}", head.named())?;
                 }
                 Ok(())
             }
             Self::NewestFailed { failed, older } => {
                 write!(
                     f,
-                    "the newest snapshot {failed} failed, and its volume is gone"
+                    "the drive's newest snapshot ({failed}) failed, and its volume is gone"
                 )?;
                 match older {
-                    Some(older) => write!(f, "; the newest whole one is {older}"),
+                    Some(older) => write!(f, "; the newest whole one is of before ({older})"),
                     None => f.write_str("; there is no older one"),
                 }
             }
-            Self::SnapshotsFail(volume) => write!(f, "snapshots of volume {volume} keep failing"),
-            Self::VolumeError(volume) => write!(f, "AWS says that volume {volume} failed"),
+            Self::SnapshotsFail(volume) => {
+                write!(f, "snapshots of the drive's volume ({volume}) keep failing")
+            }
+            Self::VolumeError(volume) => {
+                write!(f, "AWS reports that the drive's volume ({volume}) failed")
+            }
             Self::Unsound {
                 snapshot,
                 volume,
@@ -289,20 +333,20 @@ impl fmt::Display for Why {
                 ..
             } => write!(
                 f,
-                "snapshot {snapshot} does not hold the drive as it was left: {problem}; volume \
-                 {volume} is kept"
+                "the drive's new snapshot ({snapshot}) is not what was on its volume ({volume}), \
+                 which is kept: {problem}"
             ),
             Self::Unreachable(instance) => write!(
                 f,
-                "instance {instance} holds the drive and does not answer, which does not prove \
-                 that nobody uses it"
+                "the drive's instance ({instance}) does not answer, which does not prove that \
+                 nobody uses it"
             ),
             Self::NeverEnds(instance) => write!(
                 f,
-                "instance {instance} is on its way out, but does not let go of the drive"
+                "the drive's instance ({instance}) is being terminated, and still holds the volume"
             ),
             Self::Unreadable(things) => {
-                f.write_str("it cannot be read how old these are: ")?;
+                f.write_str("of these the tags cannot be read: ")?;
                 for (index, (id, problem)) in things.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
                     write!(f, "{comma}{id} ({problem})")?;
@@ -312,7 +356,7 @@ impl fmt::Display for Why {
             Self::Damaged(volume, problem) => {
                 write!(
                     f,
-                    "the drive on volume {volume} cannot be mounted: {problem}"
+                    "the drive's volume ({volume}) cannot be mounted: {problem}"
                 )
             }
             Self::NoHost(launches) => {
@@ -323,7 +367,7 @@ impl fmt::Display for Why {
             }
             Self::NoVolume(volume) => write!(
                 f,
-                "EC2 could not make the drive's volume: {volume} failed before it was attached"
+                "EC2 could not make the drive's volume ({volume}): it failed before it was attached"
             ),
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
         }

@@ -67,7 +67,11 @@ impl Ec2 {
         ];
         let is_aws = self.is_aws() && self.is_public();
         if DESTROYING.contains(&call) && !is_aws {
-            return DryRun::Unknown("only AWS itself is trusted with a dry run of it".to_owned());
+            return DryRun::Unknown(
+                "not tried: it deletes, and an endpoint that is not AWS's might do so although it \
+                 is asked for a dry run"
+                    .to_owned(),
+            );
         }
         match self.try_one(call, targets).await {
             Some(dry_run) => dry_run,

@@ -2,52 +2,115 @@
 
 use std::fmt::Write as _;
 
+use serde::Serialize;
+
 use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::beside;
-use crate::ec2::{GibiBytes, InstanceType, Speed, Zone};
+use crate::ec2::{GibiBytes, InstanceType, Market, Price, Speed, Zone};
 
-/// The list of offers that are tried, in order, for a drive of `size` and `speed`.
-pub(crate) fn list(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> String {
-    let (tried, more) = pools::to_try(&chosen.offers, zone);
-    let mut text = match (tried.len(), zone) {
-        (0, Some(zone)) => format!("nothing that is wanted is sold in {zone}\n"),
-        _ => "launches the first of these that has capacity:\n".to_owned(),
-    };
-    let rows: Vec<[String; 5]> = tried.iter().map(|offer| row(offer, zone)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
-    for (number, [kind, size, market, zone, price]) in (1..).zip(&rows) {
-        let [first, second, third, fourth] = widths;
-        let _ = writeln!(
-            text,
-            "  {number:>2}. {kind:first$}  {size:second$}  {market:third$}  {zone:fourth$}  {price}"
-        );
-    }
-    if !tried.is_empty() {
-        let _ = writeln!(text, "  each {}", beside_words(size, speed));
-    }
-    let mut kinds: Vec<&InstanceType> = tried.iter().map(|offer| &offer.kind).collect();
-    kinds.dedup();
-    for surplus in kinds.into_iter().filter_map(surplus_words) {
-        let _ = writeln!(text, "  {surplus}");
-    }
-    if more > 0 {
-        let _ = writeln!(text, "  {more} more are not tried");
-    }
-    for left_out in &chosen.left_out {
-        let _ = writeln!(text, "left out: {left_out}");
-    }
-    let mut images: Vec<&str> = Vec::new();
-    for offer in &tried {
-        if !images.contains(&offer.pool.image.as_str()) {
-            images.push(&offer.pool.image);
+/// The offers that are tried, in order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Offers {
+    #[serde(rename = "offers")]
+    pub(crate) tried: Vec<Tried>,
+    /// What each costs an hour besides, in US dollars: its address, its disk and the drive's volume.
+    dollars_an_hour_besides: f64,
+    /// How many more there are, which are not tried.
+    not_tried: usize,
+    /// What was asked for and is not offered, and why.
+    left_out: Vec<String>,
+    #[serde(skip)]
+    besides: String,
+    /// The zone that has none of them, if that is so.
+    #[serde(skip)]
+    nowhere: Option<Zone>,
+}
+
+/// An offer that is tried.
+#[derive(Debug, Serialize)]
+pub(crate) struct Tried {
+    #[serde(flatten)]
+    kind: InstanceType,
+    /// `spot` or `on-demand`.
+    market: &'static str,
+    /// Its zone; none if EC2 chooses.
+    zone: Option<String>,
+    /// Its price now; none for on demand, and where it is not known.
+    spot_dollars_an_hour: Option<f64>,
+    /// The machine image.
+    image: String,
+    #[serde(skip)]
+    row: [String; 5],
+}
+
+impl Offers {
+    /// The `chosen` offers in `zone`, or in any, for a drive of `size` and `speed`.
+    pub(crate) fn of(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> Self {
+        let (tried, not_tried) = pools::to_try(&chosen.offers, zone);
+        let tried = tried.into_iter().map(|offer| Tried {
+            kind: offer.kind.clone(),
+            market: match offer.pool.market {
+                Market::Spot => "spot",
+                Market::OnDemand => "on-demand",
+            },
+            zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
+            spot_dollars_an_hour: offer.price.map(Price::dollars),
+            image: offer.pool.image.clone(),
+            row: row(offer, zone),
+        });
+        let tried: Vec<Tried> = tried.collect();
+        Self {
+            nowhere: zone.filter(|_| tried.is_empty()).cloned(),
+            tried,
+            // To a tenth of a cent, as in the text.
+            dollars_an_hour_besides: (beside(size, speed) * 1000.0).round() / 1000.0,
+            not_tried,
+            left_out: chosen.left_out.iter().map(ToString::to_string).collect(),
+            besides: beside_words(size, speed),
         }
     }
-    for image in images {
-        let _ = writeln!(text, "machine image: {image}");
+
+    /// The list as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = match &self.nowhere {
+            Some(zone) => format!("nothing that is wanted is sold in {zone}\n"),
+            None => "launches the first of these that has capacity:\n".to_owned(),
+        };
+        let rows = || self.tried.iter().map(|offer| &offer.row);
+        let width = |column: usize| rows().map(|row| row[column].len()).max().unwrap_or(0);
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(width);
+        for (number, [kind, size, market, zone, price]) in (1..).zip(rows()) {
+            let _ = writeln!(
+                text,
+                "  {number:>2}. {kind:first$}  {size:second$}  {market:third$}  {zone:fourth$}  {price}"
+            );
+        }
+        if !self.tried.is_empty() {
+            let _ = writeln!(text, "  each {}", self.besides);
+        }
+        let mut kinds: Vec<&InstanceType> = self.tried.iter().map(|offer| &offer.kind).collect();
+        kinds.dedup();
+        for surplus in kinds.into_iter().filter_map(surplus_words) {
+            let _ = writeln!(text, "  {surplus}");
+        }
+        if self.not_tried > 0 {
+            let _ = writeln!(text, "  {} more are not tried", self.not_tried);
+        }
+        for left_out in &self.left_out {
+            let _ = writeln!(text, "left out: {left_out}");
+        }
+        let mut images: Vec<&str> = Vec::new();
+        for offer in &self.tried {
+            if !images.contains(&offer.image.as_str()) {
+                images.push(&offer.image);
+            }
+        }
+        for image in images {
+            let _ = writeln!(text, "machine image: {image}");
+        }
+        text.push_str("nothing was changed\n");
+        text
     }
-    text.push_str("nothing was changed\n");
-    text
 }
 
 /// An offer's row: type, resources, market, zone, price.

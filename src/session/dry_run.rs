@@ -3,7 +3,7 @@
 //!
 //! Looks, plans and chooses by the same code as a real connect. Printed to standard output.
 
-use std::fmt::Write as _;
+use serde::Serialize;
 
 use super::preflight::DriveFacts;
 use super::{Session, outcome, progress};
@@ -12,11 +12,84 @@ use crate::drive::pools::{self};
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags;
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{SnapshotState, Zone};
+use crate::ec2::{GibiBytes, SnapshotState, Zone};
 use crate::failure::Failure;
+use crate::ids::DriveName;
 use crate::launch::failure::refused;
-use crate::launch::offers::{self, dollars};
+use crate::launch::offers::{Offers, dollars};
 use crate::report;
+
+/// What connecting would do, as `connect --dry-run --json` prints it (`schemas/dry-run.json`).
+#[derive(Debug, Serialize)]
+struct Preview {
+    drive: String,
+    /// `launch`; `join` the session that has it; `use` the instance that is up; or `none` if nothing
+    /// can be launched.
+    action: &'static str,
+    /// The instance that is joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    /// What is done before a launch, or on the instance that is up.
+    steps: Vec<String>,
+    /// What the drive is made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Origin>,
+    /// What is launched: the first of these that has capacity.
+    #[serde(flatten)]
+    offers: Option<Offers>,
+    #[serde(skip)]
+    text: String,
+}
+
+/// What the drive would be made from.
+#[derive(Debug, Serialize)]
+struct Origin {
+    /// `volume`, `snapshot`, or `empty`.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+    gib: GibiBytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+}
+
+impl Preview {
+    fn of(drive: &DriveName) -> Self {
+        Self {
+            drive: drive.to_string(),
+            action: "launch",
+            instance: None,
+            steps: Vec::new(),
+            from: None,
+            offers: None,
+            text: String::new(),
+        }
+    }
+
+    /// Adds a line of text.
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Adds what is done before a launch.
+    fn first(&mut self, step: String) {
+        self.line(&format!("first: {step}"));
+        self.steps.push(step);
+    }
+
+    /// Prints it. Returns the exit code.
+    fn print(&self, json: bool) -> Result<u8, Failure> {
+        if json {
+            report::json(self)?;
+        } else {
+            report::data(&self.text).map_err(anyhow::Error::from)?;
+        }
+        Ok(0)
+    }
+}
 
 impl Session {
     /// Prints what connecting would do. Returns the exit code.
@@ -24,6 +97,9 @@ impl Session {
         let goal = Goal::Ready {
             from: self.request.from.clone(),
         };
+        let json = self.request.json;
+        let drive = self.request.drive.clone();
+        let mut preview = Preview::of(&drive);
         self.reconciler.hosts().only_look();
         let next = match self.request.from {
             // A head may be missing until the lists are settled.
@@ -34,19 +110,18 @@ impl Session {
                 .map(|(next, _)| next),
             None => self.reconciler.peek(&goal).await,
         };
-        let mut text = String::new();
         let zone = match next.map_err(outcome::run_failure)? {
             Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
-                let _ = writeln!(
-                    text,
-                    "{} is in use on {id}: joins it there",
-                    self.request.drive
-                );
-                return print(&text);
+                preview.line(&format!(
+                    "{drive} is in use, on instance {id}: joins it there"
+                ));
+                preview.action = "join";
+                preview.instance = Some(id.to_string());
+                return preview.print(json);
             }
             Next::Wait(what, _) => {
-                let _ = writeln!(text, "first: {}", progress::waiting(&what));
+                preview.first(progress::waiting(&what));
                 None
             }
             Next::Do(steps) => {
@@ -57,19 +132,17 @@ impl Session {
                 match launch {
                     Some(zone) => zone,
                     None if found.live.is_some() => {
-                        let _ = writeln!(
-                            text,
-                            "{} is up: nothing is launched; next:",
-                            self.request.drive
-                        );
+                        preview.line(&format!("{drive} is up: nothing is launched; next:"));
+                        preview.action = "use";
                         for step in steps {
-                            let _ = writeln!(text, "  {step}");
+                            preview.line(&format!("  {step}"));
+                            preview.steps.push(step.to_string());
                         }
-                        return print(&text);
+                        return preview.print(json);
                     }
                     None => {
                         for step in steps {
-                            let _ = writeln!(text, "first: {step}");
+                            preview.first(step.to_string());
                         }
                         zone_of(self.request.from.as_ref(), found)
                     }
@@ -77,7 +150,18 @@ impl Session {
             }
             Next::Done(_) => None,
         };
-        text.push_str(&self.origin(found, zone.as_ref()));
+        self.origin(found, zone.as_ref(), &mut preview);
+        self.offers(found, zone, &mut preview).await?;
+        preview.print(json)
+    }
+
+    /// Adds what would be launched.
+    async fn offers(
+        &mut self,
+        found: &DriveFacts,
+        zone: Option<Zone>,
+        preview: &mut Preview,
+    ) -> Result<(), Failure> {
         let terms = self.terms_of(found)?;
         let chosen = pools::look(&self.cloud.ec2, &terms)
             .await
@@ -91,8 +175,9 @@ impl Session {
         if let (Some(pinned), Some(there)) = (&zone, &there)
             && pinned != there
         {
-            let _ = writeln!(text, "the subnet is in {there}: nothing is launched");
-            return print(&text);
+            preview.line(&format!("the subnet is in {there}: nothing is launched"));
+            preview.action = "none";
+            return Ok(());
         }
         let subnets = self.reconciler.hosts().ingress().network().await;
         let zone = zone.as_ref().or(there.as_ref());
@@ -105,18 +190,22 @@ impl Session {
             places.map_err(|error| outcome::run_failure(error.into()))?;
         }
         if let Some(asked) = subnets.asked() {
-            let _ = writeln!(text, "{asked}");
+            preview.line(&asked);
         }
         let size = self.request.options.size.unwrap_or(self.cloud.size);
         // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
-        let speed = self.request.options.speed.or(own);
-        text.push_str(&offers::list(&chosen, zone, size, speed));
-        print(&text)
+        let offers = Offers::of(&chosen, zone, size, self.request.options.speed.or(own));
+        preview.text.push_str(&offers.text());
+        if offers.tried.is_empty() {
+            preview.action = "none";
+        }
+        preview.offers = Some(offers);
+        Ok(())
     }
 
-    /// The source of the drive's volume, in a line.
-    fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>) -> String {
+    /// Adds what the drive would be made from, in a line.
+    fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>, preview: &mut Preview) {
         let (request, cloud) = (&self.request, &self.cloud);
         let drive = &self.request.drive;
         let wanted = request.options.size.unwrap_or(0);
@@ -127,14 +216,21 @@ impl Session {
                 .iter()
                 .filter(|volume| volume.zone == *zone)
                 .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
-            let newest = tags::newest(there, |volume| &volume.tags);
-            return newest.map_or_else(String::new, |(generation, volume)| {
-                format!(
-                    "{drive} is {}, generation {generation}, {} GiB, waiting in {zone}: no other \
-                     zone is of use (--leave-zone leaves it where there is no capacity)\n",
+            if let Some((generation, volume)) = tags::newest(there, |volume| &volume.tags) {
+                preview.line(&format!(
+                    "{drive}'s volume ({}), generation {generation}, {} GiB, waits in {zone}: no other \
+                     zone is of use (--leave-zone leaves it where there is no capacity)",
                     volume.id, volume.size
-                )
-            });
+                ));
+                preview.from = Some(Origin {
+                    kind: "volume",
+                    id: Some(volume.id.to_string()),
+                    generation: Some(generation.0),
+                    gib: volume.size,
+                    zone: Some(zone.to_string()),
+                });
+            }
+            return;
         }
         let usable = found
             .snapshots
@@ -146,17 +242,33 @@ impl Session {
                 SnapshotState::Pending => ", once that is completed",
                 SnapshotState::Completed | SnapshotState::Error => "",
             };
-            return format!(
-                "{drive} is restored from {}, generation {generation}, {} GiB{pending}\n",
+            let gib = snapshot.size.max(wanted);
+            preview.line(&format!(
+                "{drive} is restored from its snapshot ({}), generation {generation}, {gib} \
+                 GiB{pending}",
                 snapshot.id,
-                snapshot.size.max(wanted)
-            );
+            ));
+            preview.from = Some(Origin {
+                kind: "snapshot",
+                id: Some(snapshot.id.to_string()),
+                generation: Some(generation.0),
+                gib,
+                zone: None,
+            });
+            return;
         }
-        let size = request.options.size.unwrap_or(cloud.size);
-        format!(
-            "{drive} is new: an empty volume of {size} GiB, about {} a month while it is a volume\n",
-            dollars(volume_cents(size) + request.options.speed.cents())
-        )
+        let gib = request.options.size.unwrap_or(cloud.size);
+        preview.line(&format!(
+            "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
+            dollars(volume_cents(gib) + request.options.speed.cents())
+        ));
+        preview.from = Some(Origin {
+            kind: "empty",
+            id: None,
+            generation: None,
+            gib,
+            zone: None,
+        });
     }
 }
 
@@ -167,9 +279,4 @@ fn zone_of(from: Option<&Head>, found: &DriveFacts) -> Option<Zone> {
     };
     let chosen = found.volumes.iter().find(|volume| volume.id == *id);
     chosen.map(|volume| volume.zone.clone())
-}
-
-fn print(text: &str) -> Result<u8, Failure> {
-    report::data(text).map_err(anyhow::Error::from)?;
-    Ok(0)
 }

@@ -7,7 +7,6 @@
 use anyhow::anyhow;
 
 use super::Session;
-use super::outcome::listed;
 use crate::drive::Stuck;
 use crate::drive::reconcile::{How, UnusableHost};
 use crate::drive::stuck::Why;
@@ -36,14 +35,21 @@ impl Session {
                 None => (Exit::Unavailable, String::new(), NO_ANSWER),
                 Some(UnusableHost { instance, how }) => {
                     let (why, hint) = unusable(how);
-                    (Exit::Unavailable, format!("; {instance} {why}"), hint)
+                    (
+                        Exit::Unavailable,
+                        format!("; the last ({instance}) {why}"),
+                        hint,
+                    )
                 }
             },
             _ => return None,
         };
-        let left = listed(&stuck.left);
-        let error = anyhow!("{}{why}{left}", stuck.why);
-        Some(Failure::new(exit, error).hint(hint))
+        let error = anyhow!("{}{why}", stuck.why);
+        Some(
+            Failure::new(exit, error)
+                .left(stuck.left.clone())
+                .hint(hint),
+        )
     }
 }
 
@@ -53,7 +59,7 @@ fn unusable(how: &How) -> (String, &'static str) {
         How::Silent(None) => ("never answered".to_owned(), NO_ANSWER),
         How::Silent(Some(why)) => (format!("never answered: {why}"), NO_ANSWER),
         How::Impaired(checks) => (
-            format!("never answered, and EC2's status checks say: {checks}"),
+            format!("never answered, and EC2's status checks are: {checks}"),
             IMPAIRED,
         ),
         How::Ended(None) => ("ended by itself".to_owned(), ENDED),

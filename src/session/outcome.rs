@@ -84,7 +84,7 @@ impl Session {
             Ok(code) => code,
             Err(failure) => {
                 if let Err(unsaved) = saved {
-                    self.report.print(&unsaved.to_string());
+                    self.print_failure(&unsaved, unsaved.exit.code());
                 }
                 return Err(failure);
             }
@@ -100,10 +100,20 @@ impl Session {
             }
             Err(unsaved) if code == 0 => Err(unsaved),
             Err(unsaved) => {
-                self.report.print(&unsaved.to_string());
+                self.print_failure(&unsaved, code);
                 Ok(code)
             }
         }
+    }
+
+    /// Prints a failure that is not the session's own result; `exit` is the process's exit code, as
+    /// far as it is known.
+    fn print_failure(&self, failure: &Failure, exit: u8) {
+        self.report.print(&if self.request.json {
+            failure.json(exit)
+        } else {
+            failure.to_string()
+        });
     }
 
     /// The exit code of an ending.
@@ -161,7 +171,7 @@ impl Session {
             // A killed run had created a drive and never mounted it.
             Outcome::Saved { snapshot: None, .. } if self.acted.get() => {
                 self.report.print(&format!(
-                    "nothing of {drive} is left: it never held anything"
+                    "nothing is left of {drive}: it never held anything"
                 ));
                 Ok(())
             }
@@ -180,21 +190,21 @@ impl Session {
                     )
                 };
                 self.report
-                    .print(&format!("undone: {drive} is as it was{words}"));
+                    .print(&format!("cancelled: {drive} is unchanged{words}"));
                 Ok(())
             }
             Outcome::StoppedWaiting(left) => Err(Failure::new(
                 Exit::TryAgain,
                 anyhow!(
-                    "stopped waiting{}{}",
+                    "stopped waiting{}",
                     if left.has_instances() {
                         ""
                     } else {
                         "; the bill for the instance has stopped"
                     },
-                    listed(&left)
                 ),
             )
+            .left(left)
             .hint(format!(
                 "the next run does the rest, for example: {} stop {drive}",
                 self.cloud.command
@@ -210,7 +220,7 @@ impl Session {
         if let Some(failure) = self.launch_failure(stuck) {
             return failure;
         }
-        let error = anyhow!("{}{}", stuck.why, listed(&stuck.left));
+        let error = anyhow!("{}", stuck.why);
         let commands: Vec<String> = stuck
             .commands(&self.request.drive)
             .iter()
@@ -219,7 +229,9 @@ impl Session {
                 None => command.clone(),
             })
             .collect();
-        Failure::new(Exit::Stuck, error).hint(commands.join("\n      "))
+        Failure::new(Exit::Stuck, error)
+            .left(stuck.left.clone())
+            .hint(commands.join("\n      "))
     }
 
     fn failed(&mut self, failure: RunFailure) -> Failure {
@@ -227,7 +239,7 @@ impl Session {
         if let Some(also) = also
             && let Err(also) = self.report_outcome(*also)
         {
-            self.report.print(&also.to_string());
+            self.print_failure(&also, also.exit.code());
         }
         let connect = format!("{} connect {}", self.cloud.command, self.request.drive);
         let failure = match error {
@@ -241,13 +253,12 @@ impl Session {
         }
         let advice = failure.hint.as_ref().map(|hint| format!("{hint}\n      "));
         let hint = format!(
-            "{}{} stop {} finishes what is left:{}",
+            "{}{} stop {} finishes what is left",
             advice.unwrap_or_default(),
             self.cloud.command,
             self.request.drive,
-            listed(&left)
         );
-        failure.hint(hint)
+        failure.hint(hint).left(left)
     }
 }
 
@@ -267,7 +278,7 @@ pub(super) fn run_failure(error: RunError) -> Failure {
 }
 
 /// What is still billed, a line each.
-pub(super) fn listed(left: &Left) -> String {
+fn listed(left: &Left) -> String {
     let mut lines = String::new();
     for thing in &left.0 {
         let _ = write!(lines, "\n  left: {thing}");

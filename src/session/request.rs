@@ -27,6 +27,8 @@ pub struct Request {
     pub yes: bool,
     /// Whether to print only what would be done.
     pub dry_run: bool,
+    /// Whether results and failures are JSON.
+    pub json: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
     /// A script to run on the host before that.
@@ -45,6 +47,7 @@ impl Request {
             shared: false,
             yes: false,
             dry_run: false,
+            json: false,
             command: Vec::new(),
             examination: None,
         }

@@ -16,6 +16,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("host::scripts", &["host/", "access", "session"]),
     ("russh", &["ssh/"]),
     ("crossterm", &["terminal.rs", "terminal/"]),
+    ("comfy_table", &["commands/list/table.rs"]),
+    ("svg::", &["commands/prices/plot.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
     ("pulldown_cmark", &["cli/topic.rs"]),

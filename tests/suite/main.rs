@@ -16,6 +16,7 @@ macro_rules! test_name {
 }
 
 mod boto;
+mod folded;
 mod host;
 mod house;
 mod local_api;

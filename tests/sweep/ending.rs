@@ -290,7 +290,7 @@ impl Session<'_> {
             Some(guest) => format!("{}\nthe guest:\n{}", lead.stderr, guest.stderr),
             None => lead.stderr.clone(),
         };
-        let is_undone = stderr.contains("undone: ");
+        let is_undone = stderr.contains("cancelled: ");
         let is_saved = self.ending.saves() || stderr.contains(" is saved: snap-");
         // A session that gets its signal before it handles any ends as any program does, without
         // output.

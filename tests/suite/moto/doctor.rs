@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use super::server::Moto;
+use crate::folded::unfolded;
 
 const XDRIVE: &str = env!("CARGO_BIN_EXE_xdrive");
 
@@ -16,7 +17,7 @@ fn xdrive(moto: &Moto, arguments: &[&str], without: &[&str]) -> Output {
 }
 
 fn said(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
+    unfolded(&String::from_utf8(output.stdout.clone()).unwrap())
 }
 
 #[test]

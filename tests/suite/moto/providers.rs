@@ -15,6 +15,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::server::Moto;
+use crate::folded::unfolded;
 use harness::Pty;
 
 const XDRIVE: &str = env!("CARGO_BIN_EXE_xdrive");
@@ -140,7 +141,7 @@ impl User {
     fn has(&self, words: &[&str], environment: &[(&str, &str)], source: &str) {
         let mut command = self.command(&[words, &["doctor"]].concat());
         let output = command.envs(environment.iter().copied()).output().unwrap();
-        let text = text(&output);
+        let text = unfolded(&text(&output));
         assert!(
             text.contains(&format!("ok  credentials    {source}\n")),
             "{source}: {text}"

@@ -83,10 +83,11 @@ fn the_dry_run_and_the_doctor_say_that_a_public_address_is_asked_for() {
         .prints(ASKED);
     let proxied = dry_run(&site, &["--proxy-command", "nc %h %p"]);
     assert!(!proxied.is(0).stdout.contains(ASKED), "{}", proxied.stdout);
-    site.run(&["doctor"]).prints(ASKED);
+    site.run(&["doctor"]).unfolded().prints(ASKED);
 
     let shut = self::site("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
     shut.run(&["doctor"])
+        .unfolded()
         .is(69)
         .prints("no  network")
         .prints("can be reached from here: its routes lead to no internet gateway");

@@ -7,7 +7,7 @@ use super::paper::{count, paper, plant, traced, with_snapshot};
 #[test]
 fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_reading() {
     let site = paper();
-    let ended = traced(&site, &["doctor"]);
+    let ended = traced(&site, &["doctor"]).unfolded();
     let letting_in =
         "?  rights         SendSSHPublicKey: it cannot be tried without letting a key in";
     ended
@@ -21,7 +21,7 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
     assert_eq!(count(&ended, "GetCallerIdentity"), 1);
 
     with_snapshot(&site, &[]);
-    let ended = traced(&site, &["doctor"]);
+    let ended = traced(&site, &["doctor"]).unfolded();
     let rights = allowed(&ended.is(0).stdout).to_owned();
     assert!(rights.contains("ListSnapshotBlocks"), "{rights}");
     assert_eq!(count(&ended, "SendSSHPublicKey"), 0);
@@ -34,6 +34,7 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
     };
     denied("ListSnapshotBlocks");
     traced(&site, &["doctor"])
+        .unfolded()
         .is(77)
         .prints("no  right          ListSnapshotBlocks: You are not authorized")
         .prints("GetSnapshotBlock: it needs what ListSnapshotBlocks answers");

@@ -146,7 +146,9 @@ fn with_the_name_alone_another_laptop_launches_what_was_chosen() {
     let other = site.other_laptop();
     let by_name = |flags: &[&str]| {
         let ended = traced(&other, &[&["connect", "demo", "--dry-run"], flags].concat());
-        ended.is(0).prints("demo is restored from snap-");
+        ended
+            .is(0)
+            .prints("demo is restored from its snapshot (snap-");
         let lines = ended.stdout.lines();
         let first = |number: &str| {
             let line = lines.clone().find(|line| line.trim().starts_with(number));

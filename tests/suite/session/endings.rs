@@ -148,7 +148,7 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
         let mut session = begin();
         session.says("launched i-");
         session.signal(signal);
-        session.end().is(code).says("undone: demo is as it was");
+        session.end().is(code).says("cancelled: demo is unchanged");
         site.is_saved("demo", 0);
     }
     let mut session = begin();

@@ -135,7 +135,7 @@ fn a_launch_whose_group_was_tidied_away_finds_another() {
     let ended = connect(&site, &[]);
     ended
         .is(75)
-        .says("looking again: ")
+        .says("trying again: ")
         .says("VcpuLimitExceeded");
     // Ahead of the first launch, and for the second.
     assert_eq!(count(&ended, "DescribeSecurityGroups"), 2, "{ended:?}");
@@ -148,7 +148,7 @@ fn a_waiting_volume_pins_its_zone() {
     dry_run(&site, T3)
         .is(0)
         .prints(&format!(
-            "demo is {volume}, generation 1, 8 GiB, waiting in us-east-1c"
+            "demo's volume ({volume}), generation 1, 8 GiB, waits in us-east-1c"
         ))
         .prints("1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot  us-east-1c  $0.01");
     plant(&site, Fault::no_capacity("t3.medium", 99));

@@ -56,8 +56,9 @@ fn a_drive_whose_only_snapshot_failed_is_not_called_saved() {
     let snapshot = with_snapshot(&site, &[]);
     site.local().break_down(snapshot.as_str()).unwrap();
     let text = site.run(&["list", "demo"]);
-    let words =
-        format!("demo   failed, generation 1, at most $0.40 a month\n  {snapshot} failed, ");
+    let words = format!(
+        "demo   failed, generation 1, at most $0.40 a month\n  the newest snapshot ({snapshot}) failed, "
+    );
     text.is(0).prints(&words);
     text.prints("  xdrive --local connect demo --from empty\n  begins anew\n");
     // A launch that fails after it was given to a fork.

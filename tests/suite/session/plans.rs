@@ -209,7 +209,7 @@ fn a_quota_that_may_not_be_read_is_named_all_the_same() {
         .is(75)
         .says("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows no more vCPUs, and g4dn.xlarge has 4")
         .says("--desired-value 4 ");
-    let ended = site.run(&["doctor"]);
+    let ended = site.run(&["doctor"]).unfolded();
     ended
         .is(0)
         .prints(" ?  quotas         L-34B43A08, L-3819A6DF, L-7212CCBC, L-C4BD4855, L-1216C47A, L-DB2E81BA, L-417A185B: GetServiceQuota: AccessDenied");
@@ -218,7 +218,7 @@ fn a_quota_that_may_not_be_read_is_named_all_the_same() {
 #[test]
 fn doctor_shows_the_quotas_that_can_be_read() {
     let site = site("[quotas]\nL-3819A6DF = 0\nL-34B43A08 = 5\nL-1216C47A = 16\nL-DB2E81BA = 0\n");
-    let ended = site.run(&["doctor"]);
+    let ended = site.run(&["doctor"]).unfolded();
     ended
         .is(0)
         .prints("ok  quota          5 vCPUs: All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests (L-34B43A08)")

@@ -17,6 +17,7 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::Plane as _;
 use xdrive::local::{Local, OpenOptions};
 
+use crate::folded::unfolded;
 use harness::cloud::plane;
 use harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
 
@@ -394,6 +395,12 @@ impl Drop for Running {
 }
 
 impl Ended {
+    /// The same, with each finding of `xdrive doctor` in one line.
+    pub(super) fn unfolded(mut self) -> Self {
+        self.stdout = unfolded(&self.stdout);
+        self
+    }
+
     /// Its exit code, as a shell would have it.
     pub(super) fn code(&self) -> i32 {
         let signal = || 128 + self.status.signal().unwrap();

@@ -147,7 +147,7 @@ fn ctrl_c_before_the_shell_undoes_or_saves() {
     pty.type_in("\x03");
     assert_eq!(pty.wait_within(SESSION), 130, "{}", pty.contents());
     assert!(pty.modes_are_as_before());
-    pty.see("undone: demo is as it was");
+    pty.see("cancelled: demo is unchanged");
     site.is_saved("demo", 0);
 
     site.session("demo", &["true"]).is(0);
@@ -227,7 +227,7 @@ fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
     write(&mut pty, "copied");
     pty.type_in("exit\r");
     pty.see_within(SESSION, "terminated i-");
-    pty.see_within(SESSION, "wait for snapshot");
+    pty.see_within(SESSION, "wait for the snapshot");
     pty.type_in("\x03");
     assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());
     assert!(pty.modes_are_as_before());

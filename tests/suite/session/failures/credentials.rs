@@ -17,7 +17,7 @@ const REFUSALS: [(&str, u16, &str, &str, &str); 6] = [
         403,
         "InvalidClientTokenId",
         "The security token included in the request is invalid.",
-        "`aws sts get-caller-identity` tells whose they are",
+        "`aws sts get-caller-identity` shows whose they are",
     ),
     (
         "GetCallerIdentity",
@@ -31,7 +31,7 @@ const REFUSALS: [(&str, u16, &str, &str, &str); 6] = [
         403,
         "SignatureDoesNotMatch",
         "Signature expired: 20261121T100000Z is now earlier than 20261121T101500Z",
-        "is this computer's clock right (`xdrive doctor` tells how far it is off)",
+        "is this computer's clock right (`xdrive doctor` shows how far it is off)",
     ),
     (
         "DescribeInstances",

@@ -42,14 +42,14 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
     ended
         .is(69)
         .says(" s and cannot be logged in to: ")
-        .says("the end of i-")
+        .says("the end of the console of the instance (i-")
         .says("\n  | Kernel panic - not syncing: VFS: Unable to mount root fs\n")
         .says("hint: where its console ends at a login prompt, something keeps port 22 shut");
     assert!(!ended.stderr.contains("[    0.042]"), "{ended:?}");
     assert!(!ended.stderr.contains(" is up\n"), "{ended:?}");
     let error = ended.error();
     assert!(
-        error.starts_with("2 instances were launched and none could be used; i-"),
+        error.starts_with("2 instances were launched and none could be used; the last (i-"),
         "{error}"
     );
     assert!(error.contains(" never answered: "), "{error}");
@@ -103,7 +103,7 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
     let error = ended.error();
     assert!(
         error.ends_with(
-            " never answered, and EC2's status checks say: system ok, instance impaired"
+            " never answered, and EC2's status checks are: system ok, instance impaired"
         ),
         "{error}"
     );

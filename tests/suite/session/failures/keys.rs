@@ -32,7 +32,7 @@ fn no_volume(account: &Account, ended: &Ended) {
     ended.says("kms:CreateGrant");
     let error = ended.error();
     assert!(
-        error.starts_with("EC2 could not make the drive's volume: vol-"),
+        error.starts_with("EC2 could not make the drive's volume (vol-"),
         "{error}"
     );
     assert_eq!(counted(account, "RunInstances"), 1);
@@ -167,7 +167,7 @@ fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
             .says(hint);
         let error = ended.error();
         assert!(
-            error.starts_with("2 instances were launched and none could be used; i-")
+            error.starts_with("2 instances were launched and none could be used; the last (i-")
                 && error.ends_with(&format!("ended by itself: {words}")),
             "{error}"
         );

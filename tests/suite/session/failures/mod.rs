@@ -21,12 +21,12 @@ use tempfile::TempDir;
 use xdrive::cli::{self, Cli, DriveCommand};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
-use xdrive::config::{Paths, Reach};
+use xdrive::config::{Options, Paths};
 use xdrive::drive::Timing;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::{Local, OpenOptions};
-use xdrive::session;
+use xdrive::session::{self, Request};
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
@@ -306,8 +306,11 @@ fn session(cli: Cli) -> Result<u8, Failure> {
                 session::connect(request, cloud, key).await
             }
             cli::Command::Drive(DriveCommand::Stop(typed)) => {
-                let reach = Reach::default();
-                session::stop(typed.drive, typed.shared, reach, cloud, key).await
+                let request = Request {
+                    shared: typed.shared,
+                    ..Request::of(typed.drive, Options::default())
+                };
+                session::stop(request, cloud, key).await
             }
             other => panic!("nobody is in a hurry for {other:?}"),
         }

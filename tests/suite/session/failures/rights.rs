@@ -189,7 +189,7 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
         _ => Fate::Passed,
     });
     let ended = account.hurried(name, &[]);
-    ended.is(77).says("xdrive stop demo finishes what is left:");
+    ended.is(77).says("xdrive stop demo finishes what is left");
     ended
         .says("left: instance i-")
         .says(", billed by the second");

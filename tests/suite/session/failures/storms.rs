@@ -90,7 +90,7 @@ fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
     ended
         .is(75)
         .says("hint: too many calls at once: try again in a minute")
-        .says("xdrive stop demo finishes what is left:")
+        .says("xdrive stop demo finishes what is left")
         .says("left: instance i-");
     assert!(ended.error().contains("RequestLimitExceeded"));
     account.proxy.decide(|_| Fate::Passed);

@@ -1,0 +1,219 @@
+//! What the checks found, as text of at most 80 columns and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::failure::{Exit, Failure};
+
+/// The width of a terminal, which lines do not exceed unless a word or a command does.
+const WIDTH: usize = 80;
+
+/// The width of what stands before a check's text: mark, name, and two blanks after each.
+const INDENT: usize = 19;
+
+/// The result of a check.
+pub(super) enum Check {
+    Ok(String),
+    /// What is wrong, and a hint.
+    No(String, Option<String>),
+    /// Why it cannot be known.
+    Unknown(String),
+}
+
+/// A check and its result.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: String,
+    /// `ok`, `no`, or `unknown`.
+    result: &'static str,
+    text: String,
+    hint: Option<String>,
+}
+
+/// A command that comes next, and what it does.
+#[derive(Debug, Serialize)]
+struct Next {
+    command: String,
+    does: &'static str,
+}
+
+/// The results of all checks, as `doctor --json` prints them (`schemas/doctor.json`).
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Findings {
+    checks: Vec<Finding>,
+    /// What to type next.
+    next: Vec<Next>,
+    /// The exit code of the first check that failed; 0 if none did.
+    exit: u8,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, check: &str, exit: Exit, found: Check) {
+        let (result, text, hint) = match found {
+            Check::Ok(text) => ("ok", text, None),
+            Check::No(text, hint) => ("no", text, hint),
+            Check::Unknown(text) => ("unknown", text, None),
+        };
+        if result == "no" && self.exit == 0 {
+            self.exit = exit.code();
+        }
+        self.checks.push(Finding {
+            check: check.to_owned(),
+            result,
+            text,
+            hint,
+        });
+    }
+
+    pub(super) fn add_failure(&mut self, check: &str, failure: Failure) {
+        let text = format!("{:#}", failure.error);
+        self.add(check, failure.exit, Check::No(text, failure.hint));
+    }
+
+    /// Adds what to type next; `command` is how xdrive is called.
+    pub(super) fn add_next(&mut self, command: &str) {
+        let next = |arguments: &str, does| Next {
+            command: format!("{command} {arguments}"),
+            does,
+        };
+        self.next = if self.exit == 0 {
+            vec![
+                next(
+                    "connect demo --dry-run",
+                    "what would be launched, and its price",
+                ),
+                next("connect demo", "a shell on a drive called demo"),
+                next("list", "what there is, and what it costs"),
+            ]
+        } else {
+            vec![next(
+                "doctor",
+                "again, once what is marked \"no\" is mended",
+            )]
+        };
+    }
+
+    /// The exit code.
+    pub(super) fn exit(&self) -> u8 {
+        self.exit
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.checks {
+            let mark = match finding.result {
+                "unknown" => " ?",
+                mark => mark,
+            };
+            let mut head = format!("{mark}  {:13}  ", finding.check);
+            for line in wrap(&finding.text, WIDTH - INDENT) {
+                let _ = writeln!(text, "{head}{line}");
+                head = " ".repeat(INDENT);
+            }
+            let mut head = format!("{:INDENT$}hint: ", "");
+            for line in finding
+                .hint
+                .iter()
+                .flat_map(|it| wrap(it, WIDTH - INDENT - 6))
+            {
+                let _ = writeln!(text, "{head}{line}");
+                head = " ".repeat(INDENT + 6);
+            }
+        }
+        text.push_str("\nnext:\n");
+        let width = self.next.iter().map(|next| next.command.len()).max();
+        let width = width.unwrap_or_default();
+        for Next { command, does } in &self.next {
+            if width + does.len() + 4 <= WIDTH {
+                let _ = writeln!(text, "  {command:width$}  {does}");
+            } else {
+                let _ = writeln!(text, "  {command}\n    {does}");
+            }
+        }
+        text
+    }
+}
+
+/// Breaks `text` into lines of at most `width` characters. A command between backticks is not
+/// broken, so that it can be copied whole.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in words(text) {
+        let length = word.chars().count();
+        match lines.last_mut() {
+            Some(line) if used == 0 || used + 1 + length <= width => {
+                if used > 0 {
+                    line.push(' ');
+                    used += 1;
+                }
+                line.push_str(&word);
+                used += length;
+            }
+            _ => {
+                used = length;
+                lines.push(word);
+            }
+        }
+    }
+    lines
+}
+
+/// The words of `text`; what stands between backticks belongs to one.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut is_command = false;
+    for c in text.chars() {
+        is_command ^= c == '`';
+        if is_command || !c.is_whitespace() {
+            word.push(c);
+        } else if !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_not_within_a_command() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("one  two\nthree", 80), ["one two three"]);
+        assert_eq!(
+            wrap("type `aws iam list-roles` once", 10),
+            ["type", "`aws iam list-roles`", "once"]
+        );
+        assert_eq!(wrap("indivisible", 4), ["indivisible"]);
+        assert_eq!(wrap("an `open end", 80), ["an `open end"]);
+        assert_eq!(wrap("", 80), [""]);
+    }
+
+    #[test]
+    fn the_first_failure_decides_the_exit_code_and_what_comes_next() {
+        let mut findings = Findings::default();
+        findings.add("config", Exit::Config, Check::Ok("there".to_owned()));
+        findings.add("clock", Exit::Failed, Check::Unknown("late".to_owned()));
+        findings.add_next("xdrive");
+        assert_eq!(findings.exit(), 0);
+        assert!(
+            findings
+                .text()
+                .contains("\n  xdrive connect demo --dry-run  ")
+        );
+        findings.add("rights", Exit::Denied, Check::No("none".to_owned(), None));
+        findings.add("region", Exit::Config, Check::No("none".to_owned(), None));
+        findings.add_next("xdrive");
+        assert_eq!(findings.exit(), Exit::Denied.code());
+        assert!(
+            findings.text().ends_with(
+                "\nnext:\n  xdrive doctor  again, once what is marked \"no\" is mended\n"
+            )
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! The list as a table for a terminal, a line a drive.
+
+use std::fmt::Write as _;
+
+use comfy_table::ColumnConstraint::ContentWidth;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use jiff::Timestamp;
+
+use super::{Entry, INSTANCE, ROOT_DISK, Row, SNAPSHOT};
+
+const HEADER: [&str; COLUMNS] = [
+    "drive", "state", "where", "gen", "size", "age", "a month", "an hour",
+];
+
+const COLUMNS: usize = 8;
+
+/// The columns that words may be broken in: the name, and where it is.
+const NAME: usize = 0;
+const WHERE: usize = 2;
+
+/// The table of these drives, at most `width` columns wide unless names are longer than that.
+pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .set_header(HEADER);
+    for entry in entries {
+        table.add_row(entry.cells(now));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let gap = if index + 1 == COLUMNS { 0 } else { 2 };
+        column.set_padding((0, gap));
+        if index != NAME && index != WHERE {
+            column.set_constraint(ContentWidth);
+        }
+        if index > WHERE {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = table.trim_fmt() + "\n";
+    if entries.len() > 1 {
+        let sum = |of: fn(&Entry) -> f64| entries.iter().map(of).fold(0.0, std::ops::Add::add);
+        let month = sum(|entry| entry.dollars_a_month);
+        let _ = write!(text, "\nin all at most ${month:.2} a month");
+        let hour = sum(|entry| entry.dollars_an_hour);
+        if hour > 0.0 {
+            let _ = write!(text, ", and ${hour:.4} an hour for what runs");
+        }
+        text.push('\n');
+    }
+    for entry in entries {
+        if let Some(advice) = &entry.advice {
+            let _ = writeln!(text, "\n{}: {advice}", entry.drive);
+        }
+    }
+    text
+}
+
+impl Entry {
+    fn cells(&self, now: Timestamp) -> [String; COLUMNS] {
+        let is_drive = |row: &&Row| row.kind != ROOT_DISK && row.kind != INSTANCE;
+        let gib = self
+            .things
+            .iter()
+            .filter(is_drive)
+            .filter_map(|row| row.gib);
+        let snapshots = self.things.iter().filter(|row| row.kind == SNAPSHOT);
+        let first = self.things.iter().find(|row| row.billed);
+        let place = match first {
+            // Two columns narrower than in the text, and 80 are few.
+            Some(row) if row.kind != SNAPSHOT => row.detail.replacen(" in ", ", ", 1),
+            _ => match snapshots.count() {
+                1 => "1 snapshot".to_owned(),
+                many => format!("{many} snapshots"),
+            },
+        };
+        [
+            self.drive.clone(),
+            self.state.to_owned(),
+            place,
+            self.generation.to_string(),
+            gib.max().map_or_else(String::new, gibibytes),
+            first.map_or_else(String::new, |row| row.age(now)),
+            format!("${:.2}", self.dollars_a_month),
+            an_hour(self.dollars_an_hour),
+        ]
+    }
+}
+
+impl Row {
+    /// How long ago it was made.
+    fn age(&self, now: Timestamp) -> String {
+        let Ok(since) = self.since.parse::<Timestamp>() else {
+            return String::new();
+        };
+        let minutes = now.duration_since(since).as_mins().max(0);
+        match minutes {
+            0..120 => format!("{minutes} min"),
+            120..2880 => format!("{} h", minutes / 60),
+            _ => format!("{} d", minutes / 1440),
+        }
+    }
+}
+
+fn gibibytes(size: u32) -> String {
+    format!("{size} GiB")
+}
+
+fn an_hour(dollars: f64) -> String {
+    if dollars > 0.0 {
+        format!("${dollars:.4}")
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::VOLUME;
+    use super::*;
+
+    fn row(kind: &'static str, id: &str, detail: &str) -> Row {
+        Row {
+            kind,
+            id: id.to_owned(),
+            state: "in-use",
+            detail: detail.to_owned(),
+            gib: Some(32).filter(|_| kind != INSTANCE),
+            generation: Some(3).filter(|_| kind == VOLUME),
+            since: "2026-11-22T10:00:00Z".to_owned(),
+            billed: true,
+            used: kind == VOLUME,
+            dollars_a_month: Some(2.56).filter(|_| kind != INSTANCE),
+            dollars_an_hour: Some(0.02295).filter(|_| kind == INSTANCE),
+        }
+    }
+
+    fn running(drive: &str) -> Entry {
+        let mut entry = Entry {
+            drive: drive.to_owned(),
+            things: vec![
+                row(
+                    INSTANCE,
+                    "i-08c174e1c2beca74e",
+                    "c6a.large spot in us-east-1a",
+                ),
+                row(VOLUME, "vol-0cc5b831b224510fe", "in us-east-1a"),
+                row(ROOT_DISK, "vol-0aa5b831b224510ab", "in us-east-1a"),
+            ],
+            ..Entry::default()
+        };
+        entry.sum_up();
+        entry
+    }
+
+    fn saved(drive: &str) -> Entry {
+        let mut entry = Entry {
+            drive: drive.to_owned(),
+            things: vec![Row {
+                state: "completed",
+                generation: Some(2),
+                ..row(SNAPSHOT, "snap-049200fba559103ef", "clean")
+            }],
+            ..Entry::default()
+        };
+        entry.sum_up();
+        entry
+    }
+
+    fn shown(entries: &[Entry]) -> String {
+        table(entries, 80, "2026-11-22T13:30:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn a_drive_is_a_line_and_the_sums_stand_below() {
+        assert_eq!(
+            shown(&[running("demo"), saved("train")]),
+            "\
+drive  state    where                       gen    size  age  a month  an hour
+demo   running  c6a.large spot, us-east-1a    3  32 GiB  3 h    $5.12  $0.0230
+train  saved    1 snapshot                    2  32 GiB  3 h    $2.56
+
+in all at most $7.68 a month, and $0.0230 an hour for what runs
+"
+        );
+    }
+
+    #[test]
+    fn lines_fit_a_terminal_however_long_names_are() {
+        let text = shown(&[running(&"x".repeat(64)), saved("train")]);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let age = |now: &str| row(VOLUME, "vol-1", "").age(now.parse().unwrap());
+        assert_eq!(
+            age("2026-11-22T09:00:00Z"),
+            "0 min",
+            "a clock that is behind"
+        );
+        assert_eq!(age("2026-11-22T11:59:59Z"), "119 min");
+        assert_eq!(age("2026-11-24T09:00:00Z"), "47 h");
+        assert_eq!(age("2026-11-24T10:00:00Z"), "2 d");
+    }
+}

@@ -1,0 +1,102 @@
+//! What a caller is told who has no drive yet: what a session launches, costs, and how it ends.
+//!
+//! Nothing remembers whether that was read: a caller without any drive in the region begins their
+//! first one.
+
+use std::time::Duration;
+
+use super::preflight::DriveFacts;
+use super::{DETACHED_LEASE, LEASE, Session};
+use crate::cloud::Place;
+use crate::drive::pools::{Requirements, Terms};
+use crate::drive::stuck::snapshot_cents;
+use crate::drive::tags;
+use crate::ec2::{GibiBytes, Market, Ownership};
+use crate::launch::offers::dollars;
+
+impl Session {
+    /// Explains a session in four lines, if this is a shell on the caller's first drive on AWS.
+    pub(super) async fn explain_first(&self, found: &DriveFacts) {
+        let is_aws = matches!(self.cloud.place, Place::Aws | Place::Endpoint);
+        let is_new = found.live.is_none() && found.volumes.is_empty() && found.snapshots.is_empty();
+        let is_shell = self.request.command.is_empty();
+        let Some(terms) = self.terms.as_ref().filter(|_| is_aws && is_new && is_shell) else {
+            return;
+        };
+        // A list that is denied is reported by what needs it.
+        let Ok((instances, volumes, snapshots)) = self.cloud.ec2.everything().await else {
+            return;
+        };
+        let instances = instances.iter().map(|instance| &instance.tags);
+        let volumes = volumes.iter().map(|volume| &volume.tags);
+        let snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
+        let mut all = instances.chain(volumes).chain(snapshots);
+        if all.any(|tags| Ownership::of(tags::owner(tags), &self.owner) != Ownership::Other) {
+            return;
+        }
+        let options = &self.request.options;
+        let size = options.size.unwrap_or(self.cloud.size);
+        let words = explanation(self.request.drive.as_str(), terms, size, options.keep);
+        self.report.print(&words);
+    }
+}
+
+/// The four lines, under one that says what they are about; each fits a terminal with the defaults.
+fn explanation(drive: &str, terms: &Terms, size: GibiBytes, keep: Option<Duration>) -> String {
+    let what = match &terms.requirements {
+        Requirements::Types(types) => types.join(" or "),
+        Requirements::AtLeast(resources) => format!("the cheapest type with {resources}"),
+    };
+    let market = match terms.markets.first() {
+        Some(Market::OnDemand) => "on demand",
+        Some(Market::Spot) | None => "as spot",
+    };
+    let month = dollars(snapshot_cents(size));
+    let [lease, detached] = [LEASE, DETACHED_LEASE].map(|time| span(keep.unwrap_or(time)));
+    format!(
+        "{drive} is your first drive here. A session in short:\n\
+         launches  {what}, {market}; a volume of {size} GiB\n\
+         costs     the price below by the second; once saved at most {month} a month\n\
+         ends      by exit, or {lease} after this computer is gone: saved, then terminated\n\
+         to leave  ~d keeps it running for {detached}; Ctrl-C before the prompt undoes it"
+    )
+}
+
+/// Such as `15 min` or `8 h`.
+fn span(time: Duration) -> String {
+    let minutes = time.as_secs() / 60;
+    if minutes.is_multiple_of(60) {
+        format!("{} h", minutes / 60)
+    } else {
+        format!("{minutes} min")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::pools::{ArchBy, Resources};
+
+    #[test]
+    fn the_explanation_is_four_lines_that_fit_a_terminal() {
+        let terms = Terms {
+            requirements: Requirements::AtLeast(Resources::DEFAULT),
+            markets: vec![Market::Spot],
+            max_price: None,
+            image: None,
+            arch: None,
+            arch_by: ArchBy::Default,
+            is_free: false,
+        };
+        let text = explanation("demo", &terms, 32, None);
+        assert_eq!(text.lines().count(), 5, "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for words in ["2 CPUs and 4 GiB, as spot", "$1.60", "15 min", "8 h"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        let kept = explanation("demo", &terms, 32, Some(Duration::from_mins(90)));
+        assert!(kept.contains("running for 90 min"), "{kept}");
+    }
+}

@@ -1,0 +1,62 @@
+//! `stop`: saves a drive, from anywhere and even while it is in use.
+
+use serde::Serialize;
+
+use super::ending::Ending;
+use super::{Request, begin};
+use crate::cloud::Cloud;
+use crate::drive::{Goal, Left, Outcome};
+use crate::failure::Failure;
+use crate::ids::{DriveName, Generation, SnapshotId};
+use crate::report;
+use crate::ssh::UserKey;
+
+/// A drive that was stopped, as `stop --json` prints it (`schemas/stop.json`).
+#[derive(Debug, Serialize)]
+struct Stopped {
+    drive: String,
+    /// `saved`; or `nothing` if nothing of it is left, because it never held anything.
+    result: &'static str,
+    /// Its newest snapshot.
+    snapshot: Option<String>,
+    /// The generation of that.
+    generation: Option<u64>,
+    /// What is billed: snapshots.
+    left: Left,
+}
+
+impl Stopped {
+    /// The drive after this outcome; none if it was not stopped.
+    fn of(drive: &DriveName, outcome: &Outcome) -> Option<Self> {
+        let (result, newest, left): (_, Option<&(SnapshotId, Generation)>, _) = match outcome {
+            Outcome::Saved { snapshot, left } => match snapshot {
+                Some(newest) => ("saved", Some(newest), left),
+                None => ("nothing", None, left),
+            },
+            _ => return None,
+        };
+        Some(Self {
+            drive: drive.to_string(),
+            result,
+            snapshot: newest.map(|(id, _)| id.to_string()),
+            generation: newest.map(|(_, generation)| generation.0),
+            left: left.clone(),
+        })
+    }
+}
+
+/// Saves the drive of `request`. Returns the exit code.
+pub async fn stop(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
+    let json = request.json;
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    session.check(listing).await?;
+    let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;
+    let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
+    session.report_commit();
+    let stopped = Stopped::of(&session.request.drive, &outcome);
+    let code = session.finish(ending, outcome)?;
+    if let (true, Some(stopped)) = (json, stopped) {
+        report::json(&stopped)?;
+    }
+    Ok(code)
+}
