@@ -1,8 +1,8 @@
 //! Failures: an error with its causes, what is left in the cloud, a hint with the command to type,
 //! and an exit code.
 //!
-//! The README lists every exit code, and scripts may rely on them. With `--json` a failure is one
-//! line of JSON ([`Failure::json`]), which `schemas/error.json` describes.
+//! `xdrive help exit-codes` lists every exit code, and scripts may rely on them. With `--json` a
+//! failure is one line of JSON ([`Failure::json`]), which `src/cli/schemas/error.json` describes.
 
 use std::fmt;
 

@@ -19,7 +19,7 @@ use crate::launch::failure::refused;
 use crate::launch::offers::{Offers, dollars};
 use crate::report;
 
-/// What connecting would do, as `connect --dry-run --json` prints it (`schemas/dry-run.json`).
+/// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
 #[derive(Debug, Serialize)]
 struct Preview {
     drive: String,

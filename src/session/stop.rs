@@ -11,7 +11,7 @@ use crate::ids::{DriveName, Generation, SnapshotId};
 use crate::report;
 use crate::ssh::UserKey;
 
-/// A drive that was stopped, as `stop --json` prints it (`schemas/stop.json`).
+/// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
 #[derive(Debug, Serialize)]
 struct Stopped {
     drive: String,

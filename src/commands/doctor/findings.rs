@@ -38,7 +38,7 @@ struct Next {
     does: &'static str,
 }
 
-/// The results of all checks, as `doctor --json` prints them (`schemas/doctor.json`).
+/// The results of all checks, as `doctor --json` prints them (`src/cli/schemas/doctor.json`).
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Findings {
     checks: Vec<Finding>,

@@ -1,4 +1,4 @@
-//! What scripts read: every JSON document against its schema in `schemas/`.
+//! What scripts read: every JSON document against its schema in `src/cli/schemas`.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::site::{Ended, Site};
 /// describe: to scripts it says what may be relied on, here it says all there is.
 fn check(name: &str, document: &Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("schemas")
+        .join("src/cli/schemas")
         .join(name)
         .with_extension("json");
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
