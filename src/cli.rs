@@ -27,8 +27,8 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::report;
 
-/// The exit codes, as the README has them: a section of `--help` and of the manual page, in lines
-/// that fit a terminal of 80 columns with the manual page's margin.
+/// The exit codes, as the topic of that name has them: a section of `--help` and of the manual
+/// page, in lines that fit a terminal of 80 columns with the manual page's margin.
 const EXIT_CODES: &str = "\
 Exit codes:
   the shell's or the command's own; 128 + n if signal n ended it; otherwise:

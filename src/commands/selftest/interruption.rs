@@ -182,7 +182,7 @@ fn not_injected(run: &Run<'_>, error: &NoExperiment) -> Injected {
 
 /// The line on the interruption, by how the session ended.
 pub(super) fn line(ended: &Result<u8, Failure>, injected: &Injected) -> Finding {
-    // Taken away and saved: see the README's exit codes.
+    // Taken away and saved: see the exit codes.
     let is_saved = match ended {
         Ok(code) => *code == Exit::TryAgain.code(),
         Err(failure) => failure.exit == Exit::TryAgain,

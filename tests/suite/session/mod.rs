@@ -32,6 +32,7 @@ mod plans;
 mod pruned;
 mod pulls;
 mod ranges;
+mod readme;
 mod refusals;
 mod restart;
 mod roots;
