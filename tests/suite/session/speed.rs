@@ -96,9 +96,9 @@ fn what_was_bought_of_speed_is_part_of_what_a_session_costs() {
 fn what_no_volume_can_be_is_refused_with_its_range() {
     let site = paper();
     for (flags, why) in [
-        (&["--throughput", "2001"][..], "125..=2000"),
-        (&["--iops", "2999"], "3000..=80000"),
-        (&["--warm", "99"], "100..=300"),
+        (&["--throughput", "2001"][..], "from 125 to 2000 MiB"),
+        (&["--iops", "2999"], "from 3000 to 80000"),
+        (&["--warm", "99"], "from 100 to 300 MiB"),
         (
             &["--throughput", "1000"],
             "1000 MiB/s take 4000 IOPS, and the volume has 3000",
