@@ -150,8 +150,8 @@ pub struct Cli {
 
     /// When to colour words: auto, always or never.
     ///
-    /// Those that begin errors, warnings and hints, and the states of drives. By itself in a
-    /// terminal, unless `NO_COLOR` is set.
+    /// Those that begin errors, warnings and hints. By itself in a terminal, unless `NO_COLOR` is
+    /// set.
     #[arg(
         long,
         global = true,
