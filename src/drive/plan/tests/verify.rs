@@ -67,7 +67,11 @@ fn a_snapshot_that_is_not_the_drive_keeps_its_volume_and_says_how_to_go_on() {
         panic!("{}", words(&saved(&seen)))
     };
     let said = stuck.why.to_string();
-    for part in ["snap-1", "it holds no ext4", "volume (vol-1), which is kept"] {
+    for part in [
+        "snap-1",
+        "it holds no ext4",
+        "volume (vol-1), which is kept",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     let demo = "demo".parse().unwrap();
