@@ -73,10 +73,8 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     let (base, token) = url.split_once("?token=").unwrap();
     assert_eq!(fetch(&url), "200");
     assert_eq!(fetch(base), "403");
-    assert_eq!(
-        fetch(&format!("{base}?token={}", token.replace(['0', '1'], "2"))),
-        "403"
-    );
+    let shorter = &token[1..];
+    assert_eq!(fetch(&format!("{base}?token={shorter}")), "403");
     let ran = notebook(
         &url,
         "open('from-a-notebook', 'w').write('x'); print(6 * 7)",
