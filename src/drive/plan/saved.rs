@@ -284,22 +284,23 @@ impl<'a> Ending<'a> {
             .snapshots_of(&volume.id)
             .filter(|snapshot| saves(snapshot, volume))
             .collect();
-        let by = |state| saving.iter().find(|snapshot| snapshot.state == state);
-        if let Some(snapshot) = by(SnapshotState::Completed) {
-            // Saved: verify the snapshot, wait until its instance releases the volume, and until
-            // every list has the snapshot.
+        let by = |state| saving.iter().filter(move |it| it.state == state);
+        if by(SnapshotState::Completed).next().is_some() {
+            // Saved: verify a snapshot, wait until its instance releases the volume, and until
+            // every list has a snapshot that stands for the volume.
             if let Some(next) = verify::verify(self.view, volume) {
                 self.take(next);
             }
             if let Some(next) = recovery::release(self.view, volume) {
                 self.take(next);
             }
-            if !snapshot.is_everywhere {
+            let standing = by(SnapshotState::Completed).filter(|it| verify::stands(seen, it));
+            if standing.clone().next().is_some() && !standing.clone().any(|it| it.is_everywhere) {
                 self.take(self.view.settle());
             }
             return;
         }
-        if let Some(snapshot) = by(SnapshotState::Pending) {
+        if let Some(snapshot) = by(SnapshotState::Pending).next() {
             return self.take(self.view.wait(Waiting::Copy(snapshot.id.clone())));
         }
         if volume.state == VolumeState::Error {

@@ -158,11 +158,13 @@ fn snapshots() -> impl Strategy<Value = SeenSnapshot> {
         1 => Just(SnapshotKind::Crashed),
         1 => Just(SnapshotKind::Checkpoint),
     ];
-    (states, kinds, 1..5_u8, 0..5_u64, moments()).prop_map(
-        |(state, kind, of, generation, since)| SeenSnapshot {
+    let everywhere = any::<bool>();
+    (states, kinds, 1..5_u8, 0..5_u64, moments(), everywhere).prop_map(
+        |(state, kind, of, generation, since, is_everywhere)| SeenSnapshot {
             state,
             kind,
             since,
+            is_everywhere,
             ..snapshot(1, of, generation)
         },
     )
@@ -178,7 +180,7 @@ fn verdicts() -> impl Strategy<Value = Verdict> {
 }
 
 prop_compose! {
-    fn worlds()(
+    pub(super) fn worlds()(
         mut instances in proptest::collection::vec(instances(), 0..3),
         mut volumes in proptest::collection::vec(volumes(), 0..3),
         mut snapshots in proptest::collection::vec(snapshots(), 0..3),

@@ -1,6 +1,9 @@
 //! The way out, and the way back.
 
+use proptest::prelude::*;
+
 use super::fixtures::*;
+use super::promises::worlds;
 use crate::drive::hosts::Client;
 use crate::drive::observed::{Attempt, Observed, SeenInstance, SeenSnapshot, SeenVolume};
 use crate::drive::plan::{Done, Goal, Next, Step};
@@ -412,4 +415,22 @@ fn a_volume_stays_until_its_snapshot_is_in_everybodys_lists() {
     assert_eq!(words(&saved(&seen)), "wait: Settle");
     seen.snapshots[0].is_everywhere = true;
     assert_eq!(words(&saved(&seen)), "delete vol-1");
+    // A call that was carried out twice makes two: the one that was looked into counts.
+    seen.snapshots[0].is_everywhere = false;
+    seen.snapshots.insert(0, snapshot(2, 1, 5));
+    seen.me.verdicts.remove(&snap(2));
+    assert_eq!(words(&saved(&seen)), "wait: Settle");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_drive_is_saved_while_a_volume_of_it_is_left(seen in worlds()) {
+        if let Next::Done(_) = next(&Goal::Saved { even_if_used: true }, &seen) {
+            for volume in &seen.volumes {
+                prop_assert!(!volume.exists(), "left, and billed: {volume:#?}");
+            }
+        }
+    }
 }
