@@ -18,7 +18,6 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::cloud::Which;
 use crate::commands::{
     Context, connect, doctor, gc, list, local, policy, prices, print, selftest, stop,
 };
@@ -46,7 +45,7 @@ Exit codes:
        encryption key, a registry wants a login
    78  a configuration, key or state file cannot be used as it is
   129  ended by a closed terminal, and 143 by SIGTERM; saved
-  130  ended by Ctrl-C, not the command's own; undone or saved
+  130  ended by Ctrl-C, not the command's own; cancelled or saved
   255  the shell was ended by ~. (saved), or its connection was lost";
 
 /// The files, likewise.
@@ -325,11 +324,7 @@ fn color(words: &[OsString]) -> report::Color {
 fn ended(result: Result<u8, Failure>, json: bool) -> u8 {
     result.unwrap_or_else(|failure| {
         let code = failure.exit.code();
-        report::error(&if json {
-            failure.json(code) + "\n"
-        } else {
-            format!("{failure}\n")
-        });
+        report::error(&(failure.shown(json, code) + "\n"));
         code
     })
 }
@@ -409,18 +404,10 @@ impl Cli {
             region: self.region,
         };
         let is_local = self.local || matches!(self.command, Command::Local(_));
-        let named = if is_local {
-            Some(Which::Local)
-        } else {
-            let is_named = account.profile.is_some() || account.region.is_some();
-            is_named.then(|| Which::Account(account.clone()))
-        };
         let context = Context {
-            named,
-            account,
-            local_dir: self.local_dir,
             yes: self.yes,
             verbose: self.verbose,
+            ..Context::of(is_local, account, self.local_dir)
         };
         (context, self.command)
     }

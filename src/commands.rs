@@ -39,6 +39,25 @@ pub struct Context {
 }
 
 impl Context {
+    /// What the flags say: `is_local` if the EC2 in a folder was asked for, else the `account`, if
+    /// they name one.
+    #[must_use]
+    pub fn of(is_local: bool, account: Account, local_dir: Option<PathBuf>) -> Self {
+        let is_named = account.profile.is_some() || account.region.is_some();
+        let named = if is_local {
+            Some(Which::Local)
+        } else {
+            is_named.then(|| Which::Account(account.clone()))
+        };
+        Self {
+            named,
+            account,
+            local_dir,
+            yes: false,
+            verbose: 0,
+        }
+    }
+
     /// The user's files.
     pub fn paths(&self) -> Result<Paths, Failure> {
         Paths::find(self.local_dir.clone())
@@ -65,9 +84,9 @@ fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {
-    UserKey::open_or_create(&paths.key).map_err(|error| match error.hint() {
-        Some(hint) => Failure::new(Exit::Config, error).hint(hint),
-        None => Failure::new(Exit::Config, error),
+    UserKey::open_or_create(&paths.key).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(Exit::Config, error).maybe_hint(hint)
     })
 }
 

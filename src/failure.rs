@@ -2,7 +2,7 @@
 //! and an exit code.
 //!
 //! `xdrive help exit-codes` lists every exit code, and scripts may rely on them. With `--json` a
-//! failure is one line of JSON ([`Failure::json`]), which `src/cli/schemas/error.json` describes.
+//! failure is one line of JSON ([`Failure::shown`]), which `src/cli/schemas/error.json` describes.
 
 use std::fmt;
 
@@ -93,6 +93,15 @@ impl Failure {
         self
     }
 
+    /// The same failure with a hint, if there is one.
+    #[must_use]
+    pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// The same failure with what is left in the cloud.
     #[must_use]
     pub fn left(mut self, left: Left) -> Self {
@@ -100,10 +109,20 @@ impl Failure {
         self
     }
 
+    /// The failure as it is printed: as text, or with `json` as one line of JSON. `exit` is the code
+    /// that the process ends with.
+    #[must_use]
+    pub fn shown(&self, json: bool, exit: u8) -> String {
+        if json {
+            self.json(exit)
+        } else {
+            self.to_string()
+        }
+    }
+
     /// The failure as one line of JSON: the error and its causes in one text, the hint, what is left
     /// and billed, and `exit`, the code that the process ends with.
-    #[must_use]
-    pub fn json(&self, exit: u8) -> String {
+    fn json(&self, exit: u8) -> String {
         let document = Document {
             error: format!("{:#}", self.error),
             hint: self.hint.as_deref(),

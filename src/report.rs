@@ -16,6 +16,9 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+/// The width of a terminal, which lines of data do not exceed unless a word or a command does.
+pub const WIDTH: usize = 80;
+
 /// How long a step takes before it gets a spinner.
 const SPINNER: Duration = Duration::from_millis(250);
 

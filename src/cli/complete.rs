@@ -13,8 +13,8 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
 use crate::cloud::{Cloud, Which};
-use crate::commands::print;
-use crate::config::{self, Names, Paths};
+use crate::commands::{Context, print};
+use crate::config::{Names, Paths};
 use crate::ec2::{self, Account};
 use crate::failure::{Exit, Failure};
 
@@ -178,18 +178,14 @@ fn place() -> Option<(Paths, Which)> {
         .ok()?;
     let text = |name: &str| value(&matches, name);
     let dir = matches.try_get_one::<std::path::PathBuf>("local_dir");
-    let paths = Paths::find(dir.ok().flatten().cloned()).ok()?;
     let account = Account {
         profile: text("profile"),
         region: text("region"),
     };
     let is_local = matches.get_flag("local") || matches.subcommand_name() == Some("local");
-    let is_account = account.profile.is_some() || account.region.is_some();
-    let which = if is_local || (!is_account && config::is_local(&paths).ok()?) {
-        Which::Local
-    } else {
-        Which::Account(account)
-    };
+    let context = Context::of(is_local, account, dir.ok().flatten().cloned());
+    let paths = context.paths().ok()?;
+    let which = context.which(&paths).ok()?;
     Some((paths, which))
 }
 

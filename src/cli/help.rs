@@ -5,9 +5,14 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 
 use super::pager;
-use super::topic::{self, TOPICS, Topic};
+use super::topic::{self, Topic};
 use crate::config::environment::ALL;
 use crate::failure::{Exit, Failure};
+
+/// Where `-h` points to: it shows what a first day needs.
+const MORE: &str = "\
+All flags: xdrive --help. More: xdrive help TOPIC, of aws, money, endings,
+network, local, config, exit-codes, troubleshooting";
 
 /// Where `connect -h` points to: it shows the flags of a first day alone.
 const CONNECT: &str = "\
@@ -26,14 +31,9 @@ pub(super) fn environment() -> String {
 
 /// Gives each command the end of its help: where `-h` is not all there is, and the topics.
 pub(super) fn with_ends(top: clap::Command) -> clap::Command {
-    let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
-    let names = names.join(", ");
-    let all = "All flags: xdrive --help. More: xdrive help TOPIC, of aws, money, endings,\n\
-               network, local, config, exit-codes, troubleshooting";
-    debug_assert_eq!(all.replace('\n', " ").split("of ").nth(1), Some(&*names));
     let long = top.get_after_long_help().map(ToString::to_string);
     let long = long.unwrap_or_default();
-    top.after_help(all)
+    top.after_help(MORE)
         .after_long_help(format!(
             "{long}\n\nTopics of xdrive help:\n{}",
             topic::list()
@@ -76,4 +76,17 @@ pub(super) fn explain(words: &[String]) -> Result<u8, Failure> {
         })?;
     }
     pager::show(&found.render_long_help().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MORE;
+    use crate::cli::topic::TOPICS;
+
+    #[test]
+    fn short_help_names_every_topic() {
+        let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
+        let more = MORE.replace('\n', " ");
+        assert_eq!(more.split("of ").nth(1), Some(&*names.join(", ")));
+    }
 }

@@ -12,8 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::config::quantity::Invalid;
 use crate::failure::{Exit, Failure};
 
-/// The failure of the command line `words`. Help and versions, which clap hands out as errors, are none: see
-/// [`answer`].
+/// The failure of the command line `words`. Help and versions, which clap hands out as errors, are
+/// none: see [`answer`].
 pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message = rendered.strip_prefix("error: ").unwrap_or(&rendered);

@@ -79,11 +79,7 @@ pub async fn serve(
 pub fn environment(paths: &Paths) -> Result<String, Failure> {
     wire::environment(&open(paths)?).map_err(|error| {
         let hint = error.hint();
-        let failure = Failure::new(Exit::Unavailable, error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::new(Exit::Unavailable, error).maybe_hint(hint)
     })
 }
 
@@ -143,11 +139,7 @@ pub async fn set_up<T>(
             SetupError::Script { hint, .. } => hint.clone(),
             SetupError::Other(_) => None,
         };
-        let failure = Failure::new(Exit::Unavailable, error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::new(Exit::Unavailable, error).maybe_hint(hint)
     })
 }
 

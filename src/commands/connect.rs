@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::flags::{self, Launch, Reach, Speed};
 use super::{Context, key, local};
-use crate::cloud::Which;
+use crate::cloud::{Cloud, Which};
 use crate::config::{self, Config, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
@@ -198,7 +198,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         {
             return Ok(code);
         }
-        let cloud = context.open(&paths).await?;
+        let cloud = Cloud::open(&which, &paths).await?;
         session::connect(request, cloud, key(&paths)?).await
     })
 }

@@ -230,11 +230,8 @@ struct Failures {
 impl Failures {
     /// Prints a failure. Returns the worst exit so far.
     fn print(&self, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
-        self.report.print(&if self.json {
-            failure.json(failure.exit.code())
-        } else {
-            failure.to_string()
-        });
+        let shown = failure.shown(self.json, failure.exit.code());
+        self.report.print(&shown);
         worse(worst, failure.exit)
     }
 }

@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Lists all drives, or one; as text, or as one JSON document. Keeps an account's `names` for completions.
-/// Fails if the one does not exist.
+/// Lists all drives, or one; as text, or as one JSON document. Keeps an account's `names` for
+/// completions. Fails if the one does not exist.
 async fn list(cloud: &Cloud, names: &Names, args: &Args, verbose: bool) -> Result<(), Failure> {
     let only = args.drive.as_ref();
     let entries = entries(cloud).await?;

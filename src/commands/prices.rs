@@ -32,9 +32,6 @@ use history::History;
 /// The days of a plot, if nothing else is said.
 const DAYS: u8 = 30;
 
-/// The width of a terminal.
-const WIDTH: usize = 80;
-
 /// The price of a type in a zone.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -61,7 +58,7 @@ pub struct Args {
     ///
     /// A line for each pool, with its lowest and its highest price, and the median over time. EC2
     /// knows the last 90 days.
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u8).range(1..=90))]
+    #[arg(long, value_name = "DAYS", value_parser = config::quantity::days)]
     pub days: Option<u8>,
 
     /// Write a plot of the prices to this file, as SVG.
@@ -337,7 +334,7 @@ fn history_table(rows: &[Row], (days, start, end): (u8, Timestamp, Timestamp)) -
     let zones = widest(|row| row.zone.len());
     let title = last(days);
     let rest = types + zones + 3 * 8 + 5 * 2;
-    let columns = WIDTH.saturating_sub(rest).clamp(title.len(), 40);
+    let columns = report::WIDTH.saturating_sub(rest).clamp(title.len(), 40);
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
     let width = usize::from(columns);
     let mut text = format!(

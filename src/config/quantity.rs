@@ -38,6 +38,12 @@ const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
 /// The notices that the EC2 in a folder can give; AWS gives two minutes.
 const NOTICES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
+/// The days that prices can be shown for: EC2 knows the last 90.
+const DAYS: RangeInclusive<u8> = 1..=90;
+
+/// The hint for a time that is none.
+const TIMES: &str = "times are such as 90s, 30m, 8h, 1h30m or 3d";
+
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
 /// The bytes of a GiB.
@@ -122,6 +128,11 @@ pub fn port(text: &str) -> Result<u16, Invalid> {
     number(text, &PORTS, "")
 }
 
+/// Parses a number of days.
+pub fn days(text: &str) -> Result<u8, Invalid> {
+    number(text, &DAYS, " days")
+}
+
 /// Parses a whole number in `range`; `what` follows the range in the error (" MiB a second").
 pub fn number<T>(text: &str, range: &RangeInclusive<T>, what: &str) -> Result<T, Invalid>
 where
@@ -175,7 +186,7 @@ fn gibibytes(text: &str, range: &RangeInclusive<u32>, what: &str) -> Result<u32,
 
 /// Parses a time such as `3d`, `90m` or `1h30m` (jiff's friendly format); a day has 24 hours.
 fn time(text: &str) -> Result<Duration, Invalid> {
-    let invalid = |why: &str| Invalid::with(why, "times are such as 90s, 30m, 8h, 1h30m or 3d");
+    let invalid = |why: &str| Invalid::with(why, TIMES);
     let span: Span = text
         .trim()
         .parse()
@@ -197,7 +208,7 @@ fn within(
     let (least, most) = (words(*range.start()), words(*range.end()));
     Err(Invalid::with(
         format!("{what} {least} at least and {most} at most"),
-        "times are such as 90s, 30m, 8h, 1h30m or 3d",
+        TIMES,
     ))
 }
 

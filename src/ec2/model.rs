@@ -34,6 +34,17 @@ pub enum Market {
     OnDemand,
 }
 
+impl Market {
+    /// EC2's word for it, as in its usage classes.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+}
+
 impl fmt::Display for Market {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

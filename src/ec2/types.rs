@@ -157,10 +157,6 @@ impl Ec2 {
         archs: &[Arch],
         is_free: bool,
     ) -> Result<Vec<InstanceType>, Error> {
-        let usage = match market {
-            Market::Spot => "spot",
-            Market::OnDemand => "on-demand",
-        };
         let archs: Vec<&str> = archs.iter().map(|arch| arch.as_str()).collect();
         let kept: (&str, &[&str]) = if is_free {
             ("free-tier-eligible", &["true"])
@@ -171,7 +167,7 @@ impl Ec2 {
             kept,
             ("current-generation", &["true"]),
             ("bare-metal", &["false"]),
-            ("supported-usage-class", &[usage]),
+            ("supported-usage-class", &[market.as_str()]),
             ("processor-info.supported-architecture", &archs),
         ])
         .await

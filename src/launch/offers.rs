@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::drive::pools::{self, Chosen, Offer};
 use crate::drive::stuck::beside;
-use crate::ec2::{GibiBytes, InstanceType, Market, Price, Speed, Zone};
+use crate::ec2::{GibiBytes, InstanceType, Price, Speed, Zone};
 
 /// The offers that are tried, in order.
 #[derive(Debug, Serialize)]
@@ -49,10 +49,7 @@ impl Offers {
         let (tried, not_tried) = pools::to_try(&chosen.offers, zone);
         let tried = tried.into_iter().map(|offer| Tried {
             kind: offer.kind.clone(),
-            market: match offer.pool.market {
-                Market::Spot => "spot",
-                Market::OnDemand => "on-demand",
-            },
+            market: offer.pool.market.as_str(),
             zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
             spot_dollars_an_hour: offer.price.map(Price::dollars),
             image: offer.pool.image.clone(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::preflight::DriveFacts;
 use super::{Session, outcome, progress};
 use crate::drive::plan::{Next, Step};
-use crate::drive::pools::{self};
+use crate::drive::pools;
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags;
 use crate::drive::{Goal, Outcome};

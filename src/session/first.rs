@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::preflight::DriveFacts;
+use super::reconnect::in_words;
 use super::{DETACHED_LEASE, LEASE, Session};
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
@@ -52,24 +53,14 @@ fn explanation(drive: &str, terms: &Terms, size: GibiBytes, keep: Option<Duratio
         Some(Market::Spot) | None => "as spot",
     };
     let month = dollars(snapshot_cents(size));
-    let [lease, detached] = [LEASE, DETACHED_LEASE].map(|time| span(keep.unwrap_or(time)));
+    let [lease, detached] = [LEASE, DETACHED_LEASE].map(|time| in_words(keep.unwrap_or(time)));
     format!(
         "{drive} is your first drive here. A session in short:\n\
          launches  {what}, {market}; a volume of {size} GiB\n\
-         costs     the price below by the second; once saved at most {month} a month\n\
-         ends      by exit, or {lease} after this computer is gone: saved, then terminated\n\
-         to leave  ~d keeps it running for {detached}; Ctrl-C before the prompt undoes it"
+         costs     the price below by the second; first snapshot at most {month} a month\n\
+         ends      by exit: saved; {lease} without this computer: saved by the next run\n\
+         to leave  ~d keeps it running for {detached}; Ctrl-C before the prompt cancels"
     )
-}
-
-/// Such as `15 min` or `8 h`.
-fn span(time: Duration) -> String {
-    let minutes = time.as_secs() / 60;
-    if minutes.is_multiple_of(60) {
-        format!("{} h", minutes / 60)
-    } else {
-        format!("{minutes} min")
-    }
 }
 
 #[cfg(test)]
@@ -98,5 +89,7 @@ mod tests {
         }
         let kept = explanation("demo", &terms, 32, Some(Duration::from_mins(90)));
         assert!(kept.contains("running for 90 min"), "{kept}");
+        let kept = explanation("demo", &terms, 32, Some(Duration::from_secs(45)));
+        assert!(kept.contains("running for 45 s"), "{kept}");
     }
 }

@@ -109,11 +109,7 @@ impl Session {
     /// Prints a failure that is not the session's own result; `exit` is the process's exit code, as
     /// far as it is known.
     fn print_failure(&self, failure: &Failure, exit: u8) {
-        self.report.print(&if self.request.json {
-            failure.json(exit)
-        } else {
-            failure.to_string()
-        });
+        self.report.print(&failure.shown(self.request.json, exit));
     }
 
     /// The exit code of an ending.

@@ -185,16 +185,20 @@ impl Reconnector<'_> {
 /// The line above the shell: how long it reconnects without a network, and how long the laptop may
 /// sleep, which is the host's `lease`.
 pub(super) fn rule(lease: Duration, grace: Duration) -> String {
-    let text = |span: Duration| match span.as_secs() {
-        seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
-        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
-        seconds => format!("{seconds} s"),
-    };
     format!(
         "reconnects for {}; asleep longer than {} ends this session; --keep 8h",
-        text(grace),
-        text(lease)
+        in_words(grace),
+        in_words(lease)
     )
+}
+
+/// Such as `8 h`, `15 min` or `45 s`.
+pub(super) fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds.is_multiple_of(3600) => format!("{} h", seconds / 3600),
+        seconds if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
 }
 
 /// The failure of a session whose connection is lost for good.

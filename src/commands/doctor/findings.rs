@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-
-/// The width of a terminal, which lines do not exceed unless a word or a command does.
-const WIDTH: usize = 80;
+use crate::report::WIDTH;
 
 /// The width of what stands before a check's text: mark, name, and two blanks after each.
 const INDENT: usize = 19;
