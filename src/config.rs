@@ -121,6 +121,9 @@ pub struct Config {
     /// Whether a session resumes on another instance without asking.
     #[serde(default)]
     pub resume: bool,
+    /// How much of each output of a command its host keeps, such as `64M`.
+    #[serde(default, deserialize_with = "spool_of")]
+    pub spool: Option<u64>,
     /// The subnet to launch in.
     pub subnet: Option<SubnetId>,
     /// The instance profile that instances get, by name or ARN.
@@ -198,6 +201,10 @@ fn port_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> 
 
 fn lease_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     quantity::configured(from, quantity::lease)
+}
+
+fn spool_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    quantity::configured(from, quantity::spool)
 }
 
 fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -344,6 +351,8 @@ pub struct Options {
     pub checkpoint: Option<Duration>,
     /// Whether the session resumes on another instance without asking.
     pub resume: bool,
+    /// How many bytes of each output of a command its host keeps.
+    pub spool: Option<u64>,
     /// The subnet to launch in; without it, the default one of each zone.
     pub subnet: Option<SubnetId>,
     /// The instance profile of instances.
@@ -392,6 +401,7 @@ impl Options {
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
+            spool: flags.spool.or(config.spool),
             subnet: flags.subnet.or(config.subnet),
             instance_profile: flags.instance_profile.or(config.instance_profile),
             reach,

@@ -44,6 +44,7 @@ mod snapshot_cost;
 mod state;
 mod stop;
 
+use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -82,6 +83,10 @@ const LEASE: Duration = Duration::from_mins(15);
 
 /// The default lease of an instance that is left running on purpose (`~d`): a night.
 const DETACHED_LEASE: Duration = Duration::from_hours(8);
+
+/// How many bytes of each output of a command its host keeps by default: hours of a training's
+/// lines, and little beside a root disk.
+const SPOOL: u64 = 64 << 20;
 
 /// Runs one session: connects, and saves at the end. Returns the exit code: the shell's or
 /// command's own, or that of the signal that ended it.
@@ -258,25 +263,28 @@ impl Session {
         });
         let mut monitor = pin!(monitor.run(&mut self.news, stopped));
         let middle = async {
+            // Without a terminal nobody can ask.
+            let cost = std::io::stdin()
+                .is_terminal()
+                .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
+            let forwards = inside.forwards();
+            let answers = Box::new(move |question| match question {
+                Question::Forwards => forwards(),
+                Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
+            });
+            let mut reconnector = Reconnector {
+                drive: &drive,
+                host: instance,
+                ec2: &cloud.ec2,
+                report: &self.report,
+                grace: cloud.timing.grace,
+                command: hint,
+            };
+            let signals = &mut self.signals;
             if command.is_empty() {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report
                     .note(&reconnect::rule(lease, cloud.timing.grace));
-                let cost = Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock);
-                let forwards = inside.forwards();
-                let answers = Box::new(move |question| match question {
-                    Question::Forwards => forwards(),
-                    Question::Cost => cost.text(),
-                });
-                let mut reconnector = Reconnector {
-                    drive: &drive,
-                    host: instance,
-                    ec2: &cloud.ec2,
-                    report: &self.report,
-                    grace: cloud.timing.grace,
-                    command: hint,
-                };
-                let signals = &mut self.signals;
                 run_shell(
                     &mut inside,
                     line,
@@ -287,7 +295,16 @@ impl Session {
                 )
                 .await
             } else {
-                run_command(&inside, line, command, &hint, &mut self.signals).await
+                let kept = request.options.spool.unwrap_or(SPOOL);
+                run_command(
+                    &mut inside,
+                    line,
+                    &mut reconnector,
+                    (command, kept),
+                    answers,
+                    signals,
+                )
+                .await
             }
         };
         tokio::select! {

@@ -44,7 +44,14 @@ const DAYS: RangeInclusive<u8> = 1..=90;
 /// The hint for a time that is none.
 const TIMES: &str = "times are such as 90s, 30m, 8h, 1h30m or 3d";
 
+/// The lengths in bytes that the kept output of a command can have. Less than the least may be on
+/// its way when a connection ends.
+const SPOOLS: RangeInclusive<u64> = 4 * MIB..=64 * GIB;
+
 const WEEK: Duration = Duration::from_hours(7 * 24);
+
+/// The bytes of a MiB.
+const MIB: u64 = 1 << 20;
 
 /// The bytes of a GiB.
 const GIB: u64 = 1 << 30;
@@ -102,6 +109,21 @@ pub fn size(text: &str) -> Result<u32, Invalid> {
 /// Parses an amount of memory, in GiB.
 pub fn memory(text: &str) -> Result<u32, Invalid> {
     gibibytes(text, &MEMORY, "memory")
+}
+
+/// Parses how much of a command's output is kept, in bytes; a plain number is in MiB.
+pub fn spool(text: &str) -> Result<u64, Invalid> {
+    const HINT: &str = "such as 64M or 1G; a plain number is in MiB";
+    let parser = parse_size::Config::new().with_binary();
+    let bytes = parser.with_default_factor(MIB).parse_size(text.trim());
+    let bytes = bytes.map_err(|_| Invalid::with("it is not a size such as 64M", HINT))?;
+    if SPOOLS.contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(Invalid::with(
+        "what is kept of a command's output is 4 MiB at least and 64 GiB at most",
+        HINT,
+    ))
 }
 
 /// Parses a number of virtual CPUs.
@@ -292,6 +314,15 @@ mod tests {
                 "{why}"
             );
         }
+    }
+
+    #[test]
+    fn a_spool_is_in_mebibytes() {
+        assert_eq!(spool("64"), spool("64M"));
+        assert_eq!(spool("1G"), Ok(1 << 30));
+        let least = spool("3").unwrap_err().to_string();
+        assert!(least.contains("4 MiB at least"), "{least}");
+        assert!(spool("much").is_err() && spool("65G").is_err());
     }
 
     #[test]

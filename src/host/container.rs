@@ -115,12 +115,12 @@ impl Container {
         shell(&self.name, term)
     }
 
-    /// The command for an SSH channel *without* a terminal: `argv`, word for word, with the
-    /// channel's own stdin, stdout, stderr and exit code.
+    /// The command for a [`crate::ssh::RemoteCommand`]: `argv`, word for word, with its own stdin,
+    /// stdout, stderr and exit code.
     #[must_use]
     pub fn command(&self, id: &CommandId, argv: &[String]) -> String {
         let file = pid_file(id);
-        let words = ["exec", "docker", "exec", "-i", "-w", WORK, &self.name];
+        let words = ["docker", "exec", "-i", "-w", WORK, &self.name];
         let mut command = join(words.into_iter().chain(["sh", "-c", RECORDED, &file]));
         for word in argv {
             command.push(' ');

@@ -26,8 +26,8 @@ use super::mount::{self, MountOrder, MountedDrive};
 use super::pull::Pulled;
 use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
-use crate::ssh::Ssh;
 use crate::ssh::terminal::Terminal;
+use crate::ssh::{RemoteCommand, Ssh};
 
 use bundle::DIRECTORY;
 
@@ -296,6 +296,14 @@ impl Host {
     #[must_use]
     pub fn terminal(&self, name: &str, command: &str) -> Terminal {
         terminal(name, command)
+    }
+
+    /// The command `id` on this host, which runs `command` and keeps the last `kept` bytes of each
+    /// output: see [`crate::ssh::Shell`].
+    #[must_use]
+    pub fn command(&self, id: &CommandId, command: &str, kept: u64) -> RemoteCommand {
+        let program = format!("{}/command.py", *DIRECTORY);
+        RemoteCommand::new(&program, id.as_str(), kept, command)
     }
 
     /// The terminals that earlier sessions left on this host, the latest first.

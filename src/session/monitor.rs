@@ -194,7 +194,7 @@ impl<'a> Monitor<'a> {
                     "{id} had forgotten this session, which is attached to it again"
                 ));
             }
-            // The reconnector reports this for a shell; a command ends with its connection.
+            // The reconnector reports this.
             Ok(Held::Unconnected) => self.attach_at = Some(Instant::now() + AGAIN),
             Err(HostError::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             Err(HostError::Closing(reason)) => return Some(Ending::Closed(reason)),

@@ -1,7 +1,8 @@
-//! The reconnector: reconnects to a host whose connection was lost, while its shell goes on there.
+//! The reconnector: reconnects to a host whose connection was lost, while its shell or command goes
+//! on there.
 //!
-//! Tries for [`Timing::grace`], with a notice on the screen, and still reads escapes. Stops sooner
-//! if reconnecting is impossible: the instance is gone, or the host has begun to close. The drive
+//! Tries for [`Timing::grace`], with a notice on the screen, and still reads escapes; for a command
+//! with a line at the beginning and one at the end. Stops sooner if reconnecting is impossible: the instance is gone, or the host has begun to close. The drive
 //! is saved after that as after any other ending.
 //!
 //! [`Timing::grace`]: crate::drive::Timing::grace
@@ -21,8 +22,8 @@ use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
 use crate::report::Report;
-use crate::signals::{Job, Signal, Signals};
-use crate::ssh::terminal::Attached;
+use crate::signals::{End, Job, Signal, Signals};
+use crate::ssh::shell::Again;
 use crate::ssh::{Shell, Ssh};
 
 /// The pause between two attempts: short, to use a network soon after it is back.
@@ -66,20 +67,32 @@ impl Reconnector<'_> {
     ) -> anyhow::Result<Option<Ending>> {
         // The laptop's sleep does not count: no attempt was made in it. The host's lease runs by
         // its own clock, and after its end the host answers that it is closing.
-        let end = Instant::now() + self.grace;
+        let began = Instant::now();
+        let end = began + self.grace;
+        if shell.is_piped() {
+            let grace = minutes(self.grace);
+            self.report.print(&format!(
+                "the connection was lost: {why}\nthe command goes on on {}; reconnecting for {grace}",
+                self.host.id
+            ));
+        }
         loop {
             let (ssh, host) = match self.reach(shell, signals, why, end).await? {
                 Ok(reached) => reached,
                 Err(ending) => return Ok(Some(ending)),
             };
             match shell.attach(&ssh).await {
-                Ok(Attached::New | Attached::Same(_)) => {
+                Ok(Again::Attached(lost)) => {
                     inside.reconnected(host);
+                    if shell.is_piped() {
+                        self.report_return(began.elapsed(), lost);
+                    }
                     return Ok(None);
                 }
-                Ok(Attached::Gone) => {
-                    let why = "the host was started anew, without the shell";
-                    return Ok(Some(self.over(why)));
+                Ok(Again::Gone) => {
+                    let what = if shell.is_piped() { "command" } else { "shell" };
+                    let why = format!("the host does not have the {what} any more");
+                    return Ok(Some(self.over(&why)));
                 }
                 // The new connection was lost again.
                 Err(_) if Instant::now() < end => {}
@@ -113,6 +126,11 @@ impl Reconnector<'_> {
                         Signal::Job(Job::Suspend) => shell.suspend()?,
                         Signal::Job(Job::Continue) => shell.resume()?,
                         Signal::Resize => ticking.reset_immediately(),
+                        Signal::End(End::Interrupt { again: false }) if shell.is_piped() => {
+                            self.report.print(
+                                "the command cannot be reached; Ctrl-C again ends the session",
+                            );
+                        }
                         Signal::End(end) => return Ok(Err(Ending::Asked(end))),
                     },
                 }
@@ -125,19 +143,25 @@ impl Reconnector<'_> {
                 connection_lost(&format!("{why}; {ended}"), &self.command),
             ))),
             Attempt::Failed(error) => {
-                let minutes = self.grace.as_secs().div_ceil(60);
+                let unconfirmed = shell.unconfirmed();
                 shell.close();
                 self.report.print(&format!(
-                    "no way back to {} for {minutes} min: giving up; the host closes the drive \
+                    "no way back to {} for {}: giving up; the host closes the drive \
                      itself when its lease ends, and switches itself off",
-                    self.host.id
+                    self.host.id,
+                    minutes(self.grace)
                 ));
+                if unconfirmed > 0 {
+                    self.report.print(&format!(
+                        "{unconfirmed} bytes of the command's input may not have reached it"
+                    ));
+                }
                 Err(self.over(&format!("{why}; {error}")))
             }
         })
     }
 
-    async fn try_until(&mut self, end: Instant) -> Attempt {
+    async fn try_until(&self, end: Instant) -> Attempt {
         loop {
             match self.try_once().await {
                 Attempt::Failed(_) if Instant::now() < end => sleep(AGAIN).await,
@@ -147,7 +171,7 @@ impl Reconnector<'_> {
     }
 
     /// Asks the host and EC2 at the same time: either may be out of reach.
-    async fn try_once(&mut self) -> Attempt {
+    async fn try_once(&self) -> Attempt {
         let (connected, seen) = tokio::join!(
             async { self.drive.lock().await.hosts().reconnect(self.host).await },
             timeout(ANSWER, self.ec2.instance(&self.host.id)),
@@ -174,6 +198,21 @@ impl Reconnector<'_> {
                 Attempt::InstanceEnded(format!("EC2 says that {} is {state}", self.host.id))
             }
             None => Attempt::Failed(error.to_string()),
+        }
+    }
+
+    /// Reports that a command is attached again, and what of its output is lost.
+    fn report_return(&self, after: Duration, lost: [u64; 2]) {
+        let (host, seconds) = (&self.host.id, after.as_secs());
+        self.report
+            .print(&format!("connected to {host} again after {seconds} s"));
+        for (bytes, stream) in lost.iter().zip(["output", "error"]) {
+            if *bytes > 0 {
+                self.report.print(&format!(
+                    "{bytes} bytes of its standard {stream} are lost: more than the host keeps; \
+                     `spool` in the configuration says how much that is"
+                ));
+            }
         }
     }
 
@@ -210,6 +249,10 @@ pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     .hint(format!(
         "{command} again: what was written to the drive is still there"
     ))
+}
+
+fn minutes(time: Duration) -> String {
+    format!("{} min", time.as_secs().div_ceil(60))
 }
 
 /// The notice on the screen while it reconnects.

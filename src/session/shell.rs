@@ -2,16 +2,22 @@
 //!
 //! Returns its ending; `session.rs` decides what follows.
 
+use std::time::Duration;
+
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::container::Inside;
 use super::ending::Ending;
-use super::reconnect::{Reconnector, connection_lost};
+use super::reconnect::Reconnector;
 use crate::host::container::{Came, CommandId, ContainerSignal};
+use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::Message;
 use crate::ssh::{DedicatedConnection, Shell, ShellExit};
+
+/// How long the host may take to hang up on a command: a save must not wait longer for it.
+const HANG_UP: Duration = Duration::from_secs(3);
 
 /// Runs the interactive shell. The terminal is raw, so Ctrl-C goes to the remote, and only signals
 /// that other processes send arrive here. A lost connection is restored by the `reconnector`.
@@ -75,34 +81,68 @@ pub(super) fn term() -> String {
     std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
-/// Runs the command of `-- CMD` with this process's streams. An interrupt goes to the command; a
-/// second one within two seconds ends the session.
+/// Runs the command of `-- CMD` with this process's streams, and the last `kept` bytes of each
+/// output kept on the host. An interrupt goes to the command; a second one within two seconds ends
+/// the session. A lost connection is restored by the `reconnector`.
 pub(super) async fn run_command(
-    inside: &Inside,
+    inside: &mut Inside,
     line: DedicatedConnection,
-    command: &[String],
-    hint: &str,
+    reconnector: &mut Reconnector<'_>,
+    (command, kept): (&[String], u64),
+    answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
     let id = CommandId::new()?;
-    let mut shell = Shell::piped(line, &inside.container.command(&id, command)).await?;
+    let command = inside.container.command(&id, command);
+    let command = inside.host.command(&id, &command, kept);
+    let mut shell = Shell::piped(line, command, answers).await?;
     loop {
-        tokio::select! {
-            exit = shell.ended() => return Ok(match exit {
-                // A command's streams cannot be resumed on another connection.
-                ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, hint)),
-                exit => ended(exit),
-            }),
+        let why = tokio::select! {
+            exit = shell.ended() => match exit {
+                ShellExit::Lost(why) => why,
+                exit => {
+                    // Its reader is gone, or its user: on a host that others go on with, nobody
+                    // else ends it.
+                    if let ShellExit::Signal { .. } | ShellExit::Escaped = exit {
+                        hang_up(inside, &id).await;
+                    }
+                    return Ok(ended(exit));
+                }
+            },
             signal = signals.next() => match signal {
                 Signal::End(End::Interrupt { again: false }) => {
-                    inside.host.signal(&id, ContainerSignal::Interrupt).await?;
+                    match inside.host.signal(&id, ContainerSignal::Interrupt).await {
+                        // The shell reports a lost connection; a second Ctrl-C ends the session.
+                        Ok(()) | Err(ScriptError::Ssh(_)) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                    continue;
                 }
-                Signal::End(end) => return Ok(Ending::Asked(end)),
-                Signal::Job(Job::Suspend) => crate::terminal::suspend()?,
-                Signal::Job(Job::Continue) | Signal::Resize => {}
+                Signal::End(end) => {
+                    hang_up(inside, &id).await;
+                    return Ok(Ending::Asked(end));
+                }
+                Signal::Job(Job::Suspend) => {
+                    shell.suspend()?;
+                    continue;
+                }
+                Signal::Job(Job::Continue) | Signal::Resize => continue,
             },
+        };
+        if let Some(ending) = reconnector
+            .reconnect(&mut shell, inside, signals, &why)
+            .await?
+        {
+            return Ok(ending);
         }
     }
+}
+
+/// Ends a command whose session ends before it.
+async fn hang_up(inside: &Inside, id: &CommandId) {
+    let asked = inside.host.signal(id, ContainerSignal::Hangup);
+    // The save that follows ends it in any case, unless others use the drive.
+    let _late = tokio::time::timeout(HANG_UP, asked).await;
 }
 
 /// The ending of a session whose shell or command has ended.

@@ -104,11 +104,6 @@ impl Sender {
             .await
     }
 
-    /// Asks the host to signal the command (RFC 4254, section 6.9; OpenSSH from 7.9 on does).
-    pub(super) async fn signal(&self, signal: Sig) -> bool {
-        self.alive(self.half.signal(signal)).await
-    }
-
     /// Waits until the connection has ended; the reason.
     pub(super) async fn ended(&self) -> String {
         self.end.reason().await

@@ -5,14 +5,19 @@
 //! forwards have connections of their own ([`dedicated`]), because a reader that stops would hold
 //! up everything else on its connection.
 //!
+//! Neither a shell nor a command ends with its connection: [`terminal`] and [`command`] have how
+//! each is taken up again over the next one.
+//!
 //! Imports run one way: {error, gate, proxy} ← peer ← channel ← connection ← start ← dedicated ←
 //! shell.
 
 pub(crate) mod channel;
+pub mod command;
 pub mod connection;
 pub mod dedicated;
 mod error;
 pub mod escape;
+mod first_line;
 pub mod forward;
 pub(crate) mod gate;
 pub mod key;
@@ -24,6 +29,7 @@ pub(crate) mod start;
 pub mod streams;
 pub mod terminal;
 
+pub use command::RemoteCommand;
 pub use connection::{Output, REACH, Ssh, Target};
 pub use dedicated::DedicatedConnection;
 pub use error::SshError;

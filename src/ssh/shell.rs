@@ -2,27 +2,30 @@
 //!
 //! Two forms: in a terminal ([`Shell::terminal`]: raw mode, resizing, escapes), and between pipes
 //! ([`Shell::piped`]: standard input, output and error are the command's own, byte for byte).
-//! The session waits for [`Shell::ended`] beside everything else that may end it, and passes
-//! signals on; dropping the shell gives the terminal back and hangs up.
+//! The session waits for [`Shell::ended`] beside everything else that may end it; dropping the
+//! shell gives the terminal back and hangs up.
 //!
-//! The local terminal is attached to one on the host that outlives the connection: after
-//! [`ShellExit::Lost`] it stays in raw mode and reads escapes ([`Shell::escaped`]), until it is
-//! attached again over another connection ([`Shell::attach`]) or dropped.
+//! Either is attached to something on the host that outlives the connection: after
+//! [`ShellExit::Lost`] the local ends stay as they are, until they are attached again over another
+//! connection ([`Shell::attach`]) or dropped. A terminal stays in raw mode and reads escapes
+//! ([`Shell::escaped`]).
 //!
 //! It never decides what an ending means, never connects, and prints only the echo of an escape and
 //! notices.
 
 mod exit;
+mod pipes;
 mod pump;
 
 use std::io;
 use std::sync::Arc;
 
-use russh::Sig;
+use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::channel::Session;
+use super::command::{Answer, RemoteCommand};
 use super::connection::Ssh;
 use super::dedicated::DedicatedConnection;
 use super::escape::Answers;
@@ -34,6 +37,7 @@ use crate::terminal::{self, Raw};
 
 pub use super::start::ShellError;
 pub use exit::ShellExit;
+use pipes::Pipes;
 pub use pump::Message;
 use pump::{Local, Request};
 
@@ -44,15 +48,39 @@ pub struct Shell {
     /// How it ended; after [`ShellExit::Lost`] only the connection did.
     exit: Option<ShellExit>,
     /// The local ends while they are attached to nothing.
-    local: Option<Local>,
-    terminal: Option<(Terminal, Arc<Gate>)>,
+    local: Option<Ends>,
+    remote: Remote,
+    gate: Arc<Gate>,
     typing: Option<Stop>,
     raw: Option<Raw>,
 }
 
+/// What it is attached to on the host.
+#[derive(Clone)]
+enum Remote {
+    Terminal(Terminal),
+    Command(RemoteCommand),
+}
+
+/// The local ends.
+enum Ends {
+    Terminal(Box<Local>),
+    Pipes(Box<Pipes>),
+}
+
+/// The result of [`Shell::attach`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It is attached again. So many bytes of output, and of errors, are lost: the host did not
+    /// keep them.
+    Attached([u64; 2]),
+    /// It has ended.
+    Gone,
+}
+
 /// The task that carries one connection's bytes. It gives the local ends back if another connection
 /// may follow.
-type Pump = JoinHandle<(ShellExit, Option<Local>)>;
+type Pump = JoinHandle<(ShellExit, Option<Ends>)>;
 
 impl Shell {
     /// Attaches the local terminal, which is in raw mode from here on, to the one on the host: a
@@ -65,65 +93,97 @@ impl Shell {
         let begun = connection.begun.take();
         let (session, attached, rest) =
             start::begun_or_attached(&connection.ssh, &terminal, begun).await?;
-        let mut local = Local::open(&connection.gate, Some(answers))?;
+        let mut local = Local::open(&connection.gate, answers)?;
         let typing = local.stop()?;
         let raw = Raw::enter()?;
         // Of one that was left, first its last output, and then its whole screen drawn anew.
         if let Attached::Same(from) = attached {
             local.follow(from);
         }
-        local.show(rest);
-        let mut shell = Self::begin(Some(typing));
+        let mut shell = Self::begin(Remote::Terminal(terminal), &connection, typing);
         shell.raw = Some(raw);
-        shell.terminal = Some((terminal, Arc::clone(&connection.gate)));
-        shell.carry(session, local, connection);
+        shell.carry(session, rest, Ends::Terminal(Box::new(local)), connection);
         if attached != Attached::New {
             shell.request(Request::Redraw);
         }
         Ok(shell)
     }
 
-    /// Runs `command` on the host between the local standard streams.
-    pub async fn piped(connection: DedicatedConnection, command: &str) -> Result<Self, ShellError> {
-        let session = start::piped(&connection.ssh, command).await?;
-        let local = Local::open(&connection.gate, None)?;
-        let mut shell = Self::begin(Some(local.stop()?));
-        shell.carry(session, local, connection);
+    /// Starts `command` on the host between the local standard streams. If standard input is a
+    /// terminal, escapes are read from it.
+    pub async fn piped(
+        connection: DedicatedConnection,
+        command: RemoteCommand,
+        answers: Answers,
+    ) -> Result<Self, ShellError> {
+        let (session, answer, rest) = start::piped(&connection.ssh, &command.start()).await?;
+        if let Answer::Gone = answer {
+            let why = "the process that keeps it was killed".to_owned();
+            return Err(ShellError::NoKeeper(why));
+        }
+        let pipes = Pipes::open(&connection.gate, answers)?;
+        let typing = pipes.stop()?;
+        let mut shell = Self::begin(Remote::Command(command), &connection, typing);
+        shell.carry(session, rest, Ends::Pipes(Box::new(pipes)), connection);
         Ok(shell)
     }
 
-    fn begin(typing: Option<Stop>) -> Self {
+    fn begin(remote: Remote, connection: &DedicatedConnection, typing: Stop) -> Self {
         let (requests, _) = mpsc::unbounded_channel();
         Self {
             pump: None,
             requests,
             exit: None,
             local: None,
-            terminal: None,
-            typing,
+            remote,
+            gate: Arc::clone(&connection.gate),
+            typing: Some(typing),
             raw: None,
         }
     }
 
-    fn carry(&mut self, session: Session, mut local: Local, connection: DedicatedConnection) {
+    /// Carries bytes over `connection` from here on; `rest` has arrived already.
+    fn carry(
+        &mut self,
+        session: Session,
+        rest: Bytes,
+        mut local: Ends,
+        connection: DedicatedConnection,
+    ) {
         let (requests, mut asked) = mpsc::unbounded_channel();
         self.requests = requests.clone();
         self.exit = None;
         self.pump = Some(tokio::spawn(async move {
             // The connection lives as long as its shell.
-            let DedicatedConnection {
-                ssh: _ssh, beside, ..
-            } = connection;
+            let DedicatedConnection { ssh, beside, .. } = connection;
             let exit = tokio::select! {
-                exit = local.carry(session, &mut asked, &requests) => exit,
+                exit = async {
+                    match &mut local {
+                        Ends::Terminal(local) => {
+                            local.show(rest);
+                            local.carry(session, &mut asked, &requests).await
+                        }
+                        Ends::Pipes(pipes) => pipes.carry(session, rest, &ssh).await,
+                    }
+                } => exit,
                 reason = beside.ended() => ShellExit::Lost(reason),
             };
-            if local.terminal.is_some() && matches!(exit, ShellExit::Lost(_)) {
-                local.begin_line();
-                return (exit, Some(local));
+            let is_lost = matches!(exit, ShellExit::Lost(_));
+            match local {
+                Ends::Terminal(mut local) if is_lost => {
+                    local.begin_line();
+                    (exit, Some(Ends::Terminal(local)))
+                }
+                Ends::Pipes(_) if is_lost => (exit, Some(local)),
+                Ends::Terminal(local) => {
+                    local.end().await;
+                    (exit, None)
+                }
+                Ends::Pipes(pipes) => {
+                    pipes.end().await;
+                    (exit, None)
+                }
             }
-            local.end().await;
-            (exit, None)
         }));
     }
 
@@ -146,18 +206,36 @@ impl Shell {
     }
 
     /// After [`ShellExit::Lost`]: waits for an escape that ends the session, and discards
-    /// everything else that is typed. Loses nothing if it is dropped before it is ready.
+    /// everything else that is typed at the terminal. Between pipes nothing is read, and nothing
+    /// discarded. Loses nothing if it is dropped before it is ready.
     pub async fn escaped(&mut self) -> ShellExit {
         match &mut self.local {
-            Some(local) => local.escape().await,
+            Some(Ends::Terminal(local)) => local.escape().await,
+            Some(Ends::Pipes(_)) => std::future::pending().await,
             None => self.ended().await,
         }
     }
 
+    /// Whether it runs between pipes.
+    #[must_use]
+    pub fn is_piped(&self) -> bool {
+        matches!(self.remote, Remote::Command(_))
+    }
+
+    /// After [`ShellExit::Lost`]: how many bytes of standard input were read that did not reach the
+    /// command, as far as is known. What is typed blindly at a terminal does not count.
+    #[must_use]
+    pub fn unconfirmed(&self) -> usize {
+        match &self.local {
+            Some(Ends::Pipes(pipes)) => pipes.unconfirmed(),
+            _ => 0,
+        }
+    }
+
     /// After [`ShellExit::Lost`]: shows `lines` without spoiling the screen, in place of those of
-    /// the last call.
+    /// the last call. Between pipes there is no screen, and this does nothing.
     pub fn notice(&mut self, lines: &[String]) {
-        if let Some(local) = &mut self.local {
+        if let Some(Ends::Terminal(local)) = &mut self.local {
             local.notice(lines);
         }
     }
@@ -166,37 +244,58 @@ impl Shell {
     /// once, a line as soon as no full-screen program has the screen.
     pub fn print(&mut self, message: Message) {
         match &mut self.local {
-            Some(local) => local.print(message),
+            Some(Ends::Terminal(local)) => local.print(message),
+            Some(Ends::Pipes(_)) => {}
             None => self.request(Request::Print(message)),
         }
     }
 
-    /// After [`ShellExit::Lost`]: attaches to the same terminal again, over a new connection beside
-    /// `ssh`. The notice is removed, and the screen goes on exactly where it was.
+    /// After [`ShellExit::Lost`]: attaches to the same terminal or command again, over a new
+    /// connection beside `ssh`. It goes on exactly where it was; a notice is removed.
     ///
     /// The local ends stay as they are after an error, for another try.
-    pub async fn attach(&mut self, ssh: &Ssh) -> Result<Attached, ShellError> {
-        let Some((local, (terminal, gate))) = self.local.as_ref().zip(self.terminal.as_ref())
-        else {
-            return Ok(Attached::Gone);
-        };
-        let seen = local.terminal.as_ref().map_or(0, |terminal| terminal.seen);
-        let connection = DedicatedConnection::with_gate(ssh, Arc::clone(gate)).await?;
-        let (session, attached, rest) =
-            start::attached(&connection.ssh, &terminal.attach(seen)).await?;
-        let Some(mut local) = self.local.take_if(|_| attached != Attached::Gone) else {
-            return Ok(attached);
-        };
-        let redraw = local.end_of_notice();
-        if let Attached::Same(from) = attached {
-            local.follow(from);
+    pub async fn attach(&mut self, ssh: &Ssh) -> Result<Again, ShellError> {
+        let connection = DedicatedConnection::with_gate(ssh, Arc::clone(&self.gate)).await?;
+        match (&mut self.local, &self.remote) {
+            (Some(Ends::Terminal(local)), Remote::Terminal(terminal)) => {
+                let command = terminal.attach(local.seen);
+                let (session, attached, rest) = start::attached(&connection.ssh, &command).await?;
+                if attached == Attached::Gone {
+                    return Ok(Again::Gone);
+                }
+                let redraw = local.end_of_notice();
+                let lost = match attached {
+                    Attached::Same(from) => local.follow(from),
+                    _ => 0,
+                };
+                self.carry_on(session, rest, connection);
+                if redraw {
+                    self.request(Request::Redraw);
+                }
+                Ok(Again::Attached([lost, 0]))
+            }
+            (Some(Ends::Pipes(pipes)), Remote::Command(command)) => {
+                let command = command.attach(pipes.seen);
+                let (session, answer, rest) = start::piped(&connection.ssh, &command).await?;
+                let lost = match answer {
+                    Answer::Gone => return Ok(Again::Gone),
+                    Answer::New => [0, 0],
+                    Answer::Same {
+                        from,
+                        is_input_over,
+                    } => pipes.follow(from, is_input_over),
+                };
+                self.carry_on(session, rest, connection);
+                Ok(Again::Attached(lost))
+            }
+            _ => Ok(Again::Gone),
         }
-        local.show(rest);
-        self.carry(session, local, connection);
-        if redraw {
-            self.request(Request::Redraw);
+    }
+
+    fn carry_on(&mut self, session: Session, rest: Bytes, connection: DedicatedConnection) {
+        if let Some(local) = self.local.take() {
+            self.carry(session, rest, local, connection);
         }
-        Ok(attached)
     }
 
     /// Sends the terminal's size to the host.
@@ -223,25 +322,6 @@ impl Shell {
         terminal::resume()?;
         self.resize();
         Ok(())
-    }
-
-    /// Asks the host to send `signal` to the command (the whole process group that sshd started).
-    ///
-    /// OpenSSH does so from 7.9 on, for users other than root; nothing shows whether it did. A
-    /// process in a container does not get the signal: `docker exec` passes none on, so that the
-    /// caller must kill there, over another connection.
-    pub fn kill(&self, signal: rustix::process::Signal) {
-        use rustix::process::Signal;
-        let signal = match signal {
-            Signal::INT => Sig::INT,
-            Signal::TERM => Sig::TERM,
-            Signal::HUP => Sig::HUP,
-            Signal::QUIT => Sig::QUIT,
-            Signal::USR1 => Sig::USR1,
-            Signal::USR2 => Sig::Custom("USR2".to_owned()),
-            _ => Sig::KILL,
-        };
-        self.request(Request::Signal(signal));
     }
 }
 

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use russh::ChannelMsg;
 
 use super::channel::{Session, TerminalRequest};
+use super::command::{self, Answer};
 use super::connection::Ssh;
 use super::error::SshError;
+use super::first_line::FirstLine;
 use super::modes;
-use super::terminal::{Attached, FirstLine, Terminal};
-use crate::terminal;
+use super::terminal::{self, Attached, Terminal};
+use crate::terminal as local;
 
 /// How long the host may take to open a terminal and start a command; three round trips of it are
 /// the link's, a second at 300 ms.
@@ -30,6 +32,9 @@ pub enum ShellError {
     /// The host has no terminal for it, for example without python3: its output.
     #[error("the host has no terminal for a shell: {0}")]
     NoTerminal(String),
+    /// The host cannot keep a command, for example without python3: its output.
+    #[error("the host cannot run a command: {0}")]
+    NoKeeper(String),
 }
 
 /// A shell that was begun early, before the session knows that it needs it.
@@ -65,9 +70,20 @@ impl Begun {
     }
 }
 
-/// Opens a session and waits until the host has started `command`, between pipes.
-pub(super) async fn piped(ssh: &Ssh, command: &str) -> Result<Session, SshError> {
-    in_time(ssh, start(ssh, command, None)).await
+/// Opens a session and waits for the first line of `command`, which attaches to a
+/// [`super::command`]. Also returns what came after that line.
+pub(super) async fn piped(
+    ssh: &Ssh,
+    command: &str,
+) -> Result<(Session, Answer, Bytes), ShellError> {
+    let starting = async {
+        let mut session = start(ssh, command, None).await?;
+        let answered = first_line(ssh, &mut session, command::PREFIX, Answer::parse).await?;
+        Ok(answered
+            .map(|(answer, rest)| (session, answer, rest))
+            .map_err(ShellError::NoKeeper))
+    };
+    in_time(ssh, starting).await?
 }
 
 /// The shell that has `begun`, if it runs the command of `terminal`; else as [`attached`].
@@ -79,7 +95,7 @@ pub(super) async fn begun_or_attached(
     match begun.filter(|begun| begun.command == terminal.command()) {
         Some(begun) => {
             // The size may have changed since it was begun.
-            begun.session.sender.resize(terminal::size()).await;
+            begun.session.sender.resize(local::size()).await;
             Ok((begun.session, begun.attached, begun.rest))
         }
         None => attached(ssh, &terminal.start()).await,
@@ -94,32 +110,55 @@ pub(super) async fn attached(
 ) -> Result<(Session, Attached, Bytes), ShellError> {
     let request = TerminalRequest {
         term: std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned()),
-        size: terminal::size(),
-        modes: modes::encode(&terminal::modes()?),
+        size: local::size(),
+        modes: modes::encode(&local::modes()?),
     };
     let starting = async {
         let mut session = start(ssh, command, Some(&request)).await?;
-        let mut line = FirstLine::default();
-        loop {
-            match session.messages.wait().await {
-                Some(ChannelMsg::Data { data }) => match line.read(&data) {
-                    Ok(None) => {}
-                    Ok(Some((attached, rest))) => return Ok(Ok((session, attached, rest))),
-                    Err(output) => return Ok(Err(ShellError::NoTerminal(output))),
-                },
-                Some(ChannelMsg::Close) => return Ok(Err(ShellError::NoTerminal(line.text()))),
-                None => return Err(ssh.why_ended().await),
-                Some(_) => {}
-            }
-        }
+        let answered = first_line(ssh, &mut session, terminal::PREFIX, Attached::parse).await?;
+        Ok(answered
+            .map(|(attached, rest)| (session, attached, rest))
+            .map_err(ShellError::NoTerminal))
     };
     let (session, attached, rest) = in_time(ssh, starting).await??;
     // It may have changed before the session could take a resize.
-    let size = terminal::size();
+    let size = local::size();
     if size != request.size {
         session.sender.resize(size).await;
     }
     Ok((session, attached, rest))
+}
+
+/// Waits for the first line of a session, which begins with `prefix`: what `parse` makes of it, and
+/// what came after it. Its words if it is none.
+async fn first_line<T>(
+    ssh: &Ssh,
+    session: &mut Session,
+    prefix: &'static str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<Result<(T, Bytes), String>, SshError> {
+    let mut line = FirstLine::new(prefix);
+    let mut words = String::new();
+    loop {
+        match session.messages.wait().await {
+            Some(ChannelMsg::Data { data }) => match line.read(&data) {
+                Ok(None) => {}
+                Ok(Some((answer, rest))) => {
+                    return Ok(parse(&answer).map(|it| (it, rest)).ok_or(answer));
+                }
+                Err(output) => return Ok(Err(output)),
+            },
+            Some(ChannelMsg::ExtendedData { data, .. }) => {
+                words.push_str(&String::from_utf8_lossy(&data));
+            }
+            Some(ChannelMsg::Close) => {
+                words.push_str(&line.text());
+                return Ok(Err(words.trim().to_owned()));
+            }
+            None => return Err(ssh.why_ended().await),
+            Some(_) => {}
+        }
+    }
 }
 
 async fn in_time<T>(

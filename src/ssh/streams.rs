@@ -21,6 +21,8 @@ use tokio::sync::{Notify, mpsc};
 use super::channel::CHUNK;
 use super::gate::Gate;
 
+/// What is read at once: with the head of a frame it fits into one packet.
+const READ: usize = CHUNK - 16;
 /// The length in bytes at which a queue holds the gate: enough to keep a pipe busy, little to wait
 /// for after Ctrl-C.
 const FULL: usize = 256 << 10;
@@ -88,7 +90,7 @@ fn open_terminal() -> io::Result<Source> {
 
 /// Reads until the end of `input`, an error on it (a closed terminal), or a hang-up of `stop`.
 fn read(input: &OwnedFd, stop: &UnixStream, sender: &mpsc::Sender<Bytes>) {
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; READ];
     loop {
         let mut ready = [
             PollFd::new(stop, PollFlags::IN),

@@ -5,14 +5,10 @@
 //! byte, and the command's exit status is the channel's. Nothing may be typed before that line: the
 //! channel's own terminal would show it a second time.
 
-use bytes::{Bytes, BytesMut};
-
 use crate::quote::quote;
 
 /// The beginning of the first line.
-const PREFIX: &[u8] = b"xdrive: terminal=";
-/// The longest that a first line may be, in bytes.
-const LONGEST: usize = 200;
+pub(super) const PREFIX: &str = "xdrive: terminal=";
 
 /// One terminal of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,47 +75,17 @@ impl Terminal {
     }
 }
 
-/// The first line, as it arrives.
-#[derive(Debug, Default)]
-pub(super) struct FirstLine {
-    read: BytesMut,
-}
-
-impl FirstLine {
-    /// Reads more of the host's output: the answer once the line is whole, with what follows it; an
-    /// error as soon as it cannot become one.
-    pub(super) fn read(&mut self, data: &[u8]) -> Result<Option<(Attached, Bytes)>, String> {
-        self.read.extend_from_slice(data);
-        let Some(end) = self.read.iter().position(|byte| *byte == b'\n') else {
-            let known = self.read.len().min(PREFIX.len());
-            return if self.read[..known] == PREFIX[..known] && self.read.len() < LONGEST {
-                Ok(None)
-            } else {
-                Err(self.text())
-            };
-        };
-        let line = self.read.split_to(end + 1);
-        match parse(&line) {
-            Some(attached) => Ok(Some((attached, self.read.split().freeze()))),
-            None => Err(String::from_utf8_lossy(&line).trim().to_owned()),
+impl Attached {
+    /// Parses the answer behind [`PREFIX`].
+    pub(super) fn parse(answer: &str) -> Option<Self> {
+        let (how, from) = answer.split_once(' ')?;
+        let from = from.parse().ok()?;
+        match how {
+            "new" => Some(Self::New),
+            "same" => Some(Self::Same(from)),
+            "none" => Some(Self::Gone),
+            _ => None,
         }
-    }
-
-    /// What was read so far, as text for an error.
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.read).trim().to_owned()
-    }
-}
-
-fn parse(line: &[u8]) -> Option<Attached> {
-    let line = std::str::from_utf8(line.strip_prefix(PREFIX)?).ok()?;
-    let (how, from) = line.trim_end().split_once(' ')?;
-    let from = from.parse().ok()?;
-    match how {
-        "new" => Some(Attached::New),
-        "same" => Some(Attached::Same(from)),
-        "none" => Some(Attached::Gone),
-        _ => None,
     }
 }
 
@@ -128,32 +94,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_read_however_it_is_split_and_the_rest_kept() {
-        let output = b"xdrive: terminal=same 17\nxdrive: terminal=none 0\n";
-        for size in 1..output.len() {
-            let mut line = FirstLine::default();
-            let mut pieces = output.chunks(size);
-            let (attached, mut rest) = loop {
-                if let Some((attached, rest)) = line.read(pieces.next().unwrap()).unwrap() {
-                    break (attached, rest.to_vec());
-                }
-            };
-            pieces.for_each(|piece| rest.extend_from_slice(piece));
-            assert_eq!(attached, Attached::Same(17));
-            assert_eq!(rest, b"xdrive: terminal=none 0\n");
+    fn only_answers_are_understood() {
+        assert_eq!(Attached::parse("same 17"), Some(Attached::Same(17)));
+        for nonsense in ["same x", "old 1", "new", ""] {
+            assert_eq!(Attached::parse(nonsense), None, "{nonsense}");
         }
-    }
-
-    #[test]
-    fn a_host_that_cannot_have_terminals_is_quoted() {
-        let mut line = FirstLine::default();
-        let error = line.read(b"sh: 1: exec: python3: not found\r\n");
-        assert_eq!(error.unwrap_err(), "sh: 1: exec: python3: not found");
-        for nonsense in ["xdrive: terminal=same x\n", "xdrive: terminal=old 1\n"] {
-            assert!(FirstLine::default().read(nonsense.as_bytes()).is_err());
-        }
-        let endless = format!("xdrive: terminal={}", "1".repeat(LONGEST));
-        assert!(FirstLine::default().read(endless.as_bytes()).is_err());
     }
 
     #[test]

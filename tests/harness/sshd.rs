@@ -75,8 +75,9 @@ impl Sshd {
         let script = "set -e
             mount --bind \"$1/passwd\" /etc/passwd
             mount --bind \"$1/shadow\" /etc/shadow
-            mkdir -p \"$1/run/sshd\"
+            mkdir -p \"$1/run/sshd\" \"$1/lib\"
             mount --bind \"$1/run\" /run
+            mount --bind \"$1/lib\" /var/lib
             exec /usr/sbin/sshd -D -e -f \"$1/config\"";
         let log = std::fs::File::create(file("log")).unwrap();
         let process = Command::new("setpriv")

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 13] = [
+pub(super) const SCRIPTS: [(&str, &str); 14] = [
     ("prelude", include_str!("../../../shell/host/prelude")),
     ("presence", include_str!("../../../shell/host/presence")),
     ("engine", include_str!("../../../shell/host/engine")),
@@ -34,6 +34,7 @@ pub(super) const SCRIPTS: [(&str, &str); 13] = [
         "terminal.py",
         include_str!("../../../shell/host/terminal.py"),
     ),
+    ("command.py", include_str!("../../../shell/host/command.py")),
     ("close", include_str!("../../../shell/host/close")),
     ("watch", include_str!("../../../shell/host/watch")),
 ];

@@ -1,5 +1,5 @@
-//! The pump between the local ends and the host: carries bytes and reads escapes until one side
-//! ends.
+//! The pump between the local terminal and the host's: carries bytes and reads escapes until one
+//! side ends.
 //!
 //! The local ends outlive a connection: after one is lost, the same ends go on with the next, with
 //! what is still to be written and the modes that are on in the terminal. Typed input that was not
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use russh::{ChannelMsg, Sig};
+use russh::ChannelMsg;
 use tokio::sync::{Notify, mpsc};
 
 use super::exit::ShellExit;
@@ -24,8 +24,6 @@ use crate::terminal::{self, Margin, Screen};
 
 /// How much typed input may wait for a dead link before reading stops (and escapes with it).
 const TYPED: usize = 4 << 20;
-/// How much piped input is read ahead of what the host takes.
-const PIPED: usize = 256 << 10;
 /// The longest wait, at the end of a session, for a terminal that takes no output.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// The longest wait, at an escape that ends the session, for what was typed before it to be sent.
@@ -40,7 +38,6 @@ pub(super) enum Request {
     Resize,
     /// Send another size, and then the terminal's.
     Redraw,
-    Signal(Sig),
     /// Print a message of xdrive's own.
     Print(Message),
 }
@@ -54,18 +51,10 @@ pub enum Message {
     Title(String),
 }
 
-/// The local ends.
+/// The local terminal: its streams and its state.
 pub(super) struct Local {
     input: Source,
-    /// Bytes of input that may wait for the host.
-    ahead: usize,
     output: Sink,
-    errors: Sink,
-    pub(super) terminal: Option<TerminalState>,
-}
-
-/// The state of a terminal, beyond its streams.
-pub(super) struct TerminalState {
     escapes: Escapes,
     screen: Screen,
     margin: Margin,
@@ -88,26 +77,22 @@ struct Backlog {
 }
 
 impl Local {
-    /// The standard streams. With `answers` they are a terminal; otherwise pipes.
-    pub(super) fn open(gate: &Arc<Gate>, answers: Option<Answers>) -> io::Result<Self> {
+    /// The terminal on the standard streams.
+    pub(super) fn open(gate: &Arc<Gate>, answers: Answers) -> io::Result<Self> {
         let own =
             |stream: &dyn AsFd| -> io::Result<OwnedFd> { stream.as_fd().try_clone_to_owned() };
         Ok(Self {
             input: Source::open(own(&io::stdin())?)?,
-            ahead: if answers.is_some() { TYPED } else { PIPED },
             output: Sink::open(own(&io::stdout())?, Arc::clone(gate))?,
-            errors: Sink::open(own(&io::stderr())?, Arc::clone(gate))?,
-            terminal: answers.map(|answers| TerminalState {
-                escapes: Escapes::default(),
-                screen: Screen::default(),
-                margin: Margin::default(),
-                answers,
-                lines: Vec::new(),
-                bell: false,
-                title: None,
-                seen: 0,
-                has_own_screen: false,
-            }),
+            escapes: Escapes::default(),
+            screen: Screen::default(),
+            margin: Margin::default(),
+            answers,
+            lines: Vec::new(),
+            bell: false,
+            title: None,
+            seen: 0,
+            has_own_screen: false,
         })
     }
 
@@ -118,24 +103,19 @@ impl Local {
 
     /// Shows output of the host.
     pub(super) fn show(&mut self, data: Bytes) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.screen.watch(&data);
-            terminal.margin.watch(&data);
-            terminal.seen += data.len() as u64;
-        }
+        self.screen.watch(&data);
+        self.margin.watch(&data);
+        self.seen += data.len() as u64;
         self.output.push(data);
     }
 
     /// Prints a message as soon as it can be shown.
     pub(super) fn print(&mut self, message: Message) {
-        let Some(terminal) = &mut self.terminal else {
-            return;
-        };
         match message {
-            Message::Title(text) => terminal.title = Some(text),
+            Message::Title(text) => self.title = Some(text),
             Message::Line(line) => {
-                terminal.lines.push(line);
-                terminal.bell = true;
+                self.lines.push(line);
+                self.bell = true;
             }
         }
     }
@@ -144,29 +124,26 @@ impl Local {
     /// and no line on the screen of a full-screen program. True if the cursor's line held something
     /// (a prompt, say), which is to be drawn again.
     fn print_pending(&mut self) -> bool {
-        let Some(terminal) = &mut self.terminal else {
-            return false;
-        };
-        if !terminal.margin.is_between() {
+        if !self.margin.is_between() {
             return false;
         }
-        let title = terminal.title.take();
+        let title = self.title.take();
         let mut text = title.map_or_else(String::new, |title| terminal::title(&title));
-        if std::mem::take(&mut terminal.bell) {
+        if std::mem::take(&mut self.bell) {
             text.push('\x07');
         }
-        let shows = !terminal.lines.is_empty() && !terminal::Screen::is_alternate();
-        let is_inside = shows && terminal.margin.is_inside_line();
+        let shows = !self.lines.is_empty() && !Screen::is_alternate();
+        let is_inside = shows && self.margin.is_inside_line();
         if shows {
             if is_inside {
                 text.push_str("\r\n");
             }
-            for line in terminal.lines.drain(..) {
+            for line in self.lines.drain(..) {
                 text.push_str(&line.replace('\n', "\r\n"));
                 text.push_str("\r\n");
             }
             // The cursor is on an empty line now.
-            terminal.margin.watch(b"\n");
+            self.margin.watch(b"\n");
         }
         if !text.is_empty() {
             self.output.push(Bytes::from(text));
@@ -176,19 +153,14 @@ impl Local {
 
     /// Prints text of xdrive's own, and keeps track of the modes that it switches.
     fn print_watched(&mut self, text: String) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.screen.watch(text.as_bytes());
-        }
+        self.screen.watch(text.as_bytes());
         self.output.push(Bytes::from(text));
     }
 
     /// Shows `lines` without spoiling the terminal's screen: on the alternate screen, or, where a
     /// program uses that already, in its last row, as much as fits. Replaces the last notice.
     pub(super) fn notice(&mut self, lines: &[String]) {
-        let Some(terminal) = &mut self.terminal else {
-            return;
-        };
-        if !terminal.has_own_screen && terminal::Screen::is_alternate() {
+        if !self.has_own_screen && Screen::is_alternate() {
             let terminal::Size { rows, columns, .. } = terminal::size();
             let line: String = lines
                 .iter()
@@ -199,7 +171,7 @@ impl Local {
             self.output.push(Bytes::from(row));
             return;
         }
-        let is_first = !std::mem::replace(&mut terminal.has_own_screen, true);
+        let is_first = !std::mem::replace(&mut self.has_own_screen, true);
         self.print_watched(if is_first {
             terminal::draw::alternate_screen(lines)
         } else {
@@ -210,25 +182,21 @@ impl Local {
 
     /// Removes the notice; true if a program has to draw its screen again for that.
     pub(super) fn end_of_notice(&mut self) -> bool {
-        let Some(terminal) = &mut self.terminal else {
-            return false;
-        };
-        if std::mem::take(&mut terminal.has_own_screen) {
+        if std::mem::take(&mut self.has_own_screen) {
             self.print_watched(terminal::draw::main_screen());
             return false;
         }
-        terminal::Screen::is_alternate()
+        Screen::is_alternate()
     }
 
     /// Prepares for output that begins with byte `from`. If bytes are missing in between, the
-    /// screen is cleared.
-    pub(super) fn follow(&mut self, from: u64) {
-        let Some(terminal) = &mut self.terminal else {
-            return;
-        };
-        if from != std::mem::replace(&mut terminal.seen, from) {
+    /// screen is cleared; returns how many.
+    pub(super) fn follow(&mut self, from: u64) -> u64 {
+        let seen = std::mem::replace(&mut self.seen, from);
+        if from != seen {
             self.print_watched(terminal::draw::empty_screen());
         }
+        from.saturating_sub(seen)
     }
 
     /// Waits, without a connection, for an escape that ends the session. Loses nothing if it is
@@ -238,7 +206,7 @@ impl Local {
             let Some(chunk) = self.input.next().await else {
                 return ShellExit::Escaped;
             };
-            for typed in self.read(chunk) {
+            for typed in self.escapes.read(&chunk) {
                 if let Some(exit) = self.obey(typed).await {
                     return exit;
                 }
@@ -248,16 +216,7 @@ impl Local {
 
     /// Records that the next typed byte begins a line, for the escapes.
     pub(super) fn begin_line(&mut self) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.escapes = Escapes::default();
-        }
-    }
-
-    fn read(&mut self, chunk: Bytes) -> Vec<Typed> {
-        match &mut self.terminal {
-            Some(terminal) => terminal.escapes.read(&chunk),
-            None => vec![Typed::Send(chunk)],
-        }
+        self.escapes = Escapes::default();
     }
 
     /// Carries out an escape; an exit if it ends the session.
@@ -285,10 +244,7 @@ impl Local {
     }
 
     fn answer(&mut self, question: Question) {
-        let Some(terminal) = &self.terminal else {
-            return;
-        };
-        let answer = (terminal.answers)(question).replace('\n', "\r\n ");
+        let answer = (self.answers)(question).replace('\n', "\r\n ");
         let key = question.key();
         self.print_watched(format!("~{key}\r\n {answer}\r\n"));
     }
@@ -305,7 +261,6 @@ impl Local {
             sender,
         } = session;
         let (queue, mut queued) = mpsc::unbounded_channel();
-        let mut queue = Some(queue);
         let backlog = Backlog::default();
         let mut exit = None;
 
@@ -318,7 +273,7 @@ impl Local {
             if self.print_pending() {
                 let _ended = orders.send(Request::Redraw);
             }
-            let room = backlog.bytes.load(Ordering::Relaxed) < self.ahead;
+            let room = backlog.bytes.load(Ordering::Relaxed) < TYPED;
             tokio::select! {
                 () = &mut sending, if !all_sent => all_sent = true,
                 () = &mut asking, if !none_asks => none_asks = true,
@@ -329,22 +284,15 @@ impl Local {
                     }
                 },
                 () = backlog.shrunk.notified(), if !room => {}
-                chunk = self.input.next(), if room && queue.is_some() => {
+                chunk = self.input.next(), if room => {
+                    // In raw mode, input ends only with the terminal itself.
                     let Some(chunk) = chunk else {
-                        // In raw mode, input ends only with the terminal itself.
-                        if self.terminal.is_some() {
-                            return ShellExit::Escaped;
-                        }
-                        // Sent after the last of the input.
-                        queue = None;
-                        continue;
+                        return ShellExit::Escaped;
                     };
-                    for typed in self.read(chunk) {
+                    for typed in self.escapes.read(&chunk) {
                         if let Typed::Send(bytes) = typed {
                             backlog.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-                            if let Some(queue) = &queue {
-                                let _lost = queue.send(bytes);
-                            }
+                            let _lost = queue.send(bytes);
                             continue;
                         }
                         let is_suspend = typed == Typed::Suspend;
@@ -366,13 +314,8 @@ impl Local {
                         }
                     }
                 }
-                // A pipe whose reader is gone ends the command (SIGPIPE), as it would locally.
-                () = self.output.failed(), if self.terminal.is_none() => {
-                    return ShellExit::Signal { number: 13 };
-                }
                 message = messages.wait() => match message {
                     Some(ChannelMsg::Data { data }) => self.show(data),
-                    Some(ChannelMsg::ExtendedData { data, .. }) => self.errors.push(data),
                     Some(ChannelMsg::ExitStatus { exit_status }) => {
                         exit = Some(ShellExit::Status(exit_status));
                     }
@@ -394,12 +337,7 @@ impl Local {
     pub(super) async fn end(mut self) {
         self.print_pending();
         drop(self.input);
-        if self.terminal.is_some() {
-            last_output(&self.output).await;
-        } else {
-            self.output.drained().await;
-            self.errors.drained().await;
-        }
+        last_output(&self.output).await;
     }
 }
 
@@ -412,7 +350,6 @@ async fn send(sender: &Sender, queued: &mut mpsc::UnboundedReceiver<Bytes>, back
         backlog.bytes.fetch_sub(length, Ordering::Relaxed);
         backlog.shrunk.notify_one();
     }
-    sender.eof().await;
 }
 
 /// Sends requests, which do not queue behind data that waits for window.
@@ -427,7 +364,6 @@ async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
                 tokio::time::sleep(REDRAW).await;
                 sender.resize(terminal::size()).await
             }
-            Request::Signal(signal) => sender.signal(signal).await,
             Request::Print(_) => true,
         };
         if !alive {

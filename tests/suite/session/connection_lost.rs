@@ -1,4 +1,5 @@
-//! Commands that lose their host, or the connection to it: the drive is saved.
+//! Commands that lose the connection to their host, and go on; or the host itself: the drive is
+//! saved.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,11 +57,24 @@ pub(super) fn connections(site: &Site) -> Vec<Pid> {
     found
 }
 
+/// Lines with the numbers before `count`.
+fn numbers(prefix: &str, count: u32) -> String {
+    let lines = (0..count).map(|number| format!("{prefix}{number}\n"));
+    lines.collect::<Vec<_>>().concat()
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_connection_that_goes_silent_ends_in_a_save_over_another_one() {
+fn a_command_goes_on_over_another_connection_when_the_first_goes_silent() {
     let site = Site::new();
-    let running = working(&site);
+    let image = site.image();
+    // Longer than a silence of 25 s, after which every connection is given up.
+    let command = "i=0; while [ $i -lt 400 ]; do echo $i; echo e$i >&2; i=$((i+1)); sleep 0.1; done; \
+                   echo kept >/work/note; exit 7";
+    let mut running = site.start(&[
+        "connect", "demo", "--image", &image, "--", "sh", "-c", command,
+    ]);
+    running.prints("\n20\n");
     let connections = connections(&site);
     assert!(connections.len() >= 2, "{connections:?}");
     for connection in connections {
@@ -68,10 +82,18 @@ fn a_connection_that_goes_silent_ends_in_a_save_over_another_one() {
     }
     let ended = running.end();
     ended
-        .is(255)
-        .says("the connection was lost")
-        .says("container stopped")
+        .is(7)
+        .says("the connection was lost: ")
+        .says(" again after ")
         .says("demo is saved");
+    assert_eq!(ended.stdout, numbers("", 400));
+    let errors = ended.stderr.lines().filter(|line| {
+        let number = line.strip_prefix('e').map(str::parse::<u32>);
+        matches!(number, Some(Ok(_)))
+    });
+    let errors: Vec<String> = errors.map(|line| format!("{line}\n")).collect();
+    let errors = errors.concat();
+    assert_eq!(errors, numbers("e", 400));
     site.is_saved("demo", 1);
     let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(after.is(0).stdout, "kept\n");

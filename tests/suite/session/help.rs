@@ -130,7 +130,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "local",
     ];
     // Keys without a flag of their name: an EC2 and a market have several flags.
-    const WITHOUT_FLAG: [&str; 3] = ["address_service", "cloud", "market"];
+    const WITHOUT_FLAG: [&str; 4] = ["address_service", "cloud", "market", "spool"];
     let site = Site::new();
     let folder = site.home().join(".config/xdrive");
     fs::create_dir_all(&folder).unwrap();

@@ -10,16 +10,16 @@ use std::process::{Command, Stdio};
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
-use xdrive::ssh::shell::ShellExit;
-use xdrive::ssh::terminal::Attached;
-use xdrive::ssh::{DedicatedConnection, Shell, Ssh, Target, Terminal};
+use xdrive::ssh::shell::{Again, ShellExit};
+use xdrive::ssh::{DedicatedConnection, RemoteCommand, Shell, Ssh, Target, Terminal};
 
 use harness::Pty;
 use harness::sshd::Sshd;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
-/// The script that attaches to a terminal on the host.
-const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
+/// The scripts that attach to a terminal, and to a command, on the host.
+const TERMINALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
+const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/command.py");
 
 /// The task of a client.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub(super) struct Task {
     pub(super) command: String,
     /// In a terminal, or between pipes.
     pub(super) terminal: bool,
+    /// How many bytes of each output of a command are kept.
+    pub(super) kept: u64,
     /// Whether an interrupt is a panic.
     pub(super) fragile: bool,
     /// The address of the next connection after a lost one.
@@ -41,7 +43,8 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn new(sshd: &Sshd, command: &str) -> Self {
-        let target = sshd.target("tester");
+        // Terminals and commands of a host are root's.
+        let target = sshd.target("root");
         Self {
             address: target.address,
             user: target.user,
@@ -49,6 +52,7 @@ impl Task {
             user_key: sshd.user_key.private().to_owned(),
             command: command.to_owned(),
             terminal: false,
+            kept: 64 << 20,
             fragile: false,
             second: None,
             report: sshd.path("report"),
@@ -113,14 +117,15 @@ async fn attach(task: Task) {
     };
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let line = DedicatedConnection::open(&ssh).await.unwrap();
+    // Both run a program with arguments.
+    let command = format!("sh -c {}", xdrive::quote::quote(&task.command));
+    let answers = Box::new(|question| format!("the answer to {question:?}"));
     let mut shell = if task.terminal {
-        // A terminal runs a program with arguments.
-        let command = format!("sh -c {}", xdrive::quote::quote(&task.command));
-        let terminal = Terminal::new(PROGRAM, "here", &command);
-        let answers = Box::new(|question| format!("the answer to {question:?}"));
+        let terminal = Terminal::new(TERMINALS, "here", &command);
         Shell::terminal(line, terminal, answers).await.unwrap()
     } else {
-        Shell::piped(line, &task.command).await.unwrap()
+        let command = RemoteCommand::new(COMMANDS, "here", task.kept, &command);
+        Shell::piped(line, command, answers).await.unwrap()
     };
     let end = loop {
         tokio::select! {
@@ -140,7 +145,6 @@ async fn attach(task: Task) {
                 Signal::Job(Job::Continue) => shell.resume().unwrap(),
                 Signal::End(End::Interrupt { .. }) => {
                     assert!(!task.fragile, "as asked");
-                    shell.kill(rustix::process::Signal::INT);
                 }
                 Signal::End(end) => break format!("{end:?}"),
             },
@@ -164,9 +168,17 @@ async fn come_back(shell: &mut Shell, way: &Target, key: &str) -> Option<String>
                 Err(_) => continue,
             },
         };
-        match shell.attach(&ssh).await.unwrap() {
-            Attached::Gone => return Some("gone".to_owned()),
-            Attached::New | Attached::Same(_) => return None,
+        // This connection may be lost already.
+        let Ok(again) = shell.attach(&ssh).await else {
+            continue;
+        };
+        match again {
+            Again::Gone => return Some("gone".to_owned()),
+            Again::Attached([0, 0]) => return None,
+            Again::Attached(lost) => {
+                eprintln!("lost: {lost:?}");
+                return None;
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod link;
 mod piped;
 mod proxy;
 mod reattach;
+mod resumed;
 mod terminal;
 
 /// Polls until `reached`, and fails with `what` when it never is.

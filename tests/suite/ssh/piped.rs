@@ -12,7 +12,7 @@ use super::{DEADLINE, eventually};
 use harness::sshd::Sshd;
 
 /// A client that is killed when a test fails.
-struct Client(Child);
+pub(super) struct Client(pub(super) Child);
 
 impl Drop for Client {
     fn drop(&mut self) {
@@ -22,7 +22,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    fn start(task: &Task) -> Self {
+    pub(super) fn start(task: &Task) -> Self {
         Self(task.piped().spawn().unwrap())
     }
 
@@ -33,7 +33,7 @@ impl Client {
 }
 
 /// libtest prints this much before a test of ours runs.
-fn after_banner(output: &[u8]) -> &[u8] {
+pub(super) fn after_banner(output: &[u8]) -> &[u8] {
     let banner = b"\nrunning 1 test\n";
     output.strip_prefix(banner).expect("libtest's first lines")
 }
@@ -64,15 +64,39 @@ fn standard_streams_are_the_commands_own_byte_for_byte() {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn a_signal_reaches_the_command_and_its_death_is_told() {
+fn a_command_that_a_signal_ended_has_128_and_its_number() {
     let sshd = Sshd::start();
-    let mut client = Client::start(&Task::new(&sshd, "echo ready >&2; exec sleep 1000"));
-    let mut stderr = client.0.stderr.take().unwrap();
-    let mut ready = [0; 6];
-    stderr.read_exact(&mut ready).unwrap();
-    client.signal(Signal::INT);
+    let mut client = Client::start(&Task::new(&sshd, "kill -KILL $$"));
     eventually("the client ends", || client.0.try_wait().unwrap().is_some());
-    assert_eq!(report(&sshd), "Signal { number: 2 } 130");
+    assert_eq!(report(&sshd), "Status(137) 137");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn input_that_nobody_reads_waits_and_fills_no_memory() {
+    let sshd = Sshd::start();
+    let (over, length) = (sshd.path("over"), 96 << 20);
+    let command = format!(
+        "until [ -e {} ]; do sleep 0.05; done; wc -c",
+        over.display()
+    );
+    let mut client = Client::start(&Task::new(&sshd, &command));
+    let mut stdin = client.0.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        let chunk = vec![0; 1 << 20];
+        (0..length >> 20).for_each(|_| stdin.write_all(&chunk).unwrap());
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let memory = peak_memory(client.0.id());
+    assert!(memory < 64 << 20, "{memory} bytes");
+    assert!(!writer.is_finished());
+    std::fs::write(over, "").unwrap();
+    let mut output = Vec::new();
+    let mut stdout = client.0.stdout.take().unwrap();
+    stdout.read_to_end(&mut output).unwrap();
+    writer.join().unwrap();
+    let counted = format!("{length}\n");
+    assert!(after_banner(&output).starts_with(counted.as_bytes()));
 }
 
 #[test]

@@ -17,8 +17,6 @@ const SHELL: &str = "PS1=\"$((6*7))> \" exec sh -i";
 pub(super) fn task(sshd: &Sshd) -> Task {
     let mut task = Task::new(sshd, SHELL);
     task.terminal = true;
-    // Terminals of a host are root's.
-    "root".clone_into(&mut task.user);
     task
 }
 

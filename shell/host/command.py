@@ -1,0 +1,452 @@
+"""A command that outlives the connection it is run over.
+
+    command.py start NAME BOUND COMMAND…
+    command.py attach NAME OUTPUT ERRORS
+
+`start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
+the caller to it. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
+numbers of bytes of its standard output and standard error that the caller has already. The first
+line of output is the answer:
+
+    xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
+
+OUTPUT and ERRORS are the bytes from which on the two streams follow: those that the caller asked
+for, or later ones if those are not kept any more. INPUT is how many bytes of standard input have
+arrived, and whether their end has. After that line both sides send frames: a letter, the length of
+the payload in four bytes, the highest first, and the payload.
+
+    to the caller     o   standard output
+                      e   standard error
+                      t   how much of standard input has arrived: eight bytes, the highest first
+                      x   the exit status, four bytes: the last frame
+    from the caller   i   standard input
+                      c   its end
+                      d   the exit status has arrived: nothing needs to be kept any more
+
+Input that a connection loses is sent again by the caller, from INPUT on. A connection that ends
+without a `c` is no end of the input.
+
+Each command is one process, the keeper: in a session of its own, with pipes to the command and a
+socket in /run/xdrive/commands, for root only. A caller sends the keeper its own standard input and
+output, so that bytes pass through no second process. A caller that goes away ends nothing; a new
+one takes over. While nobody is attached, the keeper reads the output all the same; while somebody
+is, it reads no faster than the caller does. The last BOUND bytes of each stream are kept in a file
+of that length, written round and round. The keeper ends LINGER after its command, or once a
+caller has the exit status.
+"""
+
+import fcntl
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import time
+import traceback
+
+FOLDER = "/run/xdrive/commands"
+SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
+AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
+CHUNK = 256 << 10
+PIPE = 1 << 20  # bytes that a pipe holds: fewer turns than with the kernel's 64 KiB
+SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ (fcntl(2)), which Python has from 3.10 on
+REPORT = 256 << 10  # bytes of input that arrive before the caller is informed
+LINGER = 900  # seconds that an exit status is kept: as long as a host waits for its client
+GONE = 255  # the exit status of a caller whose command was taken over, as ssh's is
+
+
+def main(verb="", name="", *rest):
+    if verb not in ("start", "attach") or len(rest) < 2 or not name or "/" in name:
+        sys.exit("usage: command.py start NAME BOUND COMMAND… | attach NAME OUTPUT ERRORS")
+    if verb == "start":
+        sys.exit(attach(name, ("0", "0"), (int(rest[0]), rest[1:])))
+    sys.exit(attach(name, rest[:2], None))
+
+
+def attach(name, seen, order):
+    """The caller's side: until the command ends, or another caller takes over."""
+    keeper = connect(name, order)
+    if keeper is None:
+        os.write(1, b"xdrive: command=none 0 0 0 ended\n")
+        return GONE
+    socket.send_fds(keeper, [" ".join(seen).encode()], [0, 1])
+    try:
+        status = keeper.recv(16)
+    except ConnectionError:
+        status = b""
+    return int(status) if status else GONE
+
+
+def connect(name, order):
+    """A socket to the command's keeper, which is started if there is an order for it."""
+    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
+    path = f"{FOLDER}/{name}"
+    keeper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with open(f"{FOLDER}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            keeper.connect(path)
+            return keeper
+        except (FileNotFoundError, ConnectionRefusedError):
+            # The command of a keeper that was killed is not run a second time.
+            if not order or os.path.exists(path):
+                return None
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(path)
+        listener.listen()
+        keeper.connect(path)
+        if os.fork() == 0:
+            keeper.close()
+            lock.close()
+            keep(listener, name, *order)
+    return keeper
+
+
+def keep(listener, name, bound, command):
+    """The keeper's process: never returns."""
+    spool = f"{SPOOLS}/{name}"
+    try:
+        os.setsid()
+        child, pipes = execute(command)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for stream, end in enumerate([nothing, nothing, log]):
+            os.dup2(end, stream)
+        os.chdir("/")
+        Keeper(listener, child, pipes, spool, bound).run()
+    except Exception:  # the process has no other way to report it
+        traceback.print_exc()
+    finally:
+        os.unlink(f"{FOLDER}/{name}")
+        shutil.rmtree(spool, ignore_errors=True)
+        os._exit(0)
+
+
+def execute(command):
+    """Starts the command; its process, and this side's ends of its standard streams."""
+    pipes = [os.pipe() for _ in range(3)]
+    child = os.fork()
+    if child == 0:
+        try:
+            # Python ignores both, and what is ignored stays so for the command.
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            for stream, (reads, writes) in enumerate(pipes):
+                os.dup2(writes if stream else reads, stream)
+            os.execvp(command[0], command)
+        except OSError as error:
+            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+        finally:
+            os._exit(127)
+    own = []
+    for stream, (reads, writes) in enumerate(pipes):
+        os.close(writes if stream else reads)
+        own.append(reads if stream else writes)
+        ready(own[-1])
+    return child, own
+
+
+def ready(end):
+    """Makes an end of a pipe fit for the keeper."""
+    os.set_blocking(end, False)
+    try:
+        fcntl.fcntl(end, SET_PIPE_SIZE, PIPE)
+    except OSError:
+        pass  # a socket, or the user's pipes are many: it works as it is
+
+
+def frame(kind, payload):
+    return kind + struct.pack(">I", len(payload)) + payload
+
+
+class Stream:
+    """One of the command's outputs: its pipe, and the file with the last of what came from it."""
+
+    def __init__(self, kind, pipe, path, bound):
+        self.kind, self.pipe, self.path, self.bound = kind, pipe, path, bound
+        self.file = None
+        self.written = 0  # bytes that the command wrote in all
+        self.kept = 0  # the first of them that can still be read
+        self.last = b""  # what was read last: mostly the caller gets it without a look at the file
+        self.is_lost = False  # whether only `last` has it, because the file could not be written
+        self.limit = 0  # the most that there can be in all, once the command has ended
+
+    def read(self):
+        """Reads the command's output; false when there is none now."""
+        try:
+            data = os.read(self.pipe, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.close()
+            return False
+        if self.is_lost:
+            self.kept = self.written
+        try:
+            self.keep(data)
+            self.is_lost = False
+            self.kept = max(self.kept, self.written + len(data) - self.bound)
+        except OSError:  # the disk is full
+            self.is_lost = True
+            self.kept = self.written
+        self.last = data
+        self.written += len(data)
+        return True
+
+    def keep(self, data):
+        """Writes `data`, the next of the output, round and round into the file."""
+        if self.file is None:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        at, rest = self.written, memoryview(data)
+        while rest:
+            place = at % self.bound
+            count = os.pwrite(self.file, rest[: self.bound - place], place)
+            at, rest = at + count, rest[count:]
+
+    def from_byte(self, start):
+        """Some of what is kept from byte `start` on."""
+        recent = start - (self.written - len(self.last))
+        if recent >= 0:
+            return self.last[recent:]
+        place = start % self.bound
+        return os.pread(self.file, min(CHUNK, -recent, self.bound - place), place)
+
+    def close(self):
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
+
+
+class Caller:
+    """The attached caller: a socket, its standard streams, and what it was given."""
+
+    def __init__(self, sock, source, sink, given):
+        self.sock, self.source, self.sink = sock, source, sink
+        self.given = given  # the next byte of each output
+        self.pending = []  # pieces of what is written to it now
+        self.arrived = bytearray()  # the beginning of a frame of its own
+        self.reported = 0  # bytes of input that it knows have arrived
+        self.has_status = False
+        ready(source)
+        ready(sink)
+
+    def close(self):
+        self.sock.close()
+        os.close(self.source)
+        os.close(self.sink)
+
+
+class Keeper:
+    def __init__(self, listener, child, pipes, spool, bound):
+        self.listener, self.child = listener, child
+        self.end = os.pidfd_open(child)
+        self.input = pipes[0]
+        self.outputs = [
+            Stream(b"o", pipes[1], f"{spool}/output", bound),
+            Stream(b"e", pipes[2], f"{spool}/errors", bound),
+        ]
+        self.typed = bytearray()  # what the command has not read yet
+        self.arrived = 0  # bytes of input in all
+        self.is_input_over = False
+        self.caller = None
+        self.word = "new"  # the next caller's first line has it
+        self.status = None
+        self.is_done = False
+
+    def run(self):
+        until = None
+        while not self.is_done and (until is None or time.monotonic() < until):
+            if self.status is not None:
+                until = until or time.monotonic() + LINGER
+                self.close_empty()
+            self.fill()
+            left = until and max(0, until - time.monotonic())
+            reads, writes, _ = select.select(*self.wanted(), [], left)
+            self.handle(reads, writes)
+
+    def close_empty(self):
+        """Closes the output of a command that has ended, once all of it was read. A process that it
+        left behind may write on for ever."""
+        for stream in self.outputs:
+            while stream.pipe is not None and self.has_room(stream):
+                if not stream.read() or stream.written >= stream.limit:
+                    stream.close()
+
+    def waiting(self, stream):
+        """The number of bytes that the caller has not been given yet."""
+        return stream.written - self.caller.given[stream.kind] if self.caller else 0
+
+    def has_room(self, stream):
+        waits = self.waiting(stream)
+        return waits < AHEAD and not (waits and stream.is_lost)
+
+    def fill(self):
+        """Makes the next frames for the caller, once it has those before."""
+        caller = self.caller
+        if not caller or caller.pending or caller.has_status:
+            return
+        if self.arrived - caller.reported >= REPORT:
+            caller.reported = self.arrived
+            caller.pending.append(frame(b"t", struct.pack(">Q", self.arrived)))
+        for stream in self.outputs:
+            given = caller.given[stream.kind]
+            if given < stream.written:
+                data = stream.from_byte(given)
+                caller.given[stream.kind] += len(data)
+                head = stream.kind + struct.pack(">I", len(data))
+                caller.pending += [head, data]
+        is_over = all(stream.pipe is None and not self.waiting(stream) for stream in self.outputs)
+        if self.status is not None and is_over:
+            caller.pending.append(frame(b"x", struct.pack(">I", self.status)))
+            caller.has_status = True
+
+    def wanted(self):
+        """What may be read, and what written, now."""
+        reads, writes = [self.listener], []
+        if self.status is None:
+            reads.append(self.end)
+            for stream in self.outputs:
+                if stream.pipe is not None and self.has_room(stream):
+                    reads.append(stream.pipe)
+        if self.input is not None and self.typed:
+            writes.append(self.input)
+        if self.caller:
+            reads.append(self.caller.sock)
+            if len(self.typed) < AHEAD:
+                reads.append(self.caller.source)
+            if self.caller.pending:
+                writes.append(self.caller.sink)
+        return reads, writes
+
+    def handle(self, reads, writes):
+        for stream in self.outputs:
+            if stream.pipe is not None and stream.pipe in reads:
+                stream.read()
+        if self.input in writes:
+            self.write_input()
+        caller = self.caller
+        if caller and caller.sink in writes:
+            self.write_frames()
+        # The caller may have been detached just now.
+        if self.caller and caller.source in reads:
+            self.read_frames()
+        if self.caller and caller.sock in reads:
+            self.detach()
+        if self.end in reads:
+            self.reap()
+        if self.listener in reads:
+            self.accept()
+
+    def write_input(self):
+        try:
+            del self.typed[: os.write(self.input, self.typed[:CHUNK])]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close_input()  # the command reads no more
+        self.end_input()
+
+    def end_input(self):
+        """Ends the command's input once the last of it was written."""
+        if self.is_input_over and not self.typed:
+            self.close_input()
+
+    def close_input(self):
+        self.typed.clear()
+        if self.input is not None:
+            os.close(self.input)
+            self.input = None
+
+    def write_frames(self):
+        caller = self.caller
+        try:
+            count = os.writev(caller.sink, caller.pending)
+        except BlockingIOError:
+            return
+        except OSError:
+            return self.detach()
+        while count:
+            piece = caller.pending[0]
+            if count < len(piece):
+                caller.pending[0] = memoryview(piece)[count:]
+                return
+            count -= len(piece)
+            del caller.pending[0]
+
+    def read_frames(self):
+        """Reads what the caller sends."""
+        caller = self.caller
+        try:
+            data = os.read(caller.source, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            return self.detach()
+        caller.arrived += data
+        start = 0
+        while len(caller.arrived) >= start + 5:
+            kind = caller.arrived[start : start + 1]
+            end = start + 5 + int.from_bytes(caller.arrived[start + 1 : start + 5], "big")
+            if end > len(caller.arrived):
+                break
+            self.obey(kind, caller.arrived[start + 5 : end])
+            start = end
+        del caller.arrived[:start]
+
+    def obey(self, kind, payload):
+        if kind == b"i" and not self.is_input_over:
+            self.arrived += len(payload)
+            if self.input is not None:
+                self.typed += payload
+        elif kind == b"c":
+            self.is_input_over = True
+            self.end_input()
+        elif kind == b"d" and self.status is not None:
+            self.is_done = True
+            # Only now: sshd closes the input of a process that has ended.
+            self.caller.sock.send(str(self.status).encode())
+
+    def reap(self):
+        """Reads the exit status of the command that has ended, as a shell has it."""
+        _, status = os.waitpid(self.child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        self.status = code if code >= 0 else 128 - code
+        self.close_input()
+        for stream in self.outputs:
+            stream.limit = stream.written + PIPE
+
+    def accept(self):
+        """Accepts a caller, which takes over from the one before."""
+        sock, _ = self.listener.accept()
+        sock.settimeout(5)  # for one that connects and sends nothing
+        try:
+            words, streams, _, _ = socket.recv_fds(sock, 64, 2)
+            source, sink = streams
+            seen = [int(word) for word in words.split()]
+            given = {
+                stream.kind: min(max(count, stream.kept), stream.written)
+                for stream, count in zip(self.outputs, seen)
+            }
+        except (OSError, ValueError):
+            sock.close()
+            return
+        self.detach()
+        self.caller = Caller(sock, source, sink, given)
+        self.caller.reported = self.arrived
+        state = "ended" if self.is_input_over else "open"
+        numbers = f"{given[b'o']} {given[b'e']} {self.arrived} {state}"
+        self.caller.pending.append(f"xdrive: command={self.word} {numbers}\n".encode())
+        self.word = "same"
+
+    def detach(self):
+        if self.caller:
+            self.caller.close()
+            self.caller = None
+
+
+main(*sys.argv[1:])
