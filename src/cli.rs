@@ -149,8 +149,8 @@ pub struct Cli {
 
     /// When to colour words: auto, always or never.
     ///
-    /// Those that begin errors, warnings and hints. By itself in a terminal, unless `NO_COLOR` is
-    /// set.
+    /// Those that begin errors, warnings and hints, and states in `list`. By itself in a terminal,
+    /// unless `NO_COLOR` is set.
     #[arg(
         long,
         global = true,

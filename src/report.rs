@@ -68,6 +68,32 @@ const COLORED: [(&str, &str); 3] = [
 /// Ends a colour.
 const PLAIN: &str = "\x1b[0m";
 
+/// What a word in data means to its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As it should be, and at work.
+    Good,
+    /// On its way, or waiting.
+    Notable,
+    /// Somebody has to look.
+    Bad,
+}
+
+/// `word` for standard output, in the colour of `tone` where that takes colours.
+#[must_use]
+pub fn in_tone(word: &str, tone: Tone) -> String {
+    let color = match tone {
+        Tone::Good => "\x1b[32m",
+        Tone::Notable => "\x1b[33m",
+        Tone::Bad => "\x1b[31m",
+    };
+    if is_colored(std::io::stdout().is_terminal()) {
+        format!("{color}{word}{PLAIN}")
+    } else {
+        word.to_owned()
+    }
+}
+
 /// Colours the words of [`COLORED`] where they begin a line of `text`.
 fn painted(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {

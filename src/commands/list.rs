@@ -120,7 +120,20 @@ async fn list(cloud: &Cloud, names: &Names, args: &Args, verbose: bool) -> Resul
     } else if let Some(width) = report::width().filter(|_| !verbose) {
         table::table(&entries, width, cloud.clock.now())
     } else {
-        entries.iter().map(Entry::text).collect()
+        let mut text: String = entries.iter().map(Entry::text).collect();
+        if let ([entry], Some(drive)) = (&entries[..], only)
+            && (entry.things.iter())
+                .filter(|it| it.kind == SNAPSHOT)
+                .count()
+                > 1
+        {
+            let _ = writeln!(
+                text,
+                "to go back: {} connect {drive} --from SNAPSHOT",
+                cloud.command
+            );
+        }
+        text
     };
     report::data(&text)
         .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))

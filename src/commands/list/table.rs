@@ -7,12 +7,21 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 
 use super::{Entry, INSTANCE, ROOT_DISK, Row, SNAPSHOT};
+use crate::report::{Tone, in_tone};
 
 const HEADER: [&str; COLUMNS] = [
     "drive", "state", "where", "gen", "size", "age", "a month", "an hour",
 ];
 
 const COLUMNS: usize = 8;
+
+/// The tones of states; the others are as quiet as what they stand for.
+const TONES: [(&str, Tone); 4] = [
+    ("running", Tone::Good),
+    ("saving", Tone::Notable),
+    ("volume", Tone::Notable),
+    ("failed", Tone::Bad),
+];
 
 /// The columns that words may be broken in: the name, and where it is.
 const NAME: usize = 0;
@@ -39,7 +48,7 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut text = table.trim_fmt() + "\n";
+    let mut text = with_tones(&table.trim_fmt()) + "\n";
     if entries.len() > 1 {
         let sum = |of: fn(&Entry) -> f64| entries.iter().map(of).fold(0.0, std::ops::Add::add);
         let month = sum(|entry| entry.dollars_a_month);
@@ -56,6 +65,21 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
         }
     }
     text
+}
+
+/// The lines of a table with its states in their tones, where standard output takes colours.
+fn with_tones(lines: &str) -> String {
+    let at = lines.find(HEADER[1]).unwrap_or_default();
+    let toned = lines.lines().map(|line| {
+        let (before, rest) = line.split_at_checked(at).unwrap_or((line, ""));
+        match TONES.iter().find(|(state, _)| rest.starts_with(state)) {
+            Some((state, tone)) => {
+                format!("{before}{}{}", in_tone(state, *tone), &rest[state.len()..])
+            }
+            None => line.to_owned(),
+        }
+    });
+    toned.collect::<Vec<String>>().join("\n")
 }
 
 impl Entry {

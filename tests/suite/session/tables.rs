@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::paper::{count, paper, traced, with_snapshot};
+use super::paper::{count, paper, traced, with_snapshot, with_volume};
 use super::site::SESSION;
 
 #[test]
@@ -27,9 +27,30 @@ fn a_terminal_gets_a_line_a_drive_and_anything_else_every_part() {
     assert_eq!(lines[1], row, "{shown}");
     assert!(!shown.contains(snapshot.as_str()), "{shown}");
 
+    // A state has a colour where it says that something is to be done, or under way.
+    let yellow = "\x1b[33mvolume\x1b[0m";
+    with_volume(&site, "us-east-1a", &[("xdrive:generation", "2")]);
+    for (flags, count) in [(&[][..], 1), (&["--color", "never"], 0)] {
+        let mut pty = site.in_terminal(&[&["list"], flags].concat());
+        pty.see_within(SESSION, "volume");
+        assert_eq!(pty.wait_within(SESSION), 0);
+        assert_eq!(pty.sent(yellow), count, "{}", pty.contents());
+    }
+
     let mut pty = site.in_terminal(&["list", "-v"]);
     pty.see_within(SESSION, snapshot.as_str());
     assert_eq!(pty.wait_within(SESSION), 0);
+}
+
+#[test]
+fn a_drive_with_a_past_says_how_to_go_back() {
+    let site = paper();
+    with_snapshot(&site, &[]);
+    let back = "connect demo --from SNAPSHOT";
+    let alone = site.run(&["list", "-v", "demo"]);
+    assert!(!alone.is(0).stdout.contains(back), "{}", alone.stdout);
+    with_snapshot(&site, &[("xdrive:generation", "2")]);
+    site.run(&["list", "-v", "demo"]).is(0).prints(back);
 }
 
 #[test]
