@@ -99,7 +99,7 @@ def arrive(session, command):
     while name is None and time.monotonic() < until:
         try:
             with open(f"{ARRIVED}/{session}") as chosen:
-                name = chosen.read()
+                name = chosen.read().rstrip("\n")
         except FileNotFoundError:
             time.sleep(0.01)
     # No terminal is started for a session that is not attached.
