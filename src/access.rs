@@ -33,7 +33,8 @@ pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
 pub(crate) use attached::Held;
 use attached::{Attachment, Link};
-use client_line::{no_answer, other, session_of, translated};
+pub(crate) use client_line::by_ssh;
+use client_line::{is_by_ssh, no_answer, other, session_of, translated};
 use ingress::Ingress;
 use lease::LeaseContext;
 use login::{ANSWER, LATE, Login, Refusal};
@@ -208,7 +209,7 @@ impl SshHosts {
             Some(line) if !is_own(line) => other(line),
             // This session's own lock, over a connection that is lost: a claim replaces it. Guests
             // that joined it go on without it.
-            _ => match others().next() {
+            _ => match others().find(|(_, line)| !is_by_ssh(line)) {
                 Some((_, line)) if !contact.attached.as_deref().is_some_and(is_own) => other(line),
                 _ => Client::Nobody,
             },

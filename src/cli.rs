@@ -19,7 +19,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
-    Context, connect, doctor, gc, list, local, policy, prices, print, selftest, stop,
+    Context, connect, doctor, gc, list, local, policy, prices, print, proxy, selftest, ssh_config,
+    stop,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -263,6 +264,15 @@ pub enum DriveCommand {
     /// Close, snapshot, terminate, delete.
     #[command(visible_alias = "save")]
     Stop(stop::Args),
+    /// Let ssh, scp, rsync, git and VS Code into drives.
+    ///
+    /// Prints what OpenSSH's client needs for hosts called NAME.xdrive, or writes it.
+    SshConfig(ssh_config::Args),
+    /// Connect an SSH client to a drive that is up: its `ProxyCommand`.
+    ///
+    /// What `xdrive ssh-config` writes calls it.
+    #[command(hide = true)]
+    Proxy(proxy::Args),
     /// Show what spot instances cost now, by zone.
     Prices(prices::Args),
     /// Finish what was left, clear away, list the rest.
@@ -420,6 +430,8 @@ impl DriveCommand {
             Self::Connect(args) => connect::run(*args, context),
             Self::List(args) => list::run(&args, context),
             Self::Stop(args) => stop::run(args, context),
+            Self::SshConfig(args) => ssh_config::run(&args, context),
+            Self::Proxy(args) => proxy::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),

@@ -8,7 +8,9 @@ pub mod list;
 pub mod local;
 pub mod policy;
 pub mod prices;
+pub mod proxy;
 pub mod selftest;
+pub mod ssh_config;
 pub mod stop;
 
 use std::future::Future;

@@ -7,6 +7,7 @@
 
 pub mod cloud;
 pub mod environment;
+mod known_hosts;
 pub mod launch;
 mod names;
 pub mod quantity;
@@ -32,6 +33,7 @@ use cloud::CloudName;
 use reach::Several;
 
 pub use cloud::is_local;
+pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use reach::Reach;
 
@@ -52,6 +54,12 @@ pub struct Paths {
     pub local_cache: PathBuf,
     /// The names of drives, kept for completions.
     pub names: PathBuf,
+    /// What `xdrive ssh-config` writes for OpenSSH's client.
+    pub ssh_config: PathBuf,
+    /// The folder of the host keys for that client.
+    pub known_hosts: PathBuf,
+    /// That client's own configuration.
+    pub users_ssh_config: PathBuf,
 }
 
 /// `config.toml`: what a user sets once. Every key is optional; an unknown one is an error.
@@ -229,6 +237,9 @@ impl Paths {
             local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
             names: cache.join("names"),
+            ssh_config: config.join("ssh_config"),
+            known_hosts: config.join("known_hosts"),
+            users_ssh_config: xdg.home_dir().join(".ssh").join("config"),
         })
     }
 }

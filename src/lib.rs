@@ -5,6 +5,7 @@
 //! ```text
 //! main ─ cli ─ commands ─┬─ connect   one session: ready ▸ container ▸ shell or command ▸ save
 //!                        ├─ stop      the same session's end, from anywhere
+//!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
 //!                        ├─ list      what exists, from tags alone
 //!                        ├─ prices    what spot costs now
 //!                        ├─ gc        every unused drive: saved and pruned, or listed

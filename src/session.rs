@@ -35,6 +35,7 @@ mod outcome;
 mod preflight;
 mod progress;
 mod prompt;
+mod proxy;
 mod pull;
 mod reconnect;
 mod request;
@@ -63,6 +64,7 @@ use crate::ssh::{DedicatedConnection, UserKey};
 pub use discard::discard;
 pub use examine::Examination;
 pub use prompt::{ask, can_ask};
+pub use proxy::proxy;
 pub use request::Request;
 pub use stop::stop;
 

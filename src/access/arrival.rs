@@ -138,7 +138,7 @@ impl SshHosts {
         };
         if let Some((_, contact)) = &mut link.arrival.contact {
             contact.attached = Some(client.line.clone());
-            contact.clients = vec![(client.role, client.line.clone())];
+            contact.clients.push((client.role, client.line.clone()));
         }
         self.client = Some(client);
         if let Some(found) = &mut link.arrival.found {

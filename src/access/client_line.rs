@@ -12,6 +12,20 @@ pub(super) fn line(session: &SessionId, since: Timestamp, owner: &str) -> String
     format!("{session} {since} {owner}")
 }
 
+/// What ends the owner in the line of a client that is a connection of an SSH client's.
+/// `shell/host/presence` knows it, too.
+const BY_SSH: &str = " by ssh";
+
+/// The owner of such a client.
+pub(crate) fn by_ssh(owner: &str) -> String {
+    format!("{owner}{BY_SSH}")
+}
+
+/// Whether a client keeps its host up and is no session: it leads nobody, and saves nothing.
+pub(super) fn is_by_ssh(line: &str) -> bool {
+    line.ends_with(BY_SSH)
+}
+
 /// The session in a client's line.
 pub(super) fn session_of(line: &str) -> &str {
     line.split(' ').next().unwrap_or(line)

@@ -25,7 +25,7 @@ use super::ingress::{Ingress, source};
 use super::retry::retry;
 
 /// How long a host that accepts connections may take to answer: key exchange, authentication and
-/// contact, or contact alone. Those are ten round trips and 25 KB at most, 4 s at 300 ms and 0.5
+/// contact, or contact alone. Those are ten round trips and 40 KB at most, 4 s at 300 ms and 0.5
 /// Mbit/s; the rest is for a host that still boots, or swaps. An attempt without any answer ends
 /// sooner ([`REACH`]).
 pub(super) const ANSWER: Duration = Duration::from_secs(20);

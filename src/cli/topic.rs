@@ -17,7 +17,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 8] = [
+pub(super) const TOPICS: [Topic; 9] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -37,6 +37,11 @@ pub(super) const TOPICS: [Topic; 8] = [
         name: "network",
         about: "who may log in, private subnets, Jupyter, proxies",
         markdown: include_str!("topics/network.md"),
+    },
+    Topic {
+        name: "tools",
+        about: "ssh, scp, rsync, git and VS Code in a drive",
+        markdown: include_str!("topics/tools.md"),
     },
     Topic {
         name: "local",

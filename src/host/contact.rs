@@ -55,6 +55,8 @@ pub enum Mounted {
 pub struct Remaining {
     /// How many other clients are attached. Of all clients that leave, just one reads 0 here.
     pub others: usize,
+    /// How many of them are sessions: the others are connections of SSH clients, which save nothing.
+    pub sessions: usize,
     /// The line of the one that leads.
     pub attached: Option<String>,
     /// Why the host began to close, if it did.
@@ -65,6 +67,7 @@ impl Remaining {
     pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
         Ok(Self {
             others: facts.require("remain")?,
+            sessions: facts.require("sessions")?,
             attached: facts.get("attached").map(str::to_owned),
             closing: facts.get("closing").map(str::to_owned),
         })

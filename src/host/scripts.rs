@@ -292,6 +292,14 @@ impl Host {
         CloseReport::read(&facts)
     }
 
+    /// The command for an SSH channel *without* a terminal: an SSH server for one client, on the
+    /// channel's stdin and stdout. It has this host's key, knows the keys that may log in here, and
+    /// leads into `container`.
+    #[must_use]
+    pub fn ssh_server(&self, container: &Container) -> String {
+        call("ssh serve", &[("XDRIVE_CONTAINER", &container.name)])
+    }
+
     /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].
     #[must_use]
     pub fn terminal(&self, name: &str, command: &str) -> Terminal {

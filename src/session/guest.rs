@@ -51,10 +51,10 @@ pub(super) enum Joined {
 }
 
 /// A running container, the connections into it, and the drive's free room if the host knows it.
-type Entry = (Container, Connections, Option<Room>);
+pub(super) type Entry = (Container, Connections, Option<Room>);
 
 /// The result of waiting for the container.
-enum Awaited {
+pub(super) enum Awaited {
     /// It runs; with the drive's free room if the host knows it.
     Runs(Box<Container>, Option<Room>),
     /// The leading session is over.
@@ -77,7 +77,8 @@ impl Session {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
-        let entry = match self.attach_as_guest(&host).await {
+        let owner = self.owner.clone();
+        let entry = match self.attach_as_guest(&host, &owner).await {
             Ok(entry) => entry,
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
@@ -112,7 +113,7 @@ impl Session {
     }
 
     /// Waits until the leading session has started the container.
-    async fn wait_for_container(&mut self, host: &Instance) -> Awaited {
+    pub(super) async fn wait_for_container(&mut self, host: &Instance) -> Awaited {
         let step = self.report.step("wait for the container to run");
         let end = Instant::now() + START;
         let mut led = Instant::now();
@@ -165,9 +166,13 @@ impl Session {
         }
     }
 
-    /// Attaches this session to `host` as a guest. Returns the entry if the container runs. It
-    /// mostly does, so the connections are opened while the container is looked up.
-    async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Entry>, HostError> {
+    /// Attaches this session to `host` as a guest of this name. Returns the entry if the container
+    /// runs. It mostly does, so the connections are opened while the container is looked up.
+    pub(super) async fn attach_as_guest(
+        &mut self,
+        host: &Instance,
+        owner: &str,
+    ) -> Result<Option<Entry>, HostError> {
         let lease = self.request.options.keep.unwrap_or(super::LEASE);
         let place = container::jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
@@ -175,7 +180,7 @@ impl Session {
         let (ssh, scripts) = hosts.reach(host).await?;
         let early = hosts.take_ready(&host.id).early;
         let (attached, container, connections) = tokio::join!(
-            hosts.join(host, &session, &self.owner, lease),
+            hosts.join(host, &session, owner, lease),
             scripts.running(),
             Connections::open(&ssh, place, early, false),
         );
@@ -187,7 +192,7 @@ impl Session {
     }
 
     /// Opens this session's shell or command in another session's container.
-    async fn enter_as_guest(
+    pub(super) async fn enter_as_guest(
         &mut self,
         host: &Instance,
         container: Container,

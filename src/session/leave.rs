@@ -2,10 +2,11 @@
 //!
 //! The host detaches a session and counts the others in one step: of two that leave at once, only
 //! the second learns that none remains. A drive that others use is saved only if the user of the
-//! leading session confirms it.
+//! leading session confirms it. A connection of an SSH client's saves nothing: where none but those
+//! remain, the host closes the drive when the lease ends after the last of them.
 
-use super::Session;
 use super::ending::Ending;
+use super::{LEASE, Session};
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -50,9 +51,9 @@ impl Session {
                 even_if_used = self.ask(&format!("{who} and save now? [y/N]"), false).await;
             }
             if !even_if_used {
-                let others = self.detach(host).await.others;
-                if others > 0 {
-                    return self.report_others(ending, others);
+                let remaining = self.detach(host).await;
+                if remaining.others > 0 {
+                    return self.report_others(ending, &remaining);
                 }
             }
         }
@@ -62,11 +63,11 @@ impl Session {
     /// Detaches a guest, without a question, and saves if no other session remains.
     async fn leave_as_guest(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
         let remaining = self.detach(host).await;
-        match ended_by(ending, remaining.closing) {
+        match ended_by(ending, remaining.closing.clone()) {
             // The leading session saves too.
             ending @ Ending::Closed(_) if remaining.attached.is_some() => Self::code(ending),
             ending @ Ending::Closed(_) => self.save(host, ending, false).await,
-            ending if remaining.others > 0 => self.report_others(ending, remaining.others),
+            ending if remaining.others > 0 => self.report_others(ending, &remaining),
             ending => self.save(host, ending, false).await,
         }
     }
@@ -85,17 +86,22 @@ impl Session {
                 return self.finish(ending, outcome);
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
-            let others = if holder.instance == host.id && is_attached {
+            let at_least = |others: usize| Remaining {
+                others: others.max(1),
+                sessions: others.max(1),
+                ..Remaining::default()
+            };
+            let remaining = if holder.instance == host.id && is_attached {
                 // The other session may have left since, and left the save to this one.
                 match self.reconciler.hosts().leave_to_others(host).await {
                     Ok(Remaining { others: 0, .. }) => continue,
-                    Ok(remaining) => remaining.others,
-                    Err(_) => 1,
+                    Ok(remaining) => remaining,
+                    Err(_) => at_least(1),
                 }
             } else {
-                self.others(host).await.unwrap_or(1).max(1)
+                at_least(self.others(host).await.unwrap_or(1))
             };
-            return self.report_others(ending, others);
+            return self.report_others(ending, &remaining);
         }
     }
 
@@ -119,17 +125,19 @@ impl Session {
         remaining.unwrap_or_default()
     }
 
-    /// Prints how many other sessions go on. Returns the exit code.
-    fn report_others(&self, ending: Ending, others: usize) -> Result<u8, Failure> {
-        let who = if others == 1 {
-            "another session goes".to_owned()
-        } else {
-            format!("{others} other sessions go")
+    /// Prints who goes on with the drive, and what follows. Returns the exit code.
+    fn report_others(&self, ending: Ending, remaining: &Remaining) -> Result<u8, Failure> {
+        let follows = match remaining.sessions {
+            0 => {
+                let lease = self.request.options.keep.unwrap_or(LEASE);
+                let minutes = lease.as_secs().div_ceil(60);
+                format!("ssh goes on with it; {minutes} min after it the host closes the drive")
+            }
+            1 => "another session goes on with it, and the last one to leave saves it".to_owned(),
+            n => format!("{n} other sessions go on with it, and the last one to leave saves it"),
         };
-        self.report.print(&format!(
-            "left {}: {who} on with it, and the last one to leave saves it",
-            self.request.drive
-        ));
+        let drive = &self.request.drive;
+        self.report.print(&format!("left {drive}: {follows}"));
         Self::code(ending)
     }
 }

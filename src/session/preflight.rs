@@ -31,6 +31,8 @@ pub(super) struct DriveFacts {
     pub(super) largest: Option<GibiBytes>,
     /// The type of its live instance, if there is one.
     pub(super) live: Option<String>,
+    /// That instance.
+    pub(super) host: Option<Instance>,
     /// Its volumes, root disks among them.
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
@@ -154,6 +156,7 @@ impl Session {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
             live: live.map(|instance| instance.instance_type.clone()),
+            host: live.cloned(),
             volumes,
             snapshots,
         })

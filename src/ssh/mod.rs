@@ -23,6 +23,7 @@ pub(crate) mod gate;
 pub mod key;
 mod modes;
 mod peer;
+pub mod pipe;
 mod proxy;
 pub mod shell;
 pub(crate) mod start;

@@ -31,7 +31,7 @@ pub mod sshd;
 
 pub use far::{Distance, Far};
 pub use home::{cache, program};
-pub use image::small_image;
+pub use image::{image_with, small_image};
 pub use leaks::leaks;
 pub use pty::Pty;
 pub use python::python;

@@ -40,8 +40,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "commands",
         &[
-            "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "report",
-            "session", "signals", "ssh",
+            "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "quote",
+            "report", "session", "signals", "ssh",
         ],
     ),
     (

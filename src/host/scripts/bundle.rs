@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 14] = [
+pub(super) const SCRIPTS: [(&str, &str); 17] = [
     ("prelude", include_str!("../../../shell/host/prelude")),
     ("presence", include_str!("../../../shell/host/presence")),
     ("engine", include_str!("../../../shell/host/engine")),
@@ -35,6 +35,9 @@ pub(super) const SCRIPTS: [(&str, &str); 14] = [
         include_str!("../../../shell/host/terminal.py"),
     ),
     ("command.py", include_str!("../../../shell/host/command.py")),
+    ("ssh", include_str!("../../../shell/host/ssh")),
+    ("sftp.py", include_str!("../../../shell/host/sftp.py")),
+    ("agent.py", include_str!("../../../shell/host/agent.py")),
     ("close", include_str!("../../../shell/host/close")),
     ("watch", include_str!("../../../shell/host/watch")),
 ];

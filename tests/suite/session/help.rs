@@ -11,11 +11,13 @@ use super::site::Site;
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "",
     "connect",
     "list",
     "stop",
+    "ssh-config",
+    "proxy",
     "prices",
     "gc",
     "doctor",
@@ -211,7 +213,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 8, "{list}");
+    assert_eq!(names.len(), 9, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

@@ -26,6 +26,7 @@ mod lists;
 mod nearly_full;
 mod network;
 mod notice;
+mod openssh;
 mod paper;
 mod people;
 mod plans;

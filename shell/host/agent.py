@@ -1,0 +1,82 @@
+"""An SSH agent for a container: the one that is forwarded to this host.
+
+    agent.py PID NAME COMMAND…
+
+Listens at /run/xdrive/NAME of the container whose first process is PID, for that one's user alone,
+and leads each connection to the agent at SSH_AUTH_SOCK, while COMMAND runs. Ends with its exit
+status.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+CHUNK = 16 << 10
+
+
+def main(pid, name, *command):
+    with open(f"/proc/{pid}/status") as lines:
+        ids = {key: rest.split() for key, _, rest in (line.partition(":") for line in lines)}
+    path = f"/proc/{pid}/root/run/xdrive/{name}"
+    remove(path)
+    os.umask(0o177)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    os.chown(path, int(ids["Uid"][0]), int(ids["Gid"][0]))
+    listener.listen()
+    own = os.stat(path)
+    threading.Thread(target=accept, args=[listener], daemon=True).start()
+    # A signal that ends the command ends this, too, once the command has ended.
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    status = subprocess.call(command)
+    # Another connection of the same session may have taken the place.
+    if is_same(path, own):
+        remove(path)
+    sys.exit(status if status >= 0 else 128 - status)
+
+
+def remove(path):
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def is_same(path, own):
+    try:
+        return os.path.samestat(os.stat(path), own)
+    except OSError:
+        return False
+
+
+def accept(listener):
+    while True:
+        asking, _ = listener.accept()
+        threading.Thread(target=relay, args=[asking], daemon=True).start()
+
+
+def relay(asking):
+    agent = socket.socket(socket.AF_UNIX)
+    try:
+        agent.connect(os.environ["SSH_AUTH_SOCK"])
+    except OSError:
+        asking.close()
+        return
+    threading.Thread(target=copy, args=[agent, asking], daemon=True).start()
+    copy(asking, agent)
+
+
+def copy(source, target):
+    try:
+        while data := source.recv(CHUNK):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # either end is gone
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,84 @@
+//! `xdrive proxy`: the `ProxyCommand` of an SSH client that is to be in a drive's container.
+
+use std::io::IsTerminal as _;
+
+use anyhow::anyhow;
+
+use super::flags::Reach;
+use super::{Context, key};
+use crate::config::{KnownHosts, Options, SUFFIX};
+use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, InvalidName};
+use crate::report;
+use crate::session::{self, Request};
+
+/// `xdrive proxy`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive, or what ssh calls it: NAME.xdrive.
+    #[arg(value_name = "NAME", value_parser = drive)]
+    pub drive: DriveName,
+
+    /// Connect although another caller has or had it.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// The drive of that name, or of that name for ssh.
+fn drive(name: &str) -> Result<DriveName, InvalidName> {
+    name.strip_suffix(SUFFIX).unwrap_or(name).parse()
+}
+
+/// Connects. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    if std::io::stdin().is_terminal() {
+        let error =
+            anyhow!("xdrive proxy carries the bytes of an SSH client, and this is a terminal");
+        return Err(Failure::new(Exit::Usage, error).hint(format!(
+            "{} ssh-config --write, and then ssh {}{SUFFIX}",
+            context.which(&paths)?.command(&paths),
+            args.drive
+        )));
+    }
+    // What it prints is amid the client's own words.
+    report::set_quiet(true);
+    let options = Options {
+        reach: super::reach(args.reach, &paths)?,
+        no_jupyter: true,
+        ..Options::default()
+    };
+    let request = Request {
+        shared: args.shared,
+        ..Request::of(args.drive, options)
+    };
+    let known = KnownHosts::of(&paths);
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        session::proxy(request, cloud, key(&paths)?, known).await
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_has_its_own_name_and_the_one_for_ssh() {
+        for (given, name) in [
+            ("demo", "demo"),
+            ("demo.xdrive", "demo"),
+            ("a.b.xdrive", "a.b"),
+            ("x.xdrive.xdrive", "x.xdrive"),
+        ] {
+            assert_eq!(drive(given).unwrap().as_str(), name);
+        }
+        assert!(drive(".xdrive").is_err());
+    }
+}

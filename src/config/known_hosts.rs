@@ -1,0 +1,57 @@
+//! The host keys of drives for OpenSSH's client: a file for each drive, in the format of
+//! `known_hosts` (`sshd(8)`).
+//!
+//! A file has one key: that recorded for the instance which has the drive now. It is written anew
+//! before each connection, so that an instance that replaced another is no stranger.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Paths;
+use crate::ids::DriveName;
+
+/// What OpenSSH's client calls a drive: its name, with this behind it.
+pub const SUFFIX: &str = ".xdrive";
+
+/// The folder of these files.
+#[derive(Debug, Clone)]
+pub struct KnownHosts(PathBuf);
+
+impl KnownHosts {
+    /// The user's.
+    #[must_use]
+    pub fn of(paths: &Paths) -> Self {
+        Self(paths.known_hosts.clone())
+    }
+
+    /// Makes `key` (`ssh-ed25519 AAAA…`) the only one of the host that has `drive`.
+    pub fn write(&self, drive: &DriveName, key: &str) -> io::Result<()> {
+        let host = format!("{drive}{SUFFIX}");
+        std::fs::create_dir_all(&self.0)?;
+        let file = tempfile::NamedTempFile::new_in(&self.0)?;
+        std::fs::write(file.path(), format!("{host} {key}\n"))?;
+        // Whole, because another connection may be reading it.
+        file.persist(self.0.join(host))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drives_file_has_the_key_of_its_last_host_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = KnownHosts(folder.path().join("known_hosts"));
+        let drive = "demo".parse().unwrap();
+        known.write(&drive, "ssh-ed25519 AAAAold").unwrap();
+        known.write(&drive, "ssh-ed25519 AAAAnew").unwrap();
+        let read = |name: &str| std::fs::read_to_string(known.0.join(name));
+        assert_eq!(
+            read("demo.xdrive").unwrap(),
+            "demo.xdrive ssh-ed25519 AAAAnew\n"
+        );
+        assert_eq!(std::fs::read_dir(&known.0).unwrap().count(), 1);
+    }
+}

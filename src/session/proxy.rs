@@ -1,0 +1,162 @@
+//! A connection of an SSH client's: bytes between standard input and output, and an SSH server on the
+//! drive's host that leads into the container.
+//!
+//! It is attached as a guest is, so the host stays up as long as it lasts. It launches, mounts,
+//! starts and saves nothing: it needs a drive that is up, and leaves it as it is. The host's key is
+//! recorded for the client before its first byte, from the instance's tag as for every connection
+//! of xdrive's own.
+
+use std::pin::pin;
+
+use anyhow::{Context as _, anyhow};
+use tokio::sync::{Mutex, oneshot};
+
+use super::container::{Connections, Inside};
+use super::ending::Ending;
+use super::guest::Awaited;
+use super::monitor::{Context, Monitor, Output};
+use super::preflight::DriveFacts;
+use super::reconnect::connection_lost;
+use super::shell::ended;
+use super::{Request, Session, begin};
+use crate::access::by_ssh;
+use crate::cloud::Cloud;
+use crate::config::{KnownHosts, SUFFIX};
+use crate::drive::{HostError, tags};
+use crate::ec2::Instance;
+use crate::failure::{Exit, Failure};
+use crate::host::container::Container;
+use crate::signals::Signal;
+use crate::ssh::pipe::pipe;
+use crate::ssh::{DedicatedConnection, ShellExit, UserKey};
+
+/// Connects an SSH client on standard input and output to the drive of `request`. Returns the exit
+/// code, of which clients take no notice.
+pub async fn proxy(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+    known: KnownHosts,
+) -> Result<u8, Failure> {
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    let facts = session.check(listing).await?;
+    let host = session.host_that_is_up(facts)?;
+    let host_key = tags::host_key(&host.tags).context("its host key is not recorded")?;
+    let recorded = known.write(&session.request.drive, host_key);
+    recorded.map_err(|error| {
+        let error = anyhow::Error::new(error).context("the host's key cannot be recorded for ssh");
+        Failure::new(Exit::Config, error)
+    })?;
+    let ending = match session.enter_for_ssh(&host).await? {
+        Ok((inside, line)) => session.serve_ssh(&host, &inside, line).await,
+        Err(ending) => ending,
+    };
+    // A host that is closing, or gone, needs no farewell.
+    let _gone = session.reconciler.hosts().leave_to_others(&host).await;
+    Session::code(ending)
+}
+
+impl Session {
+    /// The instance that has the drive.
+    fn host_that_is_up(&self, facts: DriveFacts) -> Result<Instance, Failure> {
+        let drive = &self.request.drive;
+        let has_parts = !facts.volumes.is_empty() || !facts.snapshots.is_empty();
+        match facts.host {
+            Some(host) => Ok(host),
+            None if has_parts => {
+                Err(self.not_up(&anyhow!("{drive} is not up, and ssh launches nothing")))
+            }
+            None => Err(Failure::no_drive(drive, &self.cloud.command)),
+        }
+    }
+
+    fn not_up(&self, error: &anyhow::Error) -> Failure {
+        let (command, drive) = (&self.cloud.command, &self.request.drive);
+        Failure::new(Exit::Unavailable, anyhow!("{error:#}"))
+            .hint(format!("{command} connect {drive} brings it up"))
+    }
+
+    /// Attaches to the host, and opens a connection for the client once the container runs.
+    async fn enter_for_ssh(
+        &mut self,
+        host: &Instance,
+    ) -> Result<Result<(Inside, DedicatedConnection), Ending>, Failure> {
+        let drive = self.request.drive.clone();
+        let owner = by_ssh(&self.owner);
+        let attached = self.attach_as_guest(host, &owner).await;
+        let entry: Option<(Container, Connections)> = match attached {
+            Ok(entry) => entry.map(|(container, connections, _)| (container, connections)),
+            Err(HostError::Closing(reason)) => {
+                return Err(self.not_up(&anyhow!("{drive} is being closed: {reason}")));
+            }
+            Err(error) => {
+                let id = &host.id;
+                let error = anyhow::Error::new(error).context(format!("{drive} is up on {id}"));
+                return Err(Failure::new(Exit::Unavailable, error).hint(format!(
+                    "{} list {drive} shows its state",
+                    self.cloud.command
+                )));
+            }
+        };
+        let (container, connections) = match entry {
+            Some((container, connections)) => (container, Some(connections)),
+            None => match self.wait_for_container(host).await {
+                Awaited::Runs(container, _) => (*container, None),
+                Awaited::Over => {
+                    let id = &host.id;
+                    let error = anyhow!("{drive} is on {id}, where its container does not run");
+                    return Err(self.not_up(&error));
+                }
+                Awaited::Ended(ending) => return Ok(Err(ending)),
+            },
+        };
+        let entered = self.enter_as_guest(host, container, connections).await;
+        entered.map(Ok)
+    }
+
+    /// Carries the client's bytes until either side ends, or the host closes the drive.
+    async fn serve_ssh(
+        &mut self,
+        host: &Instance,
+        inside: &Inside,
+        line: DedicatedConnection,
+    ) -> Ending {
+        let server = inside.host.ssh_server(&inside.container);
+        let again = format!("ssh {}{SUFFIX}", self.request.drive);
+        let cloud = &self.cloud;
+        let drive = Mutex::new(&mut self.reconciler);
+        let monitor = Monitor::new(Context {
+            instance: host,
+            ec2: &cloud.ec2,
+            clock: &cloud.clock,
+            drive: &drive,
+            checkpoint: None,
+            output: Output::Report(self.report.clone()),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let mut monitor = pin!(monitor.run(&mut self.news, stopped));
+        let signals = &mut self.signals;
+        let carrying = async {
+            let mut carried = pin!(pipe(line, &server));
+            loop {
+                tokio::select! {
+                    exit = &mut carried => return Ok(match exit? {
+                        ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, &again)),
+                        exit => ended(exit),
+                    }),
+                    // A client hangs up when it ends.
+                    signal = signals.next() => if let Signal::End(end) = signal {
+                        return Ok(Ending::Asked(end));
+                    },
+                }
+            }
+        };
+        tokio::select! {
+            ended = carrying => {
+                drop(stop);
+                Ending::of_both(monitor.await, ended)
+            }
+            Some(ending) = &mut monitor => ending,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What OpenSSH's clients carry: files, repositories, forwards, an agent.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Client, client, configured, end, fed, leading, noise, ran, refused};
+use crate::session::site::{SESSION, Site};
+use harness::{eventually_within, image_with};
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn files_and_repositories_come_and_go() {
+    let site = Site::new();
+    let tar = site.path("tools.tar");
+    let programs = [
+        "git",
+        "git-receive-pack",
+        "git-upload-pack",
+        "rsync",
+        "ssh-add",
+    ];
+    fs::write(&tar, image_with(&programs)).unwrap();
+    let lead = leading(&site, tar.to_str().unwrap());
+    configured(&site);
+    let folder = site.path("things");
+    fs::create_dir_all(folder.join("deep/er")).unwrap();
+    let large = noise(20 << 20);
+    fs::write(folder.join("large"), &large).unwrap();
+    fs::write(folder.join("deep/er/gr\u{fc}n"), "x").unwrap();
+    let things = folder.to_str().unwrap();
+    let digest = |data: &[u8]| hex::encode(Sha256::digest(data));
+    let same = |name: &str| {
+        let back = site.path(name);
+        assert_eq!(
+            digest(&fs::read(back.join("large")).unwrap()),
+            digest(&large),
+            "{name}"
+        );
+        assert_eq!(
+            fs::read(back.join("deep/er/gr\u{fc}n")).unwrap(),
+            b"x",
+            "{name}"
+        );
+        let modified = |path: PathBuf| {
+            let since = fs::metadata(path).unwrap().modified().unwrap();
+            since
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap()
+                .as_secs()
+        };
+        assert_eq!(
+            modified(back.join("large")),
+            modified(folder.join("large")),
+            "{name}"
+        );
+    };
+    ran(&site, &["scp", "-rpq", things, "demo.xdrive:by-scp"]);
+    ran(&site, &["scp", "-rpq", "demo.xdrive:by-scp", "back-by-scp"]);
+    same("back-by-scp");
+    ran(
+        &site,
+        &["rsync", "-a", &format!("{things}/"), "demo.xdrive:by-rsync"],
+    );
+    ran(
+        &site,
+        &["rsync", "-a", "demo.xdrive:by-rsync/", "back-by-rsync"],
+    );
+    same("back-by-rsync");
+    let batch = "pwd\nput -rp things by-sftp\nrename by-sftp/large by-sftp/larger\n\
+                 ln -s larger by-sftp/link\nls -l by-sftp\nget by-sftp/link back-by-sftp\n\
+                 chmod 640 by-sftp/larger\nmkdir empty\nrmdir empty\n-rm nothing\ndf\n";
+    let output = fed(
+        client(&site, &["sftp", "-b", "-", "demo.xdrive"]),
+        batch.as_bytes(),
+    );
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        listed.contains("Remote working directory: /work\n"),
+        "{listed}"
+    );
+    assert!(listed.contains(&format!("{} ", large.len())), "{listed}");
+    assert_eq!(
+        digest(&fs::read(site.path("back-by-sftp")).unwrap()),
+        digest(&large)
+    );
+    let mode = ran(
+        &site,
+        &[
+            "ssh",
+            "demo.xdrive",
+            "stat -c '%a %F' by-sftp/larger by-sftp/link",
+        ],
+    );
+    assert_eq!(mode, "640 regular file\n777 symbolic link\n");
+    let denied = refused(&site, &["scp", "-q", "demo.xdrive:nothing", "."]);
+    assert!(
+        String::from_utf8_lossy(&denied.stderr).contains("No such file"),
+        "{denied:?}"
+    );
+
+    pushes_and_clones(&site, &large[..1 << 20]);
+    has_the_agent(&site);
+    end(&site, lead);
+    site.is_saved("demo", 1);
+}
+
+/// Checks that a repository is pushed, and cloned again.
+fn pushes_and_clones(site: &Site, content: &[u8]) {
+    let repository = site.path("repository");
+    let at = repository.to_str().unwrap();
+    let me = ["-c", "user.name=me", "-c", "user.email=me@example.com"];
+    ran(site, &["git", "init", "-q", "-b", "main", at]);
+    fs::write(repository.join("file"), content).unwrap();
+    ran(site, &["git", "-C", at, "add", "file"]);
+    let commit = [
+        &["git", "-C", at][..],
+        &me,
+        &["commit", "-q", "-m", "first"],
+    ]
+    .concat();
+    ran(site, &commit);
+    ran(
+        site,
+        &[
+            "ssh",
+            "demo.xdrive",
+            "git init -q --bare -b main repository.git",
+        ],
+    );
+    let there = "demo.xdrive:repository.git";
+    ran(site, &["git", "-C", at, "push", "-q", there, "main"]);
+    ran(site, &["git", "clone", "-q", there, "cloned"]);
+    assert_eq!(fs::read(site.path("cloned/file")).unwrap(), content);
+}
+
+/// Checks that a forwarded agent is in the container, for one connection.
+fn has_the_agent(site: &Site) {
+    let socket = site.path("agent");
+    let mut agent = Command::new("ssh-agent");
+    agent.args(["-D", "-a", socket.to_str().unwrap()]);
+    let agent = Client(agent.stdout(Stdio::null()).spawn().unwrap());
+    eventually_within(SESSION, || "an agent".to_owned(), || socket.exists());
+    let key = site.home().join(".config/xdrive/id_ed25519");
+    let added = Command::new("ssh-add")
+        .arg(&key)
+        .env("SSH_AUTH_SOCK", &socket)
+        .output();
+    assert!(added.unwrap().status.success());
+    let mut asking = client(
+        site,
+        &["ssh", "-A", "demo.xdrive", "ssh-add -l; ls /run/xdrive"],
+    );
+    let output = asking.env("SSH_AUTH_SOCK", &socket).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("(ED25519)") && said.contains("agent."),
+        "{output:?}"
+    );
+    let left = ran(
+        site,
+        &[
+            "ssh",
+            "demo.xdrive",
+            "ls /run/xdrive; echo ${SSH_AUTH_SOCK-none}",
+        ],
+    );
+    assert!(left.contains("none") && !left.contains("agent"), "{left}");
+    drop(agent);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn forwards_begin_and_end_in_the_container() {
+    let site = Site::new();
+    let lead = leading(&site, &site.image());
+    configured(&site);
+    let here = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = here.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = here.accept().unwrap();
+            stream.write_all(b"from the laptop\n").unwrap();
+        }
+    });
+    // A port of the container's own loopback leads here.
+    let back = format!("7777:127.0.0.1:{port}");
+    let forward = [
+        "ssh",
+        "-o",
+        "ExitOnForwardFailure=yes",
+        "-N",
+        "-R",
+        &back,
+        "demo.xdrive",
+    ];
+    let behind = Client(client(&site, &forward).spawn().unwrap());
+    let asks = "exec 3<>/dev/tcp/127.0.0.1/7777 && head -n 1 <&3";
+    let mut said = String::new();
+    eventually_within(
+        SESSION,
+        || "the forward back".to_owned(),
+        || {
+            let output = client(&site, &["ssh", "demo.xdrive", asks])
+                .output()
+                .unwrap();
+            said = String::from_utf8_lossy(&output.stdout).into_owned();
+            output.status.success() && !said.is_empty()
+        },
+    );
+    assert_eq!(said, "from the laptop\n");
+    // And a port of this computer leads to that one.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let local = free.local_addr().unwrap();
+    drop(free);
+    let there = format!("{local}:localhost:7777");
+    let before = Client(
+        client(&site, &["ssh", "-N", "-L", &there, "demo.xdrive"])
+            .spawn()
+            .unwrap(),
+    );
+    let mut said = String::new();
+    eventually_within(
+        SESSION,
+        || "the forward".to_owned(),
+        || {
+            let Ok(mut stream) = TcpStream::connect(local) else {
+                return false;
+            };
+            stream.read_to_string(&mut said).unwrap_or_default() > 0
+        },
+    );
+    assert_eq!(said, "from the laptop\n");
+    serving.join().unwrap();
+    drop((before, behind));
+    end(&site, lead);
+    site.is_saved("demo", 1);
+}
