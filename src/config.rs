@@ -7,6 +7,7 @@
 
 pub mod cloud;
 pub mod environment;
+mod forward;
 mod known_hosts;
 pub mod launch;
 mod names;
@@ -33,6 +34,7 @@ use cloud::CloudName;
 use reach::Several;
 
 pub use cloud::is_local;
+pub use forward::{Forwarding, InvalidForwarding};
 pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use reach::Reach;
@@ -120,6 +122,15 @@ pub struct Config {
     /// Whether Jupyter's address is opened in the browser.
     #[serde(default)]
     pub open: bool,
+    /// The ports on this computer that lead into the container.
+    #[serde(default, deserialize_with = "forward::several")]
+    forward: Vec<Forwarding>,
+    /// The ports in the container that lead to this computer.
+    #[serde(default, deserialize_with = "forward::several")]
+    remote_forward: Vec<Forwarding>,
+    /// Whether a busy port is an error.
+    #[serde(default)]
+    pub exact_ports: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -356,6 +367,12 @@ pub struct Options {
     pub no_jupyter: bool,
     /// Whether Jupyter's address is opened in the browser.
     pub open: bool,
+    /// The ports on this computer that lead into the container.
+    pub forwards: Vec<Forwarding>,
+    /// The ports in the container that lead to this computer.
+    pub remote_forwards: Vec<Forwarding>,
+    /// Whether a busy port is an error, and not replaced by another one.
+    pub exact_ports: bool,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
@@ -409,6 +426,9 @@ impl Options {
             // A port on the command line asks for Jupyter.
             no_jupyter: flags.no_jupyter || (config.no_jupyter && flags.jupyter_port.is_none()),
             open: flags.open || config.open,
+            forwards: with_configured(flags.forwards, config.forward),
+            remote_forwards: with_configured(flags.remote_forwards, config.remote_forward),
+            exact_ports: flags.exact_ports || config.exact_ports,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
@@ -419,4 +439,14 @@ impl Options {
             scratch: flags.scratch,
         }
     }
+}
+
+/// The forwards of flags, and those of the configuration that are others.
+fn with_configured(mut forwards: Vec<Forwarding>, configured: Vec<Forwarding>) -> Vec<Forwarding> {
+    for forward in configured {
+        if !forwards.contains(&forward) {
+            forwards.push(forward);
+        }
+    }
+    forwards
 }

@@ -25,6 +25,7 @@ mod ending;
 mod examine;
 pub mod finish;
 mod first;
+mod forwards;
 mod gpu;
 mod guest;
 mod interruption;
@@ -245,6 +246,10 @@ impl Session {
         line: DedicatedConnection,
     ) -> Ending {
         self.examine(instance).await;
+        match self.open_forwards(instance, &inside).await {
+            Ok(forwards) => inside.forwards = forwards,
+            Err(failure) => return Ending::Failed(failure),
+        }
         let (request, cloud) = (&self.request, &self.cloud);
         let command = &request.command;
         self.port = inside.port().or(self.port);

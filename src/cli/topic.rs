@@ -35,7 +35,7 @@ pub(super) const TOPICS: [Topic; 9] = [
     },
     Topic {
         name: "network",
-        about: "who may log in, private subnets, Jupyter, proxies",
+        about: "who may log in, private subnets, ports, proxies",
         markdown: include_str!("topics/network.md"),
     },
     Topic {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::flags::{self, Launch, Reach, Speed};
 use super::{Context, key, local};
 use crate::cloud::{Cloud, Which};
-use crate::config::{self, Config, Options, Paths, quantity};
+use crate::config::{self, Config, Forwarding, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
@@ -137,6 +137,38 @@ pub struct Args {
     )]
     pub open: bool,
 
+    /// Lead a port on this computer into the container, such as 6006.
+    ///
+    /// As ssh's -L: PORT alone leads to the same port there, BIND:PORT:HOST:PORT to one of HOST as
+    /// the container sees it. It listens on the loopback addresses unless BIND says otherwise (* is
+    /// all). It may be given several times, and is there again after a lost connection.
+    #[arg(
+        short = 'L',
+        long = "forward",
+        value_name = "PORT[:HOST:PORT]",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub forwards: Vec<Forwarding>,
+
+    /// Lead a port in the container to this computer, as ssh's -R.
+    ///
+    /// Written as for -L; HOST is one that this computer reaches.
+    #[arg(
+        short = 'R',
+        long = "remote-forward",
+        value_name = "PORT[:HOST:PORT]",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub remote_forwards: Vec<Forwarding>,
+
+    /// Fail where a port is busy, instead of taking another one.
+    ///
+    /// Also for Jupyter's port. Those on this computer are tried before anything is launched.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub exact_ports: bool,
+
     /// How often to take a checkpoint of the drive in use, such as 30m.
     ///
     /// A snapshot of what is on it, in case the volume itself is lost; 15s apart at least, 7d at
@@ -213,6 +245,9 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         jupyter_port: args.jupyter_port,
         no_jupyter: args.no_jupyter,
         open: args.open,
+        forwards: args.forwards,
+        remote_forwards: args.remote_forwards,
+        exact_ports: args.exact_ports,
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,

@@ -294,10 +294,15 @@ impl Host {
 
     /// The command for an SSH channel *without* a terminal: an SSH server for one client, on the
     /// channel's stdin and stdout. It has this host's key, knows the keys that may log in here, and
-    /// leads into `container`.
+    /// leads into `container`. A server with a `name` ends the one that had it before, whose
+    /// connection is lost.
     #[must_use]
-    pub fn ssh_server(&self, container: &Container) -> String {
-        call("ssh serve", &[("XDRIVE_CONTAINER", &container.name)])
+    pub fn ssh_server(&self, container: &Container, name: Option<&str>) -> String {
+        let container = ("XDRIVE_CONTAINER", container.name.as_str());
+        match name {
+            Some(name) => call("ssh serve", &[container, ("XDRIVE_SERVER", name)]),
+            None => call("ssh serve", &[container]),
+        }
     }
 
     /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].

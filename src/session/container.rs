@@ -20,6 +20,7 @@ use crate::report::{self, Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
+use super::forwards::Forwards;
 use super::{Request, browser, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
@@ -35,10 +36,15 @@ pub(super) struct JupyterPlace {
     opens: bool,
 }
 
-/// Where Jupyter is to be; none if it is neither started nor forwarded.
+/// Jupyter's port on this computer; none if it is neither started nor forwarded.
+pub(super) fn jupyter_port(options: &Options) -> Option<u16> {
+    (!options.no_jupyter).then(|| options.jupyter_port.unwrap_or(JUPYTER))
+}
+
+/// Where Jupyter is to be, likewise.
 pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
-    (!options.no_jupyter).then(|| JupyterPlace {
-        port: options.jupyter_port.unwrap_or(JUPYTER),
+    jupyter_port(options).map(|port| JupyterPlace {
+        port,
         opens: options.open,
     })
 }
@@ -50,6 +56,8 @@ const IN_CONTAINER: u16 = 8888;
 pub(super) struct Inside {
     pub(super) host: Host,
     pub(super) container: Container,
+    /// The other forwards.
+    pub(super) forwards: Forwards,
     notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
 }
@@ -151,6 +159,7 @@ impl Inside {
         let mut inside = Self {
             host: host.clone(),
             container,
+            forwards: Forwards::default(),
             notebook: None,
             jupyter: JoinSet::new(),
         };
@@ -242,9 +251,17 @@ impl Inside {
     /// A function that lists which local ports lead where, a line each.
     pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
         let notebook = self.notebook.clone();
-        move || match &notebook {
-            Some(notebook) if notebook.is_printed.load(Ordering::Relaxed) => notebook.line(),
-            _ => "nothing is forwarded".to_owned(),
+        let others = self.forwards.lines();
+        move || {
+            let notebook = notebook.as_ref();
+            let notebook = notebook.filter(|it| it.is_printed.load(Ordering::Relaxed));
+            let notebook = notebook.map(|it| it.line());
+            let others = (!others.is_empty()).then(|| others.clone());
+            let lines: Vec<String> = notebook.into_iter().chain(others).collect();
+            if lines.is_empty() {
+                return "nothing is forwarded".to_owned();
+            }
+            lines.join("\n")
         }
     }
 }
@@ -321,9 +338,11 @@ impl Notebook {
 
     /// The line of its forward.
     fn line(&self) -> String {
-        let (port, target) = (self.forward.port(), self.forward.target());
+        let port = self.forward.port();
+        let target = self.forward.target().map(|it| it.to_string());
         format!(
-            "127.0.0.1:{port} leads to {target}, Jupyter\n{}",
+            "127.0.0.1:{port} leads to {}, Jupyter\n{}",
+            target.unwrap_or_default(),
             self.address()
         )
     }

@@ -121,7 +121,7 @@ impl Session {
         inside: &Inside,
         line: DedicatedConnection,
     ) -> Ending {
-        let server = inside.host.ssh_server(&inside.container);
+        let server = inside.host.ssh_server(&inside.container, None);
         let again = format!("ssh {}{SUFFIX}", self.request.drive);
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);

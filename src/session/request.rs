@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::Examination;
+use super::{Examination, forwards};
 use crate::config::Options;
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
@@ -53,7 +53,8 @@ impl Request {
         }
     }
 
-    /// Refuses a shell without a terminal, and a missing image file. `xdrive` begins the commands
+    /// Refuses a shell without a terminal, a port that is busy and has to be that one, and a missing
+    /// image file. `xdrive` begins the commands
     /// in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.command.is_empty() && !self.dry_run && !crate::terminal::is_interactive() {
@@ -65,6 +66,9 @@ impl Request {
                 "{xdrive} connect {} -- CMD… runs a command without one",
                 self.drive
             )));
+        }
+        if !self.dry_run {
+            forwards::check_ports(&self.options)?;
         }
         match &self.options.image {
             Some(image) => image::check_image(image),

@@ -7,6 +7,9 @@
 //! A channel that is not drained stops the whole connection, keepalives included: every reader
 //! here drains.
 
+mod tcp;
+mod within;
+
 use std::future::Future as _;
 use std::io::Cursor;
 use std::net::SocketAddr;
@@ -23,10 +26,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use super::channel::{CHUNK, Sender, Session, TerminalRequest, signal_number};
+use super::channel::{CHUNK, Session, TerminalRequest, signal_number};
 use super::error::SshError;
 use super::gate::{Gate, GatedStream};
-use super::peer::{End, Peer, config, handshake_error};
+use super::peer::{Accepts, End, Peer, config, handshake_error};
 use super::proxy::{Process, Proxy};
 
 /// How long TCP alone may take: a round trip. A host that is still booting drops a SYN without an
@@ -126,7 +129,7 @@ impl Ssh {
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
             let stream = GatedStream::new(through, gate);
-            let login = Self::login(target, key, config, stream, host_key);
+            let login = Self::login(target, key, config, stream, host_key, None);
             let answer = tokio::time::timeout(LOGIN, login).await;
             return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
                 Ok(ssh) => {
@@ -146,7 +149,7 @@ impl Ssh {
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         let stream = GatedStream::new(stream, gate);
-        let login = Self::login(target, key, config, stream, host_key);
+        let login = Self::login(target, key, config, stream, host_key, None);
         tokio::time::timeout(LOGIN, login)
             .await
             .map_err(timed_out)?
@@ -158,10 +161,11 @@ impl Ssh {
         config: Arc<client::Config>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         host_key: PublicKey,
+        accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let address = target.address;
         tracing::debug!(target: "xdrive::host", "reached");
-        let (peer, end) = Peer::new(host_key);
+        let (peer, end) = Peer::new(host_key, accepts);
         let mut handle = client::connect_stream(config, stream, peer)
             .await
             .map_err(|error| handshake_error(address, error))?;
@@ -368,36 +372,13 @@ impl Ssh {
         }
     }
 
-    /// Opens a TCP connection from the host to `to`, on behalf of `from`.
-    pub(super) async fn open_tcp(
-        &self,
-        to: SocketAddr,
-        from: SocketAddr,
-    ) -> Result<Session, SshError> {
-        let opened = self
-            .connection
-            .handle
-            .channel_open_direct_tcpip(
-                to.ip().to_string(),
-                u32::from(to.port()),
-                from.ip().to_string(),
-                u32::from(from.port()),
-            )
-            .await;
-        self.session(opened, &format!("a connection to {to}")).await
-    }
-
     async fn session(
         &self,
         opened: Result<Channel<Msg>, russh::Error>,
         what: &str,
     ) -> Result<Session, SshError> {
         match opened {
-            Ok(channel) => {
-                let (messages, half) = channel.split();
-                let sender = Sender::new(half, self.connection.end.clone());
-                Ok(Session { messages, sender })
-            }
+            Ok(channel) => Ok(self.accepted(channel)),
             Err(russh::Error::ChannelOpenFailure(reason)) => Err(SshError::Refused(
                 self.address(),
                 format!("{what} ({reason:?})"),

@@ -1,34 +1,25 @@
-//! A local port that is forwarded to an address that the host can reach.
+//! A local port that is forwarded to an address on the host or in what runs there.
 //!
 //! Owns the listener, an SSH connection for forwards alone, which is made again whenever it ends,
-//! and one task for each TCP connection. It never stops draining a channel: a browser that stops
-//! reading would freeze every other one. What a local program has not read waits in memory; at
-//! 64 MiB that one connection is dropped.
+//! and one task for each TCP connection.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use russh::ChannelMsg;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::channel::{CHUNK, Sender, Session};
+use super::channel::Session;
 use super::connection::Ssh;
 use super::error::SshError;
+use super::listen::Listeners;
+use super::relay::relay;
+use super::route::Routes;
 
-/// The most bytes that one local connection may leave unread; with more it is dropped.
-const UNREAD: usize = 64 << 20;
-/// The listeners' backlog. A page of a notebook opens dozens of connections at once; with the usual
-/// 128 some waited a second.
-const BACKLOG: u32 = 1024;
-/// How many ports after the preferred one are tried before the system chooses.
-const TRIES: u16 = 100;
+pub use super::listen::{Interface, Wanted};
+pub use super::route::{Destination, Within};
+
 /// The pause before connecting again to a server that is starting.
 const AGAIN: Duration = Duration::from_millis(100);
 /// The pause before connecting to the host again, after that failed.
@@ -40,14 +31,25 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
     /// No local port.
-    #[error("cannot listen on 127.0.0.1: {0}")]
-    Listen(#[from] io::Error),
+    #[error("cannot listen on {interface}: {error}")]
+    Listen {
+        /// Where.
+        interface: Interface,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The wanted port is busy.
+    #[error("port {0} is busy")]
+    Busy(u16),
+    /// The host, or what runs there, is not reached.
+    #[error(transparent)]
+    Ssh(#[from] SshError),
 }
 
-/// The address that connections are forwarded to.
-#[derive(Debug, Clone, Copy)]
+/// Where connections are forwarded to.
+#[derive(Debug, Clone)]
 struct Target {
-    address: SocketAddr,
+    to: Destination,
     /// Whether its server is still starting: a refused connection is retried as long.
     starting: bool,
 }
@@ -65,11 +67,28 @@ impl Forward {
     /// the system chooses), and forwards every connection to `target`, as the host sees it. Returns
     /// at once: a local connection waits until there is one to the host.
     pub fn open(ssh: &Ssh, preferred: u16, target: SocketAddr) -> Result<Self, ForwardError> {
-        let listeners = listen(preferred)?;
-        let port = listeners[0].local_addr()?.port();
+        let wanted = Wanted {
+            interface: Interface::Loopback,
+            port: preferred,
+            is_exact: false,
+        };
+        Self::to(ssh, wanted, target.into())
+    }
+
+    /// As [`Forward::open`], from any local address to any destination.
+    pub fn to(ssh: &Ssh, wanted: Wanted, to: Destination) -> Result<Self, ForwardError> {
+        let listeners = Listeners::open(wanted);
+        let port = listeners.and_then(|it| Ok((it.port()?, it)));
+        let (port, listeners) = port.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse if wanted.is_exact => ForwardError::Busy(wanted.port),
+            _ => ForwardError::Listen {
+                interface: wanted.interface,
+                error,
+            },
+        })?;
         let ssh = ssh.clone();
         let (target, targets) = watch::channel(Target {
-            address: target,
+            to,
             starting: false,
         });
         let serving = tokio::spawn(serve(listeners, ssh, targets));
@@ -80,21 +99,21 @@ impl Forward {
         })
     }
 
-    /// The local port, on 127.0.0.1 and, where there is IPv6, on `::1`.
+    /// The local port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address that connections are forwarded to.
+    /// The address that connections are forwarded to, if the host reaches it itself.
     #[must_use]
-    pub fn target(&self) -> SocketAddr {
-        self.target.borrow().address
+    pub fn target(&self) -> Option<SocketAddr> {
+        self.target.borrow().to.address
     }
 
     /// Forwards new connections to another address: that of a restarted container.
     pub fn retarget(&self, target: SocketAddr) {
-        self.target.send_modify(|now| now.address = target);
+        self.target.send_modify(|now| now.to = target.into());
     }
 
     /// Sets whether the server behind it is still starting. As long, a connection that is refused
@@ -110,98 +129,44 @@ impl Drop for Forward {
     }
 }
 
-/// One listener for IPv4 and one for IPv6 where there is any, on the same port.
-fn listen(preferred: u16) -> io::Result<Vec<TcpListener>> {
-    let next = (1..TRIES).map(|step| match preferred {
-        0 => 0,
-        port => port.saturating_add(step),
-    });
-    let candidates = std::iter::once(preferred).chain(next).chain([0]);
-    let mut error = io::Error::from(io::ErrorKind::AddrInUse);
-    for port in candidates {
-        match listen_both(port) {
-            Err(busy) if busy.kind() == io::ErrorKind::AddrInUse => error = busy,
-            // Ports below 1024 may be forbidden.
-            Err(denied) if denied.kind() == io::ErrorKind::PermissionDenied => error = denied,
-            other => return other,
-        }
-    }
-    Err(error)
-}
-
-fn listen_both(port: u16) -> io::Result<Vec<TcpListener>> {
-    let first = listen_on(Ipv4Addr::LOCALHOST.into(), port)?;
-    let port = first.local_addr()?.port();
-    match listen_on(Ipv6Addr::LOCALHOST.into(), port) {
-        Ok(second) => Ok(vec![first, second]),
-        // `localhost` may mean ::1 first: another program's server there would get the token.
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
-        // No IPv6 on this machine.
-        Err(_) => Ok(vec![first]),
-    }
-}
-
-fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
-    let socket = match address {
-        IpAddr::V4(_) => TcpSocket::new_v4()?,
-        IpAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // Else a port stays busy for a minute after its last connection.
-    socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::new(address, port))?;
-    socket.listen(BACKLOG)
-}
-
-/// Opens a connection for forwards alone, to the host of `ssh`.
-async fn connect(ssh: &Ssh) -> Result<Ssh, SshError> {
-    let ssh = ssh.sibling().await?;
-    // sshd sends small packets without delay only on a connection that has run a command.
-    ssh.run("true", b"").await?;
-    Ok(ssh)
-}
-
 /// Accepts until it is aborted, over a connection of its own to the host of `ssh`. When that ends,
 /// the relayed ones end with it; the port stays, and new ones wait in its backlog until there is
 /// another connection to the host.
-async fn serve(listeners: Vec<TcpListener>, mut ssh: Ssh, targets: watch::Receiver<Target>) {
-    let mut listeners = listeners.into_iter();
-    let (Some(first), second) = (listeners.next(), listeners.next()) else {
-        return;
-    };
+async fn serve(listeners: Listeners, mut ssh: Ssh, targets: watch::Receiver<Target>) {
     loop {
-        ssh = loop {
-            match connect(&ssh).await {
-                Ok(ssh) => break ssh,
-                Err(_) => tokio::time::sleep(RECONNECT).await,
-            }
-        };
-        relay_all(&first, second.as_ref(), &ssh, &targets).await;
+        let routes = reconnected(&ssh).await;
+        relay_all(&listeners, &routes, &targets).await;
+        ssh = routes.outer().clone();
+    }
+}
+
+/// A connection beside `ssh`, tried for until there is one.
+pub(super) async fn reconnected(ssh: &Ssh) -> Routes {
+    loop {
+        match Routes::open(ssh).await {
+            Ok(routes) => return routes,
+            Err(_) => tokio::time::sleep(RECONNECT).await,
+        }
     }
 }
 
 /// Accepts until the connection to the host ends.
-async fn relay_all(
-    first: &TcpListener,
-    second: Option<&TcpListener>,
-    ssh: &Ssh,
-    targets: &watch::Receiver<Target>,
-) {
+async fn relay_all(listeners: &Listeners, routes: &Routes, targets: &watch::Receiver<Target>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = first.accept() => accepted,
-            accepted = accept(second) => accepted,
+            accepted = listeners.accept() => accepted,
             Some(_) = connections.join_next() => continue,
-            _ = ssh.ended() => return,
+            _ = routes.outer().ended() => return,
         };
         // An error concerns one connection, or passes when others end (too many open files).
         let Ok((stream, from)) = accepted else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let (ssh, targets) = (ssh.clone(), targets.clone());
+        let (routes, targets) = (routes.clone(), targets.clone());
         connections.spawn(async move {
-            if let Some(session) = open(&ssh, from, &targets).await {
+            if let Some(session) = open(&routes, from, &targets).await {
                 relay(stream, session).await;
             }
         });
@@ -209,93 +174,17 @@ async fn relay_all(
 }
 
 /// Opens a connection to the target; again and again while its server is starting.
-async fn open(ssh: &Ssh, from: SocketAddr, targets: &watch::Receiver<Target>) -> Option<Session> {
+async fn open(
+    routes: &Routes,
+    from: SocketAddr,
+    targets: &watch::Receiver<Target>,
+) -> Option<Session> {
     loop {
-        let Target { address, starting } = *targets.borrow();
-        match ssh.open_tcp(address, from).await {
+        let Target { to, starting } = targets.borrow().clone();
+        match routes.connect(&to, from).await {
             Ok(session) => return Some(session),
             Err(SshError::Refused(..)) if starting => tokio::time::sleep(AGAIN).await,
             Err(_) => return None,
         }
     }
-}
-
-async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
-    match listener {
-        Some(listener) => listener.accept().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Relays until the host has closed its side and all is delivered, or either side breaks off.
-async fn relay(stream: TcpStream, session: Session) {
-    // If it fails only latency suffers.
-    let _slower = stream.set_nodelay(true);
-    let (reader, mut writer) = stream.into_split();
-    let Session {
-        mut messages,
-        sender,
-    } = session;
-    let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
-    let unread = AtomicUsize::new(0);
-
-    let down = async {
-        let draining = async {
-            let mut queue = Some(queue);
-            loop {
-                match messages.wait().await {
-                    Some(ChannelMsg::Data { data }) => {
-                        let length = unread.fetch_add(data.len(), Ordering::Relaxed) + data.len();
-                        if length > UNREAD {
-                            return Err(());
-                        }
-                        if let Some(queue) = &queue {
-                            queue.send(data).map_err(drop)?;
-                        }
-                    }
-                    Some(ChannelMsg::Eof) => queue = None,
-                    Some(ChannelMsg::Close) | None => return Ok(()),
-                    Some(_) => {}
-                }
-            }
-        };
-        tokio::try_join!(draining, deliver(&mut writer, &mut queued, &unread))
-    };
-    let up = send(reader, &sender);
-    tokio::pin!(down, up);
-    let mut sent = false;
-    loop {
-        tokio::select! {
-            _ = &mut down => return,
-            result = &mut up, if !sent => match result {
-                Ok(()) => sent = true,
-                Err(()) => return,
-            },
-        }
-    }
-}
-
-/// Writes what is queued, and shuts the local connection's receiving side down after the host's.
-async fn deliver(
-    writer: &mut OwnedWriteHalf,
-    queued: &mut mpsc::UnboundedReceiver<Bytes>,
-    unread: &AtomicUsize,
-) -> Result<(), ()> {
-    while let Some(data) = queued.recv().await {
-        writer.write_all(&data).await.map_err(drop)?;
-        unread.fetch_sub(data.len(), Ordering::Relaxed);
-    }
-    writer.shutdown().await.map_err(drop)
-}
-
-async fn send(mut reader: OwnedReadHalf, sender: &Sender) -> Result<(), ()> {
-    loop {
-        let mut chunk = BytesMut::with_capacity(CHUNK);
-        match reader.read_buf(&mut chunk).await {
-            Ok(0) => break,
-            Ok(_) if sender.send(chunk.freeze()).await => {}
-            _ => return Err(()),
-        }
-    }
-    if sender.eof().await { Ok(()) } else { Err(()) }
 }

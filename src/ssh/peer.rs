@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use russh::client::{self, DisconnectReason};
+use russh::client::{self, ChannelOpenHandle, DisconnectReason, Msg};
 use russh::keys::{Algorithm, PublicKey, PublicKeyOrCertificate};
-use russh::{AlgorithmKind, Preferred, cipher};
-use tokio::sync::watch;
+use russh::{AlgorithmKind, Channel, Preferred, cipher};
+use tokio::sync::{mpsc, watch};
 
 use super::error::SshError;
 
@@ -45,16 +45,26 @@ impl End {
     }
 }
 
+/// The receiver of the channels that a host opens, for connections to a port that was asked for
+/// there.
+pub(super) type Accepts = mpsc::UnboundedSender<Channel<Msg>>;
+
 /// russh's callbacks for one connection.
 pub(super) struct Peer {
     host_key: PublicKey,
     ended: watch::Sender<Option<String>>,
+    accepts: Option<Accepts>,
 }
 
 impl Peer {
-    pub(super) fn new(host_key: PublicKey) -> (Self, End) {
+    pub(super) fn new(host_key: PublicKey, accepts: Option<Accepts>) -> (Self, End) {
         let (ended, end) = watch::channel(None);
-        (Self { host_key, ended }, End(end))
+        let peer = Self {
+            host_key,
+            ended,
+            accepts,
+        };
+        (peer, End(end))
     }
 }
 
@@ -72,6 +82,25 @@ impl client::Handler for Peer {
             }
             PublicKeyOrCertificate::Certificate(_) => false,
         })
+    }
+
+    async fn server_channel_open_forwarded_tcpip(
+        &mut self,
+        channel: Channel<Msg>,
+        _address: &str,
+        _port: u32,
+        _from: &str,
+        _by: u32,
+        reply: ChannelOpenHandle,
+        _session: &mut client::Session,
+    ) -> Result<(), russh::Error> {
+        // Dropped, the reply is a refusal.
+        if let Some(accepts) = &self.accepts {
+            reply.accept().await;
+            // Fails only where the forward was dropped, and with it the connection.
+            let _ = accepts.send(channel);
+        }
+        Ok(())
     }
 
     async fn disconnected(

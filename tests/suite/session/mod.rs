@@ -12,6 +12,7 @@ mod dry_run;
 mod endings;
 mod failures;
 mod first;
+mod forwards;
 mod gc;
 mod gpus;
 mod help;

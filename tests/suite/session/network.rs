@@ -10,14 +10,14 @@ use harness::{Pty, eventually_within};
 use rustix::process::{Signal, kill_process};
 
 /// Longer than it takes to notice a silent host, on a busy machine.
-const NOTICED: Duration = Duration::from_mins(1);
-const LOST: &str = "connection lost, reconnecting for";
+pub(super) const NOTICED: Duration = Duration::from_mins(1);
+pub(super) const LOST: &str = "connection lost, reconnecting for";
 
 /// While this lives, all packets to and from the only instance are dropped silently.
-struct Silence(String);
+pub(super) struct Silence(String);
 
 impl Silence {
-    fn of(site: &Site) -> Self {
+    pub(super) fn of(site: &Site) -> Self {
         let silence = Self(instance(site).1);
         for rule in ["-I INPUT -j DROP", "-I OUTPUT -j DROP"] {
             let ended = silence.rule(rule).status().unwrap();

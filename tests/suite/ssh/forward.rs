@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use xdrive::ssh::forward::Forward;
+use xdrive::ssh::forward::{Forward, ForwardError, Interface, Wanted};
 
 use super::DEADLINE;
 use harness::sshd::Sshd;
@@ -170,6 +170,13 @@ async fn a_busy_port_gives_way_to_the_next_free_one() {
     let first = Forward::open(&ssh, preferred, server.address).unwrap();
     assert!(first.port() > preferred || first.port() < 1024 || preferred > 65_000);
     assert_ne!(first.port(), preferred);
+    let wanted = Wanted {
+        interface: Interface::Loopback,
+        port: first.port(),
+        is_exact: true,
+    };
+    let exact = Forward::to(&ssh, wanted, server.address.into());
+    assert!(matches!(exact, Err(ForwardError::Busy(port)) if port == first.port()));
     let second = Forward::open(&ssh, first.port(), server.address);
     let second = second.unwrap();
     assert_ne!(second.port(), first.port());

@@ -1,0 +1,42 @@
+//! A connection within another one: to an SSH server that a command on the host is.
+
+use std::sync::Arc;
+
+use russh::keys::PublicKey;
+
+use super::super::error::SshError;
+use super::super::peer::{Accepts, config};
+use super::{Connection, LOGIN, Ssh};
+
+impl Ssh {
+    /// Logs in to the SSH server that `command` runs on its standard streams, with the same user,
+    /// key and host key. The channels that it opens are passed to `accepts`; without that they are
+    /// refused. The connection ends with this one.
+    pub(in crate::ssh) async fn within(
+        &self,
+        command: &str,
+        accepts: Option<Accepts>,
+    ) -> Result<Self, SshError> {
+        let Connection {
+            handle,
+            target,
+            key,
+            ..
+        } = &*self.connection;
+        let host_key = PublicKey::from_openssh(&target.host_key)
+            .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
+        let config = Arc::new(config(host_key.algorithm(), false));
+        let entering = async {
+            let Ok(channel) = handle.channel_open_session().await else {
+                return Err(self.why_ended().await);
+            };
+            if channel.exec(false, command).await.is_err() {
+                return Err(self.why_ended().await);
+            }
+            let stream = channel.into_stream();
+            Self::login(target, Arc::clone(key), config, stream, host_key, accepts).await
+        };
+        let late = |_| SshError::Unreachable(target.address, std::io::ErrorKind::TimedOut.into());
+        tokio::time::timeout(LOGIN, entering).await.map_err(late)?
+    }
+}

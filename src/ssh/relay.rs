@@ -1,0 +1,91 @@
+//! The bytes of one forwarded TCP connection, between a local program and a channel.
+//!
+//! A channel is never left undrained: a browser that stops reading would freeze every other one.
+//! What a local program has not read waits in memory; at 64 MiB that one connection is dropped.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use russh::ChannelMsg;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use super::channel::{CHUNK, Sender, Session};
+
+/// The most bytes that one local connection may leave unread; with more it is dropped.
+const UNREAD: usize = 64 << 20;
+
+/// Relays until the host has closed its side and all is delivered, or either side breaks off.
+pub(super) async fn relay(stream: TcpStream, session: Session) {
+    // If it fails only latency suffers.
+    let _slower = stream.set_nodelay(true);
+    let (reader, mut writer) = stream.into_split();
+    let Session {
+        mut messages,
+        sender,
+    } = session;
+    let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
+    let unread = AtomicUsize::new(0);
+
+    let down = async {
+        let draining = async {
+            let mut queue = Some(queue);
+            loop {
+                match messages.wait().await {
+                    Some(ChannelMsg::Data { data }) => {
+                        let length = unread.fetch_add(data.len(), Ordering::Relaxed) + data.len();
+                        if length > UNREAD {
+                            return Err(());
+                        }
+                        if let Some(queue) = &queue {
+                            queue.send(data).map_err(drop)?;
+                        }
+                    }
+                    Some(ChannelMsg::Eof) => queue = None,
+                    Some(ChannelMsg::Close) | None => return Ok(()),
+                    Some(_) => {}
+                }
+            }
+        };
+        tokio::try_join!(draining, deliver(&mut writer, &mut queued, &unread))
+    };
+    let up = send(reader, &sender);
+    tokio::pin!(down, up);
+    let mut sent = false;
+    loop {
+        tokio::select! {
+            _ = &mut down => return,
+            result = &mut up, if !sent => match result {
+                Ok(()) => sent = true,
+                Err(()) => return,
+            },
+        }
+    }
+}
+
+/// Writes what is queued, and shuts the local connection's receiving side down after the host's.
+async fn deliver(
+    writer: &mut OwnedWriteHalf,
+    queued: &mut mpsc::UnboundedReceiver<Bytes>,
+    unread: &AtomicUsize,
+) -> Result<(), ()> {
+    while let Some(data) = queued.recv().await {
+        writer.write_all(&data).await.map_err(drop)?;
+        unread.fetch_sub(data.len(), Ordering::Relaxed);
+    }
+    writer.shutdown().await.map_err(drop)
+}
+
+async fn send(mut reader: OwnedReadHalf, sender: &Sender) -> Result<(), ()> {
+    loop {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        match reader.read_buf(&mut chunk).await {
+            Ok(0) => break,
+            Ok(_) if sender.send(chunk.freeze()).await => {}
+            _ => return Err(()),
+        }
+    }
+    if sender.eof().await { Ok(()) } else { Err(()) }
+}

@@ -1,0 +1,134 @@
+//! A port in the network of what runs on a host, forwarded to an address that this computer reaches.
+//!
+//! Owns an SSH connection of its own, with an SSH server in that network within it, and makes both
+//! again whenever they end: the port comes back with them.
+
+use std::time::Duration;
+
+use russh::Channel;
+use russh::client::Msg;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::connection::Ssh;
+use super::error::SshError;
+use super::forward::{ForwardError, reconnected};
+use super::relay::relay;
+use super::route::Routes;
+
+/// The pause before the port is asked for again, while what the last connection left has it.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The port that is wanted there, and where it leads from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteWanted {
+    /// As in [`super::forward::Within`]. Run again, it ends what it ran before.
+    pub server: String,
+    /// The address there to listen on, as a `tcpip-forward` request has it (RFC 4254, section 7.1).
+    pub bind: String,
+    /// The port there.
+    pub port: u16,
+    /// Whether a busy port is an error, and not replaced by another one.
+    pub is_exact: bool,
+    /// The host and port to connect to from here.
+    pub to: (String, u16),
+}
+
+/// An open forward; dropping it closes the port and every connection through it.
+#[derive(Debug)]
+pub struct RemoteForward {
+    port: u16,
+    serving: JoinHandle<()>,
+}
+
+/// A connection within another one, and the channels that its server opens.
+struct Inside {
+    outer: Ssh,
+    inner: Ssh,
+    opened: mpsc::UnboundedReceiver<Channel<Msg>>,
+}
+
+impl RemoteForward {
+    /// Listens there; returns once it does.
+    pub async fn open(ssh: &Ssh, wanted: RemoteWanted) -> Result<Self, ForwardError> {
+        let inside = Inside::open(Routes::open(ssh).await?, &wanted.server).await?;
+        let port = match inside.listen(&wanted.bind, wanted.port).await {
+            Err(SshError::Refused(..)) if wanted.is_exact => {
+                return Err(ForwardError::Busy(wanted.port));
+            }
+            Err(SshError::Refused(..)) => inside.listen(&wanted.bind, 0).await?,
+            answer => answer?,
+        };
+        let serving = tokio::spawn(serve(inside, wanted, port));
+        Ok(Self { port, serving })
+    }
+
+    /// The port there.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for RemoteForward {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Inside {
+    async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
+        let outer = routes.outer().clone();
+        let (sender, opened) = mpsc::unbounded_channel();
+        let inner = outer.within(server, Some(sender)).await?;
+        Ok(Self {
+            outer,
+            inner,
+            opened,
+        })
+    }
+
+    /// Listens on this port, or on one that the server chooses (0); returns it.
+    async fn listen(&self, bind: &str, port: u16) -> Result<u16, SshError> {
+        let chosen = self.inner.listen(bind, port).await?;
+        Ok(if port == 0 { chosen } else { port })
+    }
+}
+
+/// Relays until it is aborted. When the connection ends, the same port is asked for over another.
+async fn serve(mut inside: Inside, wanted: RemoteWanted, port: u16) {
+    loop {
+        relay_all(&mut inside, &wanted.to).await;
+        inside = loop {
+            let routes = reconnected(&inside.outer).await;
+            if let Ok(again) = Inside::open(routes, &wanted.server).await
+                && again.listen(&wanted.bind, port).await.is_ok()
+            {
+                break again;
+            }
+            tokio::time::sleep(AGAIN).await;
+        };
+    }
+}
+
+/// Relays until the connection ends.
+async fn relay_all(inside: &mut Inside, to: &(String, u16)) {
+    let mut connections = JoinSet::new();
+    loop {
+        let channel = tokio::select! {
+            Some(channel) = inside.opened.recv() => channel,
+            Some(_) = connections.join_next() => continue,
+            _ = inside.inner.ended() => return,
+            _ = inside.outer.ended() => return,
+        };
+        let session = inside.inner.accepted(channel);
+        let to = to.clone();
+        connections.spawn(async move {
+            // Without a connection from here the channel is dropped, which closes it.
+            if let Ok(stream) = TcpStream::connect((to.0.as_str(), to.1)).await {
+                relay(stream, session).await;
+            }
+        });
+    }
+}
