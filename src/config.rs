@@ -13,7 +13,9 @@ pub mod launch;
 mod names;
 pub mod quantity;
 mod reach;
+mod variables;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +40,7 @@ pub use forward::{Forwarding, InvalidForwarding};
 pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use reach::Reach;
+pub use variables::{Asked, Variables};
 
 use launch::{ArchChoice, Fallback, Types};
 
@@ -131,6 +134,10 @@ pub struct Config {
     /// Whether a busy port is an error.
     #[serde(default)]
     pub exact_ports: bool,
+    /// The variables that sessions bring along: one, or several.
+    env: Option<Several<String>>,
+    /// Files of such variables, likewise.
+    env_file: Option<Several<PathBuf>>,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -286,6 +293,23 @@ impl Config {
         }
     }
 
+    /// The variables that sessions bring along, of those that `caller` has.
+    pub fn variables(
+        &self,
+        caller: &dyn Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<Variables> {
+        let mut variables = Variables::default();
+        let files = self.env_file.clone().map(Vec::from).unwrap_or_default();
+        let names = self.env.clone().map(Vec::from).unwrap_or_default();
+        let asked = Asked {
+            files: &files,
+            variables: &names,
+            is_strict: false,
+        };
+        variables.add(asked, caller)?;
+        Ok(variables)
+    }
+
     /// What to launch, if that is configured.
     pub fn requirements(&self) -> Result<Option<Requirements>, String> {
         let types = match &self.types {
@@ -373,6 +397,8 @@ pub struct Options {
     pub remote_forwards: Vec<Forwarding>,
     /// Whether a busy port is an error, and not replaced by another one.
     pub exact_ports: bool,
+    /// The variables that the session brings along.
+    pub variables: Variables,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
@@ -429,6 +455,7 @@ impl Options {
             forwards: with_configured(flags.forwards, config.forward),
             remote_forwards: with_configured(flags.remote_forwards, config.remote_forward),
             exact_ports: flags.exact_ports || config.exact_ports,
+            variables: flags.variables,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,

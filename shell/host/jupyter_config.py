@@ -10,21 +10,38 @@ its login page: there is nothing to log in with but the token.
 """
 
 import os
+import shlex
 
 from jupyter_server.auth.identity import IdentityProvider
 from tornado import web
 from traitlets import default
 
 TOKENS = "/run/xdrive/tokens"
+ENVIRONMENT = "/run/xdrive/environment"  # a file a session: export NAME='VALUE'
 
 
 def read_tokens():
-    tokens = []
+    """The sessions, by their tokens."""
+    tokens = {}
     for name in os.listdir(TOKENS):
         with open(os.path.join(TOKENS, name)) as file:
-            tokens.append(file.read().strip())
+            tokens[file.read().strip()] = name
     # The file of a session that ended is empty, and no token.
-    return [token for token in tokens if token]
+    tokens.pop("", None)
+    return tokens
+
+
+def bring(session):
+    """Kernels and terminals that begin from here on have what the session brought along."""
+    try:
+        with open(os.path.join(ENVIRONMENT, session)) as file:
+            words = shlex.split(file.read())
+    except FileNotFoundError:
+        return
+    for word in words:
+        name, is_variable, value = word.partition("=")
+        if is_variable:
+            os.environ[name] = value
 
 
 class TokenFile(IdentityProvider):
@@ -33,7 +50,7 @@ class TokenFile(IdentityProvider):
 
     @default("token")
     def _token_default(self):
-        return read_tokens()[0]
+        return next(iter(read_tokens()))
 
     def get_user(self, handler):
         return self._known_user(handler)
@@ -45,8 +62,9 @@ class TokenFile(IdentityProvider):
         # Without any token it would accept everyone.
         if given in tokens:
             self.token = given
+            bring(tokens[given])
         elif tokens:
-            self.token = tokens[0]
+            self.token = next(iter(tokens))
         user = await self._get_user(handler)
         if user is None:
             # As in JupyterHandler.prepare: the error page reads both.

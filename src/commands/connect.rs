@@ -1,11 +1,12 @@
 //! `xdrive connect`: one session.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::flags::{self, Launch, Reach, Speed};
 use super::{Context, key, local};
 use crate::cloud::{Cloud, Which};
-use crate::config::{self, Config, Forwarding, Options, Paths, quantity};
+use crate::config::{self, Asked, Config, Forwarding, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
@@ -163,6 +164,25 @@ pub struct Args {
     )]
     pub remote_forwards: Vec<Forwarding>,
 
+    /// Bring a variable along, such as `HF_TOKEN` or `MODE=fast`.
+    ///
+    /// NAME alone takes its value here. The shell, the command and what Jupyter starts have it; no
+    /// disk, image, tag, log or process's arguments do. It may be given several times.
+    #[arg(
+        short = 'e',
+        long,
+        value_name = "NAME[=VALUE]",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub env: Vec<String>,
+
+    /// Bring the variables of this file along, as docker's flag does.
+    ///
+    /// A line each, NAME=VALUE or NAME; -e outranks it.
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = SESSION)]
+    pub env_file: Vec<PathBuf>,
+
     /// Fail where a port is busy, instead of taking another one.
     ///
     /// Also for Jupyter's port. Those on this computer are tried before anything is launched.
@@ -238,6 +258,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 /// The request: flags over configuration.
 pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let launch = args.launch.options();
+    let config = Config::read(paths)?;
+    let caller = |name: &str| std::env::var_os(name);
+    let mut variables = config.variables(&caller).map_err(|error| {
+        let error = error.context("the variables that the configuration brings along");
+        Failure::new(Exit::Config, error).hint("xdrive help config lists its keys")
+    })?;
+    let asked = Asked {
+        files: &args.env_file,
+        variables: &args.env,
+        is_strict: true,
+    };
+    variables.add(asked, &caller).map_err(|error| {
+        Failure::new(Exit::Usage, error).hint("-e NAME=VALUE, or -e NAME for one that is set here")
+    })?;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
@@ -248,6 +282,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         forwards: args.forwards,
         remote_forwards: args.remote_forwards,
         exact_ports: args.exact_ports,
+        variables,
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,
@@ -258,7 +293,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     };
     Ok(Request {
         drive: args.drive,
-        options: Options::choose(flags, Config::read(paths)?),
+        options: Options::choose(flags, config),
         from: args.from,
         no_join: args.no_join,
         shared: args.shared,

@@ -21,6 +21,8 @@ pub struct Container {
     pub came: Came,
     /// Whether its image has `JupyterLab`, if known, from the last session that asked.
     pub lab: Option<bool>,
+    /// The file in it with the variables that this session brought along, if it did.
+    pub variables: Option<String>,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -94,17 +96,28 @@ const LOGIN_SHELL: &str =
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
+/// The same; `$1` is the file with the session's variables.
+const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@""#;
+
 /// As [`Container::shell`], for the container of `drive` on a host that has not answered yet.
 #[must_use]
 pub fn shell_of(drive: &DriveName, term: &str) -> String {
-    shell(&format!("xdrive-{drive}"), term)
+    shell(&format!("xdrive-{drive}"), term, None)
 }
 
-fn shell(container: &str, term: &str) -> String {
+/// `variables` is the file with the session's variables.
+fn shell(container: &str, term: &str, variables: Option<&str>) -> String {
     let term = format!("TERM={term}");
     let words = ["docker", "exec", "-it", DETACH_KEYS, "-e", &term];
-    let rest = ["-w", WORK, container, "sh", "-c", LOGIN_SHELL];
-    join(words.into_iter().chain(rest))
+    let rest = ["-w", WORK, container, "sh", "-c"];
+    let words = words.into_iter().chain(rest);
+    match variables {
+        None => join(words.chain([LOGIN_SHELL])),
+        Some(file) => {
+            let script = format!(r#". "$0"; {LOGIN_SHELL}"#);
+            join(words.chain([script.as_str(), file]))
+        }
+    }
 }
 
 impl Container {
@@ -112,7 +125,7 @@ impl Container {
     /// laptop's `TERM`.
     #[must_use]
     pub fn shell(&self, term: &str) -> String {
-        shell(&self.name, term)
+        shell(&self.name, term, self.variables.as_deref())
     }
 
     /// The command for a [`crate::ssh::RemoteCommand`]: `argv`, word for word, with its own stdin,
@@ -121,7 +134,13 @@ impl Container {
     pub fn command(&self, id: &CommandId, argv: &[String]) -> String {
         let file = pid_file(id);
         let words = ["docker", "exec", "-i", "-w", WORK, &self.name];
-        let mut command = join(words.into_iter().chain(["sh", "-c", RECORDED, &file]));
+        let words = words.into_iter();
+        let mut command = match &self.variables {
+            None => join(words.chain(["sh", "-c", RECORDED, &file])),
+            Some(variables) => {
+                join(words.chain(["sh", "-c", RECORDED_WITH_VARIABLES, &file, variables]))
+            }
+        };
         for word in argv {
             command.push(' ');
             command.push_str(&quote(word));
@@ -145,6 +164,7 @@ mod tests {
             address: [172, 17, 0, 2].into(),
             came: Came::Running,
             lab: None,
+            variables: None,
             timings: Vec::new(),
         }
     }

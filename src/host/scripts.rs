@@ -228,6 +228,7 @@ impl Host {
             address: facts.require("address")?,
             came,
             lab: facts.get("lab").map(|text| text == "yes"),
+            variables: None,
             timings: facts.timings(),
         })
     }
@@ -292,6 +293,26 @@ impl Host {
         CloseReport::read(&facts)
     }
 
+    /// Brings variables along, lines `export NAME='VALUE'`, for `session`'s shells and commands in
+    /// `container` and for what Jupyter starts for it. They are sent on standard input.
+    pub async fn bring(
+        &self,
+        container: &mut Container,
+        session: &SessionId,
+        variables: &str,
+    ) -> Result<(), ScriptError> {
+        const SCRIPT: &str = "environment bring";
+        let inputs = [
+            ("XDRIVE_CONTAINER", container.name.as_str()),
+            ("XDRIVE_SESSION", &session.0),
+        ];
+        let command = call(SCRIPT, &inputs);
+        let sent = self.ssh.run_named(SCRIPT, &command, variables.as_bytes());
+        Facts::read(SCRIPT, &sent.await?, &[])?;
+        container.variables = Some(format!("/run/xdrive/environment/{session}"));
+        Ok(())
+    }
+
     /// The command for an SSH channel *without* a terminal: an SSH server for one client, on the
     /// channel's stdin and stdout. It has this host's key, knows the keys that may log in here, and
     /// leads into `container`. A server with a `name` ends the one that had it before, whose
@@ -353,6 +374,7 @@ fn running(facts: &Facts) -> Result<Container, ScriptError> {
         address: facts.require("address")?,
         came: Came::Running,
         lab: facts.get("lab").map(|text| text == "yes"),
+        variables: None,
         timings: facts.timings(),
     })
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
-use crate::config::Options;
+use crate::config::{Options, Variables};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
@@ -123,14 +123,29 @@ pub(super) async fn enter(
         },
         Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
     );
-    let container = container.map_err(failure)?;
+    let mut container = container.map_err(failure)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
         Came::Started => "started the container".to_owned(),
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
+    bring(host, &mut container, session, &request.options.variables).await?;
     join(connections, host, container, session, report).await
+}
+
+/// Brings variables into `container` for this session, before its Jupyter or shell begins.
+pub(super) async fn bring(
+    host: &Host,
+    container: &mut Container,
+    session: &SessionId,
+    variables: &Variables,
+) -> Result<(), Failure> {
+    if variables.is_empty() {
+        return Ok(());
+    }
+    let brought = host.bring(container, session, &variables.script()).await;
+    brought.map_err(failure)
 }
 
 /// Enters a container that runs, over these connections.

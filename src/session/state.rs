@@ -171,8 +171,10 @@ impl Session {
         let request = &self.request;
         let lease = request.options.keep.unwrap_or(LEASE);
         let session = self.reconciler.session().clone();
-        // Another image would end a shell in the container as it is.
-        let is_shell = request.command.is_empty() && request.options.image.is_none();
+        // Another image would end a shell in the container as it is, and variables are brought first.
+        let options = &request.options;
+        let is_shell =
+            request.command.is_empty() && options.image.is_none() && options.variables.is_empty();
         let shell = is_shell.then(shell::term);
         let drive = &request.drive;
         let hosts = self.reconciler.hosts();

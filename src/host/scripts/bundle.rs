@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 17] = [
+pub(super) const SCRIPTS: [(&str, &str); 18] = [
     ("prelude", include_str!("../../../shell/host/prelude")),
     ("presence", include_str!("../../../shell/host/presence")),
     ("engine", include_str!("../../../shell/host/engine")),
@@ -35,6 +35,10 @@ pub(super) const SCRIPTS: [(&str, &str); 17] = [
         include_str!("../../../shell/host/terminal.py"),
     ),
     ("command.py", include_str!("../../../shell/host/command.py")),
+    (
+        "environment",
+        include_str!("../../../shell/host/environment"),
+    ),
     ("ssh", include_str!("../../../shell/host/ssh")),
     ("sftp.py", include_str!("../../../shell/host/sftp.py")),
     ("agent.py", include_str!("../../../shell/host/agent.py")),

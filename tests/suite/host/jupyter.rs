@@ -19,6 +19,24 @@ async fn status(machine: &Machine, address: &str, path: &str) -> String {
         .await
 }
 
+/// Checks that the variables of a session are those of the kernels that begin by its token.
+async fn kernels_have_variables(machine: &Machine, address: &str) {
+    let mut container = machine.host.running().await.unwrap().unwrap();
+    let session = SessionId("two".into());
+    let variables = "export SECRET='kept-4711'\n";
+    let brought = machine.host.bring(&mut container, &session, variables);
+    brought.await.unwrap();
+    let kernel = format!("http://{address}/api/kernels?token=second-token");
+    let begun = machine
+        .sh(&format!("curl -s -m 60 -X POST '{kernel}'"))
+        .await;
+    assert!(begun.contains("\"id\""), "{begun}");
+    let has_it = "for pid in /proc/[0-9]*; do \
+                  if tr '\\0' ' ' <$pid/cmdline | grep -q [i]pykernel; then \
+                  tr '\\0' '\\n' <$pid/environ | grep -c '^SECRET=kept-4711$'; fi; done";
+    assert_eq!(machine.sh(has_it).await, "1\n");
+}
+
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
@@ -97,7 +115,14 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
         "200"
     );
 
-    // The token is in no process's arguments or environment, and in no image.
+    kernels_have_variables(&machine, &address).await;
+
+    // The value is in no process's arguments, and in no log or image; the token in no environment,
+    // either.
+    let shown = machine
+        .sh("cat /proc/[0-9]*/cmdline | grep -ac 'kept-[4]711' || true")
+        .await;
+    assert_eq!(shown, "0\n");
     let shown = machine
         .sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -ac 'second-[t]oken' || true")
         .await;
@@ -106,7 +131,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
         .sh("docker stop -t 1 xdrive-demo; docker commit xdrive-demo probe")
         .await;
     let kept = machine
-        .sh("grep -rl 'first-token\\|second-token' /v1/docker /v1/xdrive --include='*' -s | grep -v '^/v1/docker/buildkit' || true")
+        .sh("grep -rl 'first-token\\|second-token\\|kept-4711' /v1/docker /v1/xdrive --include='*' -s | grep -v '^/v1/docker/buildkit' || true")
         .await;
     assert_eq!(kept, "");
 }

@@ -45,6 +45,7 @@ mod tables;
 mod terminal;
 mod tree;
 mod two_laptops;
+mod variables;
 mod volume;
 mod words;
 mod wrong;

@@ -1,0 +1,199 @@
+//! The variables that a session brings along: from flags, files in docker's syntax, and the
+//! configuration.
+//!
+//! Their values are secrets: they are printed nowhere, and sent on standard input alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+
+/// Variables by name. Its debug form has the names alone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Where variables are asked for: `NAME=VALUE`, or `NAME` for the caller's value.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Files, as for `docker run --env-file`.
+    pub files: &'a [PathBuf],
+    /// Variables, which outrank those of the files.
+    pub variables: &'a [String],
+    /// Whether a variable that the caller does not have is an error, and not left out.
+    pub is_strict: bool,
+}
+
+impl Variables {
+    /// Adds what is asked for; it outranks what is there. `caller` has the caller's variables.
+    pub fn add(
+        &mut self,
+        asked: Asked<'_>,
+        caller: &dyn Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<()> {
+        for file in asked.files {
+            self.add_file(file, caller)?;
+        }
+        for variable in asked.variables {
+            let is_added = self.add_one(variable, caller)?;
+            if asked.is_strict && !is_added {
+                bail!("{variable} is not set in this environment");
+            }
+        }
+        Ok(())
+    }
+
+    /// Each line is a variable; empty ones and those that begin with # are none (docker's reference,
+    /// *docker run*, `--env-file`).
+    fn add_file(
+        &mut self,
+        file: &Path,
+        caller: &dyn Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<()> {
+        let shown = file.display();
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if !line.is_empty() && !line.starts_with('#') {
+                let added = self.add_one(line, caller);
+                added.with_context(|| format!("{shown}, line {}", index + 1))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// False if the caller does not have it.
+    fn add_one(
+        &mut self,
+        variable: &str,
+        caller: &dyn Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<bool> {
+        let (name, value) = match variable.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (variable, None),
+        };
+        check_name(name)?;
+        let value = match value {
+            Some(value) => Some(value),
+            None => caller(name)
+                .map(OsString::into_string)
+                .transpose()
+                .map_err(|_| anyhow!("the value of {name} is not UTF-8"))?,
+        };
+        let Some(value) = value else {
+            return Ok(false);
+        };
+        if value.contains('\0') {
+            bail!("the value of {name} has a NUL");
+        }
+        self.0.insert(name.to_owned(), value);
+        Ok(true)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Lines `export NAME='VALUE'`, as a shell and Python's `shlex` read them.
+    #[must_use]
+    pub fn script(&self) -> String {
+        let mut script = String::new();
+        for (name, value) in &self.0 {
+            let value = value.replace('\'', "'\\''");
+            let _ = writeln!(script, "export {name}='{value}'");
+        }
+        script
+    }
+}
+
+/// Refuses what a shell cannot export. A name that is refused may be a value in the wrong place: it
+/// is not repeated.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_name =
+        name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+    if !is_name {
+        bail!("a variable's name has letters, digits and _, and does not begin with a digit");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(name: &str) -> Option<OsString> {
+        (name == "HERE").then(|| "the caller's".into())
+    }
+
+    fn of(files: &[PathBuf], variables: &[&str], is_strict: bool) -> anyhow::Result<Variables> {
+        let variables: Vec<String> = variables.iter().map(|it| (*it).to_owned()).collect();
+        let mut all = Variables::default();
+        let asked = Asked {
+            files,
+            variables: &variables,
+            is_strict,
+        };
+        all.add(asked, &caller)?;
+        Ok(all)
+    }
+
+    #[test]
+    fn a_file_has_dockers_syntax_and_is_outranked() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("env");
+        let text =
+            "\u{feff}# a comment\n\n  A=1\nB=\"quoted\" # not a comment\nHERE\nNOT_HERE\nC=\n";
+        std::fs::write(&file, text).unwrap();
+        let all = of(std::slice::from_ref(&file), &["A=2=3"], true).unwrap();
+        assert_eq!(
+            all.script(),
+            "export A='2=3'\nexport B='\"quoted\" # not a comment'\nexport C=''\n\
+             export HERE='the caller'\\''s'\n"
+        );
+        std::fs::write(&file, "fine=1\nnot fine=secret\n").unwrap();
+        let error = format!("{:#}", of(&[file], &[], false).unwrap_err());
+        assert!(
+            error.contains("line 2: a variable's name has letters"),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_variable_that_is_not_there_is_left_out_or_refused() {
+        assert!(of(&[], &["NOT_HERE"], false).unwrap().is_empty());
+        let error = of(&[], &["NOT_HERE"], true).unwrap_err().to_string();
+        assert_eq!(error, "NOT_HERE is not set in this environment");
+        for name in ["", "1A=x", "A-B=x", "=x"] {
+            assert!(of(&[], &[name], false).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_not_in_its_debug_form() {
+        let all = of(&[], &["TOKEN=secret"], true).unwrap();
+        assert_eq!(format!("{all:?}"), "{\"TOKEN\"}");
+    }
+
+    #[test]
+    fn a_shell_reads_every_value_as_it_is() {
+        let value = "it's \"a\" $HOME `id` \\ * ~\n two\tlines ;&|";
+        let all = of(&[], &[&format!("V={value}")], true).unwrap();
+        let script = format!("{}printf %s \"$V\"", all.script());
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .output();
+        assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), value);
+    }
+}
