@@ -19,8 +19,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
-    Context, connect, doctor, gc, list, local, policy, prices, print, proxy, selftest, ssh_config,
-    stop,
+    Context, attach, connect, doctor, gc, list, local, logs, policy, prices, print, proxy, ps, run,
+    selftest, ssh_config, stop,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -254,6 +254,20 @@ pub enum DriveCommand {
     /// snapshot, and the instance terminated.
     #[command(visible_alias = "ssh", after_long_help = connect::escapes())]
     Connect(Box<connect::Args>),
+    /// Run a command that outlives this computer.
+    ///
+    /// As `connect NAME -- CMD`; but the host is kept for it, at most for --max. With -d xdrive
+    /// leaves at once. When the command has ended and nobody is there, the host closes the drive and
+    /// switches itself off.
+    Run(Box<run::Args>),
+    /// Come back to a command that runs on a drive.
+    ///
+    /// With its output, as far as its host keeps it, and its exit code.
+    Attach(attach::Args),
+    /// Show what a command printed.
+    Logs(logs::Args),
+    /// Show which commands run on drives that are up.
+    Ps(ps::Args),
     /// Show every drive, and what is billed.
     ///
     /// Where it is, its generations and snapshots.
@@ -301,7 +315,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Err(failure) => return ended(Err(failure), false),
     }
     let json = usage::wants_json(&words);
-    let parsed = command().try_get_matches_from(&words);
+    let parsed = help::for_screen(command(), &words).try_get_matches_from(&words);
     let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
             report::set_quiet(cli.quiet);
@@ -432,6 +446,10 @@ impl DriveCommand {
             Self::Stop(args) => stop::run(args, context),
             Self::SshConfig(args) => ssh_config::run(&args, context),
             Self::Proxy(args) => proxy::run(args, context),
+            Self::Run(args) => run::run(*args, context),
+            Self::Attach(args) => attach::run(args, context),
+            Self::Logs(args) => logs::run(args, context),
+            Self::Ps(args) => ps::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),

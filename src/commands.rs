@@ -1,14 +1,18 @@
 //! The commands: a file each, which has the command's arguments above its function.
 
+pub mod attach;
 pub mod connect;
 pub mod doctor;
 pub mod flags;
 pub mod gc;
 pub mod list;
 pub mod local;
+pub mod logs;
 pub mod policy;
 pub mod prices;
 pub mod proxy;
+pub mod ps;
+pub mod run;
 pub mod selftest;
 pub mod ssh_config;
 pub mod stop;

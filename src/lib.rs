@@ -4,6 +4,8 @@
 //!
 //! ```text
 //! main ─ cli ─ commands ─┬─ connect   one session: ready ▸ container ▸ shell or command ▸ save
+//!                        ├─ run       a command whose host is kept for it
+//!                        ├─ attach    back to such a command; logs, ps: what it prints, what runs
 //!                        ├─ stop      the same session's end, from anywhere
 //!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
 //!                        ├─ list      what exists, from tags alone

@@ -358,6 +358,16 @@ pub fn data(text: &str) -> std::io::Result<()> {
     }
 }
 
+/// Writes what a program printed to standard output, or to standard error.
+pub fn bytes(is_output: bool, bytes: &[u8]) -> std::io::Result<()> {
+    if is_output {
+        let mut stdout = std::io::stdout();
+        stdout.write_all(bytes).and_then(|()| stdout.flush())
+    } else {
+        std::io::stderr().write_all(bytes)
+    }
+}
+
 /// Writes an error to standard error. With that closed the exit code alone reports it.
 pub fn error(text: &str) {
     let mut stderr = std::io::stderr();

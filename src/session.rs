@@ -41,6 +41,7 @@ mod pull;
 mod reconnect;
 mod request;
 mod room;
+mod runs;
 mod shell;
 mod snapshot_cost;
 mod state;
@@ -57,7 +58,9 @@ use crate::cloud::Cloud;
 use crate::drive::Outcome;
 use crate::ec2::Instance;
 use crate::failure::Failure;
-use crate::ids::{Generation, VolumeId};
+use crate::host::container::CommandId;
+use crate::host::runs::CommandOrder;
+use crate::ids::{Generation, SessionId, VolumeId};
 use crate::signals::End;
 use crate::ssh::escape::Question;
 use crate::ssh::{DedicatedConnection, UserKey};
@@ -66,7 +69,8 @@ pub use discard::discard;
 pub use examine::Examination;
 pub use prompt::{ask, can_ask};
 pub use proxy::proxy;
-pub use request::Request;
+pub use request::{Request, Task};
+pub use runs::{Listed, list_runs, logs};
 pub use stop::stop;
 
 use container::Inside;
@@ -77,7 +81,7 @@ use monitor::{Context, Monitor, Output};
 use preflight::Listing;
 use prompt::unless_ended;
 use reconnect::Reconnector;
-use shell::{run_command, run_shell};
+use shell::{Piped, run_command, run_shell};
 use state::Session;
 
 /// The default lease: how long an instance runs on without a sign of life from here. Longer than a
@@ -104,6 +108,10 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     session.check_request(&drive)?;
     if is_dry_run {
         return session.preview(&drive).await;
+    }
+    if let Task::Attach(wanted) = session.request.task.clone() {
+        let id = session.choose_run(wanted.as_deref()).await?;
+        session.request.task = Task::Attach(Some(id));
     }
     session.settle_terms(&drive)?;
     session.explain_first(&drive).await;
@@ -158,7 +166,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     if matches!(ending, Ending::Detached) && !session.is_one_of_several_guests(&host).await {
         return session.leave_running(&host).await;
     }
-    let is_shell = session.request.command.is_empty();
+    let is_shell = session.request.is_shell();
     session.leave(&host, ending, is_shell).await
 }
 
@@ -237,6 +245,44 @@ impl Session {
         self.stay(instance, inside, line).await
     }
 
+    /// The command that the session is for; none for a shell.
+    fn piped_command(&mut self, inside: &Inside) -> Result<Option<Piped>, getrandom::Error> {
+        let (id, is_detached) = match &self.request.task {
+            Task::Attach(Some(id)) => {
+                return Ok(CommandId::parse(id).map(|id| Piped {
+                    remote: inside.host.command_there(&id),
+                    id,
+                    is_run: true,
+                    is_detached: false,
+                }));
+            }
+            Task::Run { is_detached } => (CommandId::new()?, *is_detached),
+            _ if self.request.command.is_empty() => return Ok(None),
+            _ => (CommandId::new()?, false),
+        };
+        let is_run = matches!(self.request.task, Task::Run { .. });
+        let client = if is_run {
+            let client = SessionId(format!("run-{}", id.as_str()));
+            self.reconciler.hosts().line_of(&client, &self.owner)
+        } else {
+            String::new()
+        };
+        let words = &self.request.command;
+        let remote = inside.host.command(&CommandOrder {
+            id: &id,
+            label: &runs::label(words),
+            client: &client,
+            command: &inside.container.command(&id, words),
+            kept: self.request.options.spool.unwrap_or(SPOOL),
+        });
+        Ok(Some(Piped {
+            id,
+            remote,
+            is_run,
+            is_detached,
+        }))
+    }
+
     /// Runs the shell or command in the container, and the monitor beside it, until one of them
     /// ends the session.
     async fn stay(
@@ -246,12 +292,15 @@ impl Session {
         line: DedicatedConnection,
     ) -> Ending {
         self.examine(instance).await;
+        let command = match self.piped_command(&inside) {
+            Ok(command) => command,
+            Err(error) => return Ending::Failed(anyhow::Error::new(error).into()),
+        };
         match self.open_forwards(instance, &inside).await {
             Ok(forwards) => inside.forwards = forwards,
             Err(failure) => return Ending::Failed(failure),
         }
         let (request, cloud) = (&self.request, &self.cloud);
-        let command = &request.command;
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", cloud.command, request.drive);
         let (stop, stopped) = oneshot::channel();
@@ -263,9 +312,9 @@ impl Session {
             clock: &cloud.clock,
             drive: &drive,
             checkpoint: request.options.checkpoint,
-            output: match command.as_slice() {
-                [] => Output::Terminal(sender),
-                _ => Output::Report(self.report.clone()),
+            output: match command {
+                None => Output::Terminal(sender),
+                Some(_) => Output::Report(self.report.clone()),
             },
         });
         let mut monitor = pin!(monitor.run(&mut self.news, stopped));
@@ -279,16 +328,31 @@ impl Session {
                 Question::Forwards => forwards(),
                 Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
             });
+            let grace = match request.task {
+                // The host is kept as long.
+                Task::Run { .. } => request.options.keep.unwrap_or(LEASE),
+                _ => cloud.timing.grace,
+            };
             let mut reconnector = Reconnector {
                 drive: &drive,
                 host: instance,
                 ec2: &cloud.ec2,
                 report: &self.report,
-                grace: cloud.timing.grace,
+                grace,
                 command: hint,
             };
             let signals = &mut self.signals;
-            if command.is_empty() {
+            if let Some(command) = command {
+                run_command(
+                    &mut inside,
+                    line,
+                    &mut reconnector,
+                    command,
+                    answers,
+                    signals,
+                )
+                .await
+            } else {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report
                     .note(&reconnect::rule(lease, cloud.timing.grace));
@@ -299,17 +363,6 @@ impl Session {
                     answers,
                     signals,
                     &mut messages,
-                )
-                .await
-            } else {
-                let kept = request.options.spool.unwrap_or(SPOOL);
-                run_command(
-                    &mut inside,
-                    line,
-                    &mut reconnector,
-                    (command, kept),
-                    answers,
-                    signals,
                 )
                 .await
             }

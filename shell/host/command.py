@@ -1,10 +1,13 @@
 """A command that outlives the connection it is run over.
 
-    command.py start NAME BOUND COMMAND…
+    command.py start NAME BOUND LABEL CLIENT COMMAND…
+    command.py begin NAME BOUND LABEL CLIENT COMMAND…
     command.py attach NAME OUTPUT ERRORS
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
-the caller to it. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
+the caller to it. `begin` only starts it, without any input. LABEL is what people call it. CLIENT is
+the line of a client that the host has while the command runs (`session hold`), so that nobody takes
+it for unused; empty for none. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
 numbers of bytes of its standard output and standard error that the caller has already. The first
 line of output is the answer:
 
@@ -33,23 +36,33 @@ one takes over. While nobody is attached, the keeper reads the output all the sa
 is, it reads no faster than the caller does. The last BOUND bytes of each stream are kept in a file
 of that length, written round and round. The keeper ends LINGER after its command, or once a
 caller has the exit status.
+
+A command that is a client, or that ends while nobody is attached to it, leaves a record and the end
+of its output on the drive: `runs.py` reads both, and asks the keepers of those that run. After one
+that was a client the host's lease ends soon, unless somebody needs the host (`idle`).
 """
 
 import fcntl
+import json
 import os
 import select
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
 import traceback
 
-FOLDER = "/run/xdrive/commands"
-SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
+# Isolated mode (-I) leaves the scripts' own folder out, which is root's.
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS, Stream  # noqa: E402
+
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
-CHUNK = 256 << 10
 PIPE = 1 << 20  # bytes that a pipe holds: fewer turns than with the kernel's 64 KiB
 SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ (fcntl(2)), which Python has from 3.10 on
 REPORT = 256 << 10  # bytes of input that arrive before the caller is informed
@@ -58,11 +71,16 @@ GONE = 255  # the exit status of a caller whose command was taken over, as ssh's
 
 
 def main(verb="", name="", *rest):
-    if verb not in ("start", "attach") or len(rest) < 2 or not name or "/" in name:
-        sys.exit("usage: command.py start NAME BOUND COMMAND… | attach NAME OUTPUT ERRORS")
-    if verb == "start":
-        sys.exit(attach(name, ("0", "0"), (int(rest[0]), rest[1:])))
-    sys.exit(attach(name, rest[:2], None))
+    if verb not in ("start", "begin", "attach") or len(rest) < 2 or not name or "/" in name:
+        sys.exit(
+            "usage: command.py start|begin NAME BOUND LABEL CLIENT COMMAND… "
+            "| attach NAME OUTPUT ERRORS"
+        )
+    if verb == "attach":
+        sys.exit(attach(name, rest[:2], None))
+    bound, label, client, *command = rest
+    order = (int(bound), label, client, command, verb == "start")
+    sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
 
 
 def attach(name, seen, order):
@@ -77,6 +95,31 @@ def attach(name, seen, order):
     except ConnectionError:
         status = b""
     return int(status) if status else GONE
+
+
+def begin(name, order):
+    """Starts the command; returns once it runs."""
+    keeper = connect(name, order)
+    keeper.send(b"?")
+    if not keeper.recv(1 << 20):
+        sys.exit("the process that keeps the command did not start")
+
+
+def hold(client):
+    """The process that holds a client's lock, which it has when this returns."""
+    script = 'sh "$0" hold | { grep -m 1 "^xdrive: attached="; exec cat > /dev/null; }'
+    # It hangs up with no connection.
+    inputs = {"XDRIVE_OWNER": client, "XDRIVE_ROLE": "guest", "XDRIVE_LEASE": "60"}
+    inputs["SSH_CONNECTION"] = ""
+    holds = subprocess.Popen(
+        ["sh", "-c", script, f"{HERE}/session"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **inputs},
+    )
+    if not holds.stdout.readline():
+        raise OSError("the host attaches no client")
+    return holds
 
 
 def connect(name, order):
@@ -104,18 +147,25 @@ def connect(name, order):
     return keeper
 
 
-def keep(listener, name, bound, command):
+def keep(listener, name, bound, label, client, command, has_input):
     """The keeper's process: never returns."""
     spool = f"{SPOOLS}/{name}"
     try:
         os.setsid()
-        child, pipes = execute(command)
+        # First: whatever is started here must not keep the caller's connection open.
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
-        Keeper(listener, child, pipes, spool, bound).run()
+        holds = hold(client) if client else None
+        child, pipes = execute(command)
+        keeper = Keeper(listener, child, pipes, spool, bound)
+        keeper.name, keeper.label, keeper.holds = name, label, holds
+        if not has_input:
+            keeper.is_input_over = True
+            keeper.close_input()
+        keeper.run()
     except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
@@ -161,65 +211,6 @@ def frame(kind, payload):
     return kind + struct.pack(">I", len(payload)) + payload
 
 
-class Stream:
-    """One of the command's outputs: its pipe, and the file with the last of what came from it."""
-
-    def __init__(self, kind, pipe, path, bound):
-        self.kind, self.pipe, self.path, self.bound = kind, pipe, path, bound
-        self.file = None
-        self.written = 0  # bytes that the command wrote in all
-        self.kept = 0  # the first of them that can still be read
-        self.last = b""  # what was read last: mostly the caller gets it without a look at the file
-        self.is_lost = False  # whether only `last` has it, because the file could not be written
-        self.limit = 0  # the most that there can be in all, once the command has ended
-
-    def read(self):
-        """Reads the command's output; false when there is none now."""
-        try:
-            data = os.read(self.pipe, CHUNK)
-        except BlockingIOError:
-            return False
-        if not data:
-            self.close()
-            return False
-        if self.is_lost:
-            self.kept = self.written
-        try:
-            self.keep(data)
-            self.is_lost = False
-            self.kept = max(self.kept, self.written + len(data) - self.bound)
-        except OSError:  # the disk is full
-            self.is_lost = True
-            self.kept = self.written
-        self.last = data
-        self.written += len(data)
-        return True
-
-    def keep(self, data):
-        """Writes `data`, the next of the output, round and round into the file."""
-        if self.file is None:
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-            self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        at, rest = self.written, memoryview(data)
-        while rest:
-            place = at % self.bound
-            count = os.pwrite(self.file, rest[: self.bound - place], place)
-            at, rest = at + count, rest[count:]
-
-    def from_byte(self, start):
-        """Some of what is kept from byte `start` on."""
-        recent = start - (self.written - len(self.last))
-        if recent >= 0:
-            return self.last[recent:]
-        place = start % self.bound
-        return os.pread(self.file, min(CHUNK, -recent, self.bound - place), place)
-
-    def close(self):
-        if self.pipe is not None:
-            os.close(self.pipe)
-            self.pipe = None
-
-
 class Caller:
     """The attached caller: a socket, its standard streams, and what it was given."""
 
@@ -245,8 +236,8 @@ class Keeper:
         self.end = os.pidfd_open(child)
         self.input = pipes[0]
         self.outputs = [
-            Stream(b"o", pipes[1], f"{spool}/output", bound),
-            Stream(b"e", pipes[2], f"{spool}/errors", bound),
+            Stream(kind, pipe, f"{spool}/{name}", bound)
+            for kind, pipe, name in zip([b"o", b"e"], pipes[1:], STREAMS)
         ]
         self.typed = bytearray()  # what the command has not read yet
         self.arrived = 0  # bytes of input in all
@@ -255,6 +246,8 @@ class Keeper:
         self.word = "new"  # the next caller's first line has it
         self.status = None
         self.is_done = False
+        self.began, self.ended = time.time(), None
+        self.is_settled = False
 
     def run(self):
         until = None
@@ -262,6 +255,7 @@ class Keeper:
             if self.status is not None:
                 until = until or time.monotonic() + LINGER
                 self.close_empty()
+                self.settle()
             self.fill()
             left = until and max(0, until - time.monotonic())
             reads, writes, _ = select.select(*self.wanted(), [], left)
@@ -274,6 +268,50 @@ class Keeper:
             while stream.pipe is not None and self.has_room(stream):
                 if not stream.read() or stream.written >= stream.limit:
                     stream.close()
+
+    def settle(self):
+        """Once all output of a command that has ended was read: what follows if nobody waits for
+        it."""
+        if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
+            return
+        self.is_settled = True
+        if self.holds or not self.caller:
+            self.record()
+        if self.holds:
+            self.holds.stdin.close()
+            self.holds.wait()
+            # It asks this process too, so nobody waits for it here.
+            subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
+
+    def state(self, moment=0):
+        return {
+            "run": self.name,
+            "command": self.label,
+            "began": self.began,
+            "ended": self.ended,
+            "status": self.status,
+            "is_attached": self.caller is not None,
+            "is_client": self.holds is not None,
+            "bound": self.outputs[0].bound,
+            "kept": [stream.kept for stream in self.outputs],
+            "written": [stream.written for stream in self.outputs],
+            "since": [stream.since(moment) for stream in self.outputs],
+        }
+
+    def record(self):
+        """Nothing is written where no drive is mounted: its folder is not there."""
+        folder = f"{RECORDS}/{self.name}"
+        try:
+            if not os.path.isdir(os.path.dirname(RECORDS)):
+                return
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            for stream, name in zip(self.outputs, STREAMS):
+                with open(f"{folder}/{name}", "wb") as file:
+                    file.write(stream.tail())
+            with open(f"{folder}/record", "w") as file:
+                json.dump(self.state(), file)
+        except OSError:
+            traceback.print_exc()
 
     def waiting(self, stream):
         """The number of bytes that the caller has not been given yet."""
@@ -416,6 +454,7 @@ class Keeper:
         _, status = os.waitpid(self.child, 0)
         code = os.waitstatus_to_exitcode(status)
         self.status = code if code >= 0 else 128 - code
+        self.ended = time.time()
         self.close_input()
         for stream in self.outputs:
             stream.limit = stream.written + PIPE
@@ -426,6 +465,8 @@ class Keeper:
         sock.settimeout(5)  # for one that connects and sends nothing
         try:
             words, streams, _, _ = socket.recv_fds(sock, 64, 2)
+            if words[:1] == b"?":
+                sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
             source, sink = streams
             seen = [int(word) for word in words.split()]
             given = {

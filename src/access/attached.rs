@@ -270,6 +270,11 @@ impl SshHosts {
         }
     }
 
+    /// The line of another client, which has this caller as its owner.
+    pub(crate) fn line_of(&self, client: &SessionId, owner: &str) -> String {
+        line(client, self.context.clock.now(), owner)
+    }
+
     /// An attachment of this session that begins now.
     pub(super) fn attachment(
         &self,

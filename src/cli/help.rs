@@ -1,5 +1,6 @@
 //! `xdrive help`, and what the help of each command ends with.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
@@ -16,6 +17,18 @@ const MORE: &str = "All flags: xdrive --help. Topics: xdrive help";
 const CONNECT: &str = "\
 All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
+
+/// The commands that `-h` leaves out, so that it fits a screen.
+const RARE: [&str; 4] = ["selftest", "policy", "man", "completions"];
+
+/// `top` without the rare commands, if `words` ask for the short help.
+pub(super) fn for_screen(top: clap::Command, words: &[OsString]) -> clap::Command {
+    if words.get(1).is_none_or(|word| word != "-h") {
+        return top;
+    }
+    let hidden = |top: clap::Command, name| top.mut_subcommand(name, |it| it.hide(true));
+    RARE.into_iter().fold(top, hidden)
+}
 
 /// The variables of the environment: a section of `--help` and of the manual page.
 pub(super) fn environment() -> String {

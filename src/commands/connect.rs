@@ -10,7 +10,7 @@ use crate::config::{self, Asked, Config, Forwarding, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
-use crate::session::{self, Request};
+use crate::session::{self, Request, Task};
 use crate::ssh::escape;
 
 /// The list of escapes, with which the help of `connect` ends.
@@ -240,18 +240,22 @@ pub struct Args {
 /// Runs a session. Returns its exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let mut request = request(args, &paths)?;
+    begin(request(args, &paths)?, &paths, context)
+}
+
+/// Runs the session of `request`. Returns its exit code.
+pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> Result<u8, Failure> {
     request.yes = context.yes;
-    let which = context.which(&paths)?;
-    request.check(&which.command(&paths))?;
+    let which = context.which(paths)?;
+    request.check(&which.command(paths))?;
     super::block_on(async {
         if let Which::Local = which
-            && let Some(code) = local::offer(&paths, context.yes).await?
+            && let Some(code) = local::offer(paths, context.yes).await?
         {
             return Ok(code);
         }
-        let cloud = Cloud::open(&which, &paths).await?;
-        session::connect(request, cloud, key(&paths)?).await
+        let cloud = Cloud::open(&which, paths).await?;
+        session::connect(request, cloud, key(paths)?).await
     })
 }
 
@@ -301,6 +305,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         dry_run: args.dry_run,
         json: args.json,
         command: args.command,
+        task: Task::Connect,
         examination: None,
     })
 }

@@ -171,6 +171,12 @@ pub fn lease(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &LEASES, "a host is kept")
 }
 
+/// Parses how far back the output of a run is shown.
+pub fn since(text: &str) -> Result<Duration, Invalid> {
+    let range = Duration::from_secs(1)..=WEEK;
+    within(time(text)?, &range, "output is shown since")
+}
+
 /// Parses the interval between checkpoints.
 pub fn checkpoint(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &CHECKPOINTS, "checkpoints are apart")

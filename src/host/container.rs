@@ -74,7 +74,16 @@ impl CommandId {
         random_id().map(Self)
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    /// The id of a command that is on a host: hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_id = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then(|| Self(text.to_owned()))
+    }
+
+    /// Its digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

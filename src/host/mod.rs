@@ -11,6 +11,7 @@ pub mod facts;
 mod mount;
 pub mod pull;
 pub mod room;
+pub mod runs;
 pub mod scripts;
 
 pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};

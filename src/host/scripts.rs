@@ -24,8 +24,10 @@ use super::container::{Came, CommandId, Container, ContainerSignal};
 use super::facts::{Facts, STILL_MOUNTED, ScriptError};
 use super::mount::{self, MountOrder, MountedDrive};
 use super::pull::Pulled;
+use super::runs::{CommandOrder, Run};
 use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
+use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
 use crate::ssh::{RemoteCommand, Ssh};
 
@@ -332,12 +334,56 @@ impl Host {
         terminal(name, command)
     }
 
-    /// The command `id` on this host, which runs `command` and keeps the last `kept` bytes of each
-    /// output: see [`crate::ssh::Shell`].
+    /// The command that `order` describes, on this host: see [`crate::ssh::Shell`].
     #[must_use]
-    pub fn command(&self, id: &CommandId, command: &str, kept: u64) -> RemoteCommand {
+    pub fn command(&self, order: &CommandOrder<'_>) -> RemoteCommand {
         let program = format!("{}/command.py", *DIRECTORY);
-        RemoteCommand::new(&program, id.as_str(), kept, command)
+        let id = order.id.as_str();
+        let words = [order.label, order.client];
+        RemoteCommand::new(&program, id, order.kept, words, order.command)
+    }
+
+    /// The command `id` that is on this host.
+    #[must_use]
+    pub fn command_there(&self, id: &CommandId) -> RemoteCommand {
+        RemoteCommand::there(&format!("{}/command.py", *DIRECTORY), id.as_str())
+    }
+
+    /// Starts a command, without any input; it runs when this returns.
+    pub async fn begin(&self, command: &RemoteCommand) -> Result<(), ScriptError> {
+        const SCRIPT: &str = "command.py begin";
+        let output = self.ssh.run(&command.begin(), b"").await?;
+        Facts::read(SCRIPT, &output, &[]).map(drop)
+    }
+
+    /// The commands that run on this host, and those that are on record on its drive, the oldest
+    /// first.
+    pub async fn runs(&self) -> Result<Vec<Run>, ScriptError> {
+        const SCRIPT: &str = "runs.py list";
+        let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
+        let output = self.ssh.run(&command, b"").await?;
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        let runs = facts.all("run").map(Run::parse);
+        runs.collect::<Option<_>>()
+            .ok_or_else(|| facts.garbled("run"))
+    }
+
+    /// The output of a run: all that is kept, or what came in the last `since`. With `follows` it
+    /// ends with the run.
+    pub(crate) async fn logs(
+        &self,
+        id: &CommandId,
+        since: Option<Duration>,
+        follows: bool,
+    ) -> Result<Session, ScriptError> {
+        let since = since.map_or(0, |since| since.as_secs().max(1));
+        let follow = if follows { " follow" } else { "" };
+        let id = quote(id.as_str());
+        let command = format!(
+            "exec python3 -I -S {}/runs.py logs {id} {since}{follow}",
+            *DIRECTORY
+        );
+        Ok(self.ssh.exec(&command, None).await?)
     }
 
     /// The terminals that earlier sessions left on this host, the latest first.

@@ -32,7 +32,7 @@ impl Session {
         interruption: Interruption,
         instance: &Instance,
     ) -> Option<Result<u8, Failure>> {
-        let is_command = !self.request.command.is_empty();
+        let is_command = !self.request.is_shell();
         let is_guest = self.reconciler.hosts().is_guest();
         let mut asked = None;
         if !is_guest {

@@ -18,7 +18,7 @@ use crate::signals::End;
 use super::DETACHED_LEASE;
 use super::cost::Cost;
 use super::ending::Ending;
-use super::{Session, room};
+use super::{Session, Task, room};
 
 impl Session {
     /// Reports a failed commit: it loses nothing, but explains why a later session may create the
@@ -53,10 +53,26 @@ impl Session {
             ))
         })?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
+        let (until_when, way_back) = if let Task::Run { .. } = self.request.task {
+            let way_back = format!(
+                "{command} logs {drive} -f  shows what it prints\n  \
+                 {command} attach {drive}  comes back to it"
+            );
+            ("until its command has ended, at most until", way_back)
+        } else if self.request.is_shell() {
+            (
+                "until",
+                format!("{command} connect {drive}  comes back to it"),
+            )
+        } else {
+            (
+                "until",
+                format!("{command} attach {drive}  comes back to it"),
+            )
+        };
         self.report.print(&format!(
-            "{drive} is left running on {} until {until:.0}{price}; then it is closed and the \
-             instance switches itself off\n  {command} connect {drive}  comes back to it\n  \
-             {command} stop {drive}  saves it",
+            "{drive} is left running on {} {until_when} {until:.0}{price}; then it is closed and \
+             the instance switches itself off\n  {way_back}\n  {command} stop {drive}  saves it",
             instance.id
         ));
         Ok(0)

@@ -9,6 +9,21 @@ use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::image;
 
+/// What a session is for, beside the command that it may have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Task {
+    /// A shell, or a command, which ends with the session.
+    #[default]
+    Connect,
+    /// A command that needs no session: the host is kept for it.
+    Run {
+        /// Whether the session leaves it at once.
+        is_detached: bool,
+    },
+    /// A command that runs on the host: the one whose id begins so, or the only one.
+    Attach(Option<String>),
+}
+
 /// The request of a session.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -31,6 +46,8 @@ pub struct Request {
     pub json: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
+    /// What the session is for.
+    pub task: Task,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
 }
@@ -49,15 +66,22 @@ impl Request {
             dry_run: false,
             json: false,
             command: Vec::new(),
+            task: Task::Connect,
             examination: None,
         }
+    }
+
+    /// Whether it is for an interactive shell.
+    #[must_use]
+    pub fn is_shell(&self) -> bool {
+        self.command.is_empty() && !matches!(self.task, Task::Attach(_))
     }
 
     /// Refuses a shell without a terminal, a port that is busy and has to be that one, and a missing
     /// image file. `xdrive` begins the commands
     /// in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
-        if self.command.is_empty() && !self.dry_run && !crate::terminal::is_interactive() {
+        if self.is_shell() && !self.dry_run && !crate::terminal::is_interactive() {
             return Err(Failure::new(
                 Exit::Usage,
                 anyhow!("there is no terminal here for a shell"),

@@ -14,7 +14,7 @@ use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::Message;
-use crate::ssh::{DedicatedConnection, Shell, ShellExit};
+use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
 
 /// How long the host may take to hang up on a command: a save must not wait longer for it.
 const HANG_UP: Duration = Duration::from_secs(3);
@@ -81,21 +81,36 @@ pub(super) fn term() -> String {
     std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
-/// Runs the command of `-- CMD` with this process's streams, and the last `kept` bytes of each
-/// output kept on the host. An interrupt goes to the command; a second one within two seconds ends
-/// the session. A lost connection is restored by the `reconnector`.
+/// A command on the host for this process's streams.
+pub(super) struct Piped {
+    pub(super) id: CommandId,
+    pub(super) remote: RemoteCommand,
+    /// Whether it goes on when this computer is switched off.
+    pub(super) is_run: bool,
+    /// Whether it is started and left alone.
+    pub(super) is_detached: bool,
+}
+
+/// Runs a command with this process's streams. An interrupt goes to the command; a second one
+/// within two seconds ends the session. A lost connection is restored by the `reconnector`.
 pub(super) async fn run_command(
     inside: &mut Inside,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    (command, kept): (&[String], u64),
+    Piped {
+        id,
+        remote,
+        is_run,
+        is_detached,
+    }: Piped,
     answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
-    let id = CommandId::new()?;
-    let command = inside.container.command(&id, command);
-    let command = inside.host.command(&id, &command, kept);
-    let mut shell = Shell::piped(line, command, answers).await?;
+    if is_detached {
+        inside.host.begin(&remote).await?;
+        return Ok(Ending::Detached);
+    }
+    let mut shell = Shell::piped(line, remote, answers).await?;
     loop {
         let why = tokio::select! {
             exit = shell.ended() => match exit {
@@ -117,6 +132,9 @@ pub(super) async fn run_command(
                         Err(error) => return Err(error.into()),
                     }
                     continue;
+                }
+                Signal::End(End::Hangup | End::Terminate) if is_run => {
+                    return Ok(Ending::Detached);
                 }
                 Signal::End(end) => {
                     hang_up(inside, &id).await;

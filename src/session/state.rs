@@ -174,7 +174,7 @@ impl Session {
         // Another image would end a shell in the container as it is, and variables are brought first.
         let options = &request.options;
         let is_shell =
-            request.command.is_empty() && options.image.is_none() && options.variables.is_empty();
+            request.is_shell() && options.image.is_none() && options.variables.is_empty();
         let shell = is_shell.then(shell::term);
         let drive = &request.drive;
         let hosts = self.reconciler.hosts();

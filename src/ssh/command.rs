@@ -31,8 +31,8 @@ const HEAD: usize = 5;
 pub struct RemoteCommand {
     program: String,
     name: String,
-    kept: u64,
-    command: String,
+    /// What is started: the words after the name. None for one that is there.
+    order: Option<String>,
 }
 
 /// Places in a command's streams.
@@ -64,22 +64,48 @@ pub(super) enum Answer {
 }
 
 impl RemoteCommand {
-    /// The command `name` of a host: `command`, a string for a shell. The name has no slashes and
-    /// is never used again. The host keeps the last `kept` bytes of each output. `program` is the
-    /// path of `shell/host/command.py` on that host.
+    /// The command `name` that is on a host. The name has no slashes and is never used again.
+    /// `program` is the path of `shell/host/command.py` on that host.
     #[must_use]
-    pub fn new(program: &str, name: &str, kept: u64, command: &str) -> Self {
+    pub fn there(program: &str, name: &str) -> Self {
         Self {
             program: program.to_owned(),
             name: name.to_owned(),
-            kept,
-            command: command.to_owned(),
+            order: None,
         }
     }
 
-    /// The command that starts it, and attaches to it.
+    /// As [`RemoteCommand::there`], of one that is to be started: `command`, a string for a shell,
+    /// which people know by its `label`. The host keeps the last `kept` bytes of each output, and
+    /// has the client with the line `client` meanwhile, unless that is empty.
+    #[must_use]
+    pub fn new(
+        program: &str,
+        name: &str,
+        kept: u64,
+        [label, client]: [&str; 2],
+        command: &str,
+    ) -> Self {
+        let order = format!("{kept} {} {} {command}", quote(label), quote(client));
+        Self {
+            order: Some(order),
+            ..Self::there(program, name)
+        }
+    }
+
+    /// The command that starts it, if it is not there, and attaches to it.
     pub(super) fn start(&self) -> String {
-        format!("{} {} {}", self.call("start"), self.kept, self.command)
+        match &self.order {
+            Some(order) => format!("{} {order}", self.call("start")),
+            None => self.attach(Offsets::default()),
+        }
+    }
+
+    /// The command that starts it, and ends as soon as it runs.
+    #[must_use]
+    pub(crate) fn begin(&self) -> String {
+        let order = self.order.as_deref().unwrap_or_default();
+        format!("{} {order}", self.call("begin"))
     }
 
     /// The command that attaches to it again, after these bytes of its output.
@@ -306,10 +332,17 @@ mod tests {
 
     #[test]
     fn only_the_start_has_the_command() {
-        let command = RemoteCommand::new("/x/command.py", "1f", 4096, "sh -c 'echo it'");
+        let words = ["echo it", ""];
+        let command = RemoteCommand::new("/x/command.py", "1f", 4096, words, "sh -c 'echo it'");
         assert_eq!(
             command.start(),
-            "exec python3 -I -S /x/command.py start 1f 4096 sh -c 'echo it'"
+            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' sh -c 'echo it'"
+        );
+        assert_eq!(command.begin(), command.start().replace("start", "begin"));
+        let there = RemoteCommand::there("/x/command.py", "1f");
+        assert_eq!(
+            there.start(),
+            "exec python3 -I -S /x/command.py attach 1f 0 0"
         );
         let seen = Offsets {
             output: 7,

@@ -109,8 +109,9 @@ impl Shell {
         Ok(shell)
     }
 
-    /// Starts `command` on the host between the local standard streams. If standard input is a
-    /// terminal, escapes are read from it.
+    /// Starts `command` on the host between the local standard streams, or attaches them to one
+    /// that is there, from the first byte that is kept. If standard input is a terminal, escapes
+    /// are read from it.
     pub async fn piped(
         connection: DedicatedConnection,
         command: RemoteCommand,
@@ -118,10 +119,16 @@ impl Shell {
     ) -> Result<Self, ShellError> {
         let (session, answer, rest) = start::piped(&connection.ssh, &command.start()).await?;
         if let Answer::Gone = answer {
-            let why = "the process that keeps it was killed".to_owned();
-            return Err(ShellError::NoKeeper(why));
+            return Err(ShellError::NoKeeper("it has none of this name".to_owned()));
         }
-        let pipes = Pipes::open(&connection.gate, answers)?;
+        let mut pipes = Pipes::open(&connection.gate, answers)?;
+        if let Answer::Same {
+            from,
+            is_input_over,
+        } = answer
+        {
+            pipes.follow(from, is_input_over);
+        }
         let typing = pipes.stop()?;
         let mut shell = Self::begin(Remote::Command(command), &connection, typing);
         shell.carry(session, rest, Ends::Pipes(Box::new(pipes)), connection);

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 18] = [
+pub(super) const SCRIPTS: [(&str, &str); 21] = [
     ("prelude", include_str!("../../../shell/host/prelude")),
     ("presence", include_str!("../../../shell/host/presence")),
     ("engine", include_str!("../../../shell/host/engine")),
@@ -42,6 +42,9 @@ pub(super) const SCRIPTS: [(&str, &str); 18] = [
     ("ssh", include_str!("../../../shell/host/ssh")),
     ("sftp.py", include_str!("../../../shell/host/sftp.py")),
     ("agent.py", include_str!("../../../shell/host/agent.py")),
+    ("spool.py", include_str!("../../../shell/host/spool.py")),
+    ("runs.py", include_str!("../../../shell/host/runs.py")),
+    ("idle", include_str!("../../../shell/host/idle")),
     ("close", include_str!("../../../shell/host/close")),
     ("watch", include_str!("../../../shell/host/watch")),
 ];

@@ -11,9 +11,13 @@ use super::site::Site;
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 25] = [
     "",
     "connect",
+    "run",
+    "attach",
+    "logs",
+    "ps",
     "list",
     "stop",
     "ssh-config",

@@ -42,7 +42,7 @@ fn close(schema: &mut Value) {
 }
 
 /// What a command printed, which fits the schema of that name.
-fn document(name: &str, ended: &Ended) -> Value {
+pub(super) fn document(name: &str, ended: &Ended) -> Value {
     let document = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}\n{}\n{}", ended.stdout, ended.stderr));
     check(name, &document);

@@ -38,6 +38,7 @@ mod readme;
 mod refusals;
 mod restart;
 mod roots;
+mod runs;
 mod selftest;
 mod site;
 mod speed;

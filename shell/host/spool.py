@@ -1,0 +1,95 @@
+"""What a command on this host wrote: the end of each of its outputs, in a file of fixed length that is
+written round and round. `command.py` writes it and `runs.py` reads it.
+"""
+
+import bisect
+import collections
+import os
+import time
+
+FOLDER = "/run/xdrive/commands"  # a socket for each command
+SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
+RECORDS = "/v1/xdrive/runs"  # of commands that have ended
+STREAMS = ["output", "errors"]
+CHUNK = 256 << 10
+TAIL = 1 << 20  # bytes of each output that a record has
+PAUSE = 5  # seconds between two entries of the list of times
+TIMES = 20000  # entries of that list: the last day
+
+
+class Stream:
+    """One of the command's outputs: its pipe, and the file with the last of what came from it."""
+
+    def __init__(self, kind, pipe, path, bound):
+        self.kind, self.pipe, self.path, self.bound = kind, pipe, path, bound
+        self.file = None
+        self.written = 0  # bytes that the command wrote in all
+        self.kept = 0  # the first of them that can still be read
+        self.last = b""  # what was read last: mostly the caller gets it without a look at the file
+        self.is_lost = False  # whether only `last` has it, because the file could not be written
+        self.times = collections.deque(maxlen=TIMES)  # when, and which byte came then
+        self.limit = 0  # the most that there can be in all, once the command has ended
+
+    def read(self):
+        """Reads the command's output; false when there is none now."""
+        try:
+            data = os.read(self.pipe, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.close()
+            return False
+        now = time.time()
+        if not self.times or now - self.times[-1][0] >= PAUSE:
+            self.times.append((now, self.written))
+        if self.is_lost:
+            self.kept = self.written
+        try:
+            self.keep(data)
+            self.is_lost = False
+            self.kept = max(self.kept, self.written + len(data) - self.bound)
+        except OSError:  # the disk is full
+            self.is_lost = True
+            self.kept = self.written
+        self.last = data
+        self.written += len(data)
+        return True
+
+    def keep(self, data):
+        """Writes `data`, the next of the output, round and round into the file."""
+        if self.file is None:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        at, rest = self.written, memoryview(data)
+        while rest:
+            place = at % self.bound
+            count = os.pwrite(self.file, rest[: self.bound - place], place)
+            at, rest = at + count, rest[count:]
+
+    def from_byte(self, start):
+        """Some of what is kept from byte `start` on."""
+        recent = start - (self.written - len(self.last))
+        if recent >= 0:
+            return self.last[recent:]
+        place = start % self.bound
+        return os.pread(self.file, min(CHUNK, -recent, self.bound - place), place)
+
+    def since(self, moment):
+        """The first byte that came after `moment`, or up to PAUSE seconds before it."""
+        later = bisect.bisect(self.times, (moment,))
+        if later and moment - self.times[later - 1][0] < PAUSE:
+            later -= 1
+        return self.times[later][1] if later < len(self.times) else self.written
+
+    def tail(self):
+        """The last of it."""
+        at, tail = max(self.kept, self.written - TAIL), b""
+        while at < self.written:
+            piece = self.from_byte(at)
+            tail, at = tail + piece, at + len(piece)
+        return tail
+
+    def close(self):
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None

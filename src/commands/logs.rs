@@ -1,0 +1,61 @@
+//! `xdrive logs`: what a run printed.
+
+use std::time::Duration;
+
+use super::flags::Reach;
+use super::{Context, key};
+use crate::config::{Options, quantity};
+use crate::failure::Failure;
+use crate::ids::DriveName;
+use crate::report;
+use crate::session::{self, Request};
+
+/// `xdrive logs`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive.
+    #[arg(value_name = "NAME")]
+    pub drive: DriveName,
+
+    /// The run: the beginning of its id [default: the latest].
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Go on until the run has ended.
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// Only what came in the last time, such as 10m.
+    ///
+    /// To a few seconds [default: all that its host keeps].
+    #[arg(long, value_name = "TIME", value_parser = quantity::since)]
+    pub since: Option<Duration>,
+
+    /// Look although the drive is another caller's.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Shows the output. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let options = Options {
+        reach: super::reach(args.reach, &paths)?,
+        ..Options::default()
+    };
+    let request = Request {
+        shared: args.shared,
+        ..Request::of(args.drive, options)
+    };
+    let which = (args.run, args.since, args.follow);
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        session::logs(request, cloud, key(&paths)?, which, report::bytes).await
+    })
+}

@@ -1,0 +1,107 @@
+//! Runs: the commands that run on a host, and those that are on record on its drive. The other side
+//! is `shell/host/command.py` and `shell/host/runs.py`.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::container::CommandId;
+use crate::quote::join;
+
+/// A request to run a command.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandOrder<'a> {
+    /// Its id.
+    pub id: &'a CommandId,
+    /// What people call it: its words as they were typed.
+    pub label: &'a str,
+    /// The line of the client that the host has while it runs; empty for none.
+    pub client: &'a str,
+    /// A string for a shell.
+    pub command: &'a str,
+    /// How many bytes of each of its outputs are kept.
+    pub kept: u64,
+}
+
+/// What people call the command with these words.
+#[must_use]
+pub fn label(words: &[String]) -> String {
+    join(words)
+}
+
+/// A command that runs on a host, or ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its id, hexadecimal digits.
+    #[serde(rename = "run")]
+    pub id: String,
+    /// Its words.
+    pub command: String,
+    /// When it began, in seconds since 1970.
+    pub began: f64,
+    /// When it ended; none while it runs.
+    pub ended: Option<f64>,
+    /// Its exit status; none while it runs.
+    pub status: Option<u8>,
+    /// Whether one can attach to it: it runs, or nobody has its exit status yet.
+    pub is_kept: bool,
+    /// The last line that it printed.
+    pub last: String,
+}
+
+impl Run {
+    /// Parses one of `runs.py`'s facts.
+    pub(super) fn parse(fact: &str) -> Option<Self> {
+        serde_json::from_str(fact).ok()
+    }
+
+    /// Whether it still runs.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.status.is_none()
+    }
+
+    /// When it began.
+    #[must_use]
+    pub fn began_at(&self) -> Timestamp {
+        moment(self.began)
+    }
+
+    /// How long it took, or has taken until `now`, in seconds.
+    #[must_use]
+    pub fn length(&self, now: Timestamp) -> u64 {
+        let end = self.ended.map_or(now, moment);
+        let seconds = end.duration_since(self.began_at()).as_secs();
+        u64::try_from(seconds).unwrap_or_default()
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn command_id(&self) -> Option<CommandId> {
+        CommandId::parse(&self.id)
+    }
+}
+
+/// So many seconds after the beginning of 1970; that itself if there is no such moment.
+fn moment(seconds: f64) -> Timestamp {
+    let since = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
+    Timestamp::from_duration(since).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_parsed_and_what_is_none_is_not() {
+        let fact = r#"{"run": "1f", "command": "sleep 1", "began": 1.5, "ended": null,
+            "status": null, "is_attached": false, "is_kept": true, "bound": 1, "kept": [0, 0],
+            "written": [2, 0], "since": [0, 0], "last": "x"}"#;
+        let run = Run::parse(fact).unwrap();
+        assert!(run.runs() && run.last == "x");
+        assert_eq!(run.began_at().as_millisecond(), 1500);
+        assert_eq!(run.length(moment(3.6)), 2);
+        assert_eq!(run.command_id().unwrap().as_str(), "1f");
+        assert_eq!(Run::parse("{}"), None);
+        assert_eq!(CommandId::parse("../x"), None);
+    }
+}
