@@ -3,8 +3,10 @@
 //! Prices are read once, in background tasks: nothing waits for them.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::drive::stuck::volume_cents;
@@ -12,6 +14,9 @@ use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume};
 use crate::ids::{DriveName, InstanceId};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
+
+/// How long prices are waited for, where they are: three calls at once, from half around the world.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The running cost of one instance and its drive.
 pub(super) struct Cost {
@@ -25,16 +30,19 @@ pub(super) struct Cost {
     volume: Arc<OnceLock<(GibiBytes, Speed)>>,
     /// The line on a burstable type's surplus credits, once EC2 has answered.
     surplus: Arc<OnceLock<String>>,
+    /// The questions.
+    asking: JoinSet<()>,
 }
 
 impl Cost {
     /// Begins to read the prices of `instance` and of the volume of `drive` on it.
     pub(super) fn of(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
+        let mut asking = JoinSet::new();
         let price = Arc::new(OnceLock::new());
         if instance.market == Market::Spot {
             let (asked, ec2) = (Arc::clone(&price), ec2.clone());
             let (instance_type, zone) = (instance.instance_type.clone(), instance.zone.clone());
-            tokio::spawn(async move {
+            asking.spawn(async move {
                 if let Ok(Some(dollars)) = ec2.spot_price(&instance_type, &zone).await {
                     let _known = asked.set(dollars);
                 }
@@ -43,7 +51,7 @@ impl Cost {
         let volume = Arc::new(OnceLock::new());
         let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
         let (host, drive) = (instance.id.clone(), drive.clone());
-        tokio::spawn(async move {
+        asking.spawn(async move {
             let volumes = ec2_too.volumes(drive.as_str()).await.unwrap_or_default();
             if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
                 // A speed that cannot be parsed was not bought by xdrive.
@@ -54,7 +62,7 @@ impl Cost {
         let surplus = Arc::new(OnceLock::new());
         let (asked, ec2) = (Arc::clone(&surplus), ec2.clone());
         let named = [instance.instance_type.clone()];
-        tokio::spawn(async move {
+        asking.spawn(async move {
             let types = ec2.instance_types(&named).await.unwrap_or_default();
             if let Some(words) = types.first().and_then(surplus_words) {
                 let _known = asked.set(words);
@@ -68,7 +76,15 @@ impl Cost {
             price,
             volume,
             surplus,
+            asking,
         }
+    }
+
+    /// The same once EC2 has answered, or after [`PATIENCE`].
+    pub(super) async fn known(mut self) -> Self {
+        let answers = async { while self.asking.join_next().await.is_some() {} };
+        let _late = tokio::time::timeout(PATIENCE, answers).await;
+        self
     }
 
     /// The cost of `instance` an hour, as the end of a sentence; empty if it is not known.
@@ -96,7 +112,7 @@ impl Cost {
         let so_far = match self.price.get() {
             Some(hour) => {
                 // EC2 bills by the second, 60 at least (EC2 user guide, *Billing for Linux*).
-                let billed = std::time::Duration::from_secs(seconds.max(60)).as_secs_f64();
+                let billed = Duration::from_secs(seconds.max(60)).as_secs_f64();
                 let beside = self.volume.get().map(|(size, speed)| {
                     let words = beside_words(*size, *speed);
                     format!(", {words}")

@@ -1,6 +1,8 @@
 //! Runs on a drive's host, looked at from any laptop: which there are, and what they print. Nothing
 //! is launched for that, and no lease begins.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 
 use super::cost::Cost;
@@ -15,8 +17,6 @@ use crate::ssh::UserKey;
 use crate::ssh::channel::Output;
 
 pub(super) use crate::host::runs::label;
-
-use std::time::Duration;
 
 /// The runs of a drive that is up.
 #[derive(Debug)]
@@ -36,8 +36,7 @@ pub async fn list_runs(request: Request, cloud: Cloud, key: UserKey) -> Result<L
     let (instance, _, runs) = session.runs().await?;
     let Session { request, cloud, .. } = &session;
     let cost = Cost::of(&instance, &request.drive, &cloud.ec2, &cloud.clock);
-    // The prices are asked for in the background, which rarely takes longer.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let cost = cost.known().await;
     Ok(Listed {
         instance: instance.id.to_string(),
         cost: cost.text(),
