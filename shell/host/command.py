@@ -60,7 +60,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS, Stream  # noqa: E402
+from spool import CHUNK, FOLDER, MOST, RECORDS, SPOOLS, STREAMS, Stream  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
 PIPE = 1 << 20  # bytes that a pipe holds: fewer turns than with the kernel's 64 KiB
@@ -163,6 +163,7 @@ def keep(listener, name, bound, label, client, command, has_input):
         keeper = Keeper(listener, child, pipes, spool, bound)
         keeper.name, keeper.label, keeper.holds = name, label, holds
         if not has_input:
+            keeper.word = "same"
             keeper.is_input_over = True
             keeper.close_input()
         keeper.run()
@@ -253,7 +254,8 @@ class Keeper:
         until = None
         while not self.is_done and (until is None or time.monotonic() < until):
             if self.status is not None:
-                until = until or time.monotonic() + LINGER
+                # A caller may read as slowly as it likes.
+                until = None if self.caller else until or time.monotonic() + LINGER
                 self.close_empty()
                 self.settle()
             self.fill()
@@ -305,11 +307,15 @@ class Keeper:
             if not os.path.isdir(os.path.dirname(RECORDS)):
                 return
             os.makedirs(folder, mode=0o700, exist_ok=True)
+            kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
+            for entry in kept[:-MOST]:
+                shutil.rmtree(entry.path)
+            # The smallest first: the drive may be full.
+            with open(f"{folder}/record", "w") as file:
+                json.dump(self.state(), file)
             for stream, name in zip(self.outputs, STREAMS):
                 with open(f"{folder}/{name}", "wb") as file:
                     file.write(stream.tail())
-            with open(f"{folder}/record", "w") as file:
-                json.dump(self.state(), file)
         except OSError:
             traceback.print_exc()
 

@@ -10,6 +10,7 @@ import time
 FOLDER = "/run/xdrive/commands"  # a socket for each command
 SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
 RECORDS = "/v1/xdrive/runs"  # of commands that have ended
+MOST = 50  # records that are kept, the latest
 STREAMS = ["output", "errors"]
 CHUNK = 256 << 10
 TAIL = 1 << 20  # bytes of each output that a record has

@@ -15,7 +15,7 @@ use super::arrival::Arrival;
 use super::client_line::{line, session_of, translated};
 use super::lease::{Lease, LeaseContext, News, extend};
 use super::login::{ANSWER, LATE};
-use crate::drive::{HostError, lease_left, tags};
+use crate::drive::{HostError, lease_left};
 use crate::ec2::Instance;
 use crate::host::facts::ScriptError;
 use crate::host::scripts::Host;
@@ -118,8 +118,8 @@ impl SshHosts {
         self.detach(&host.id);
         let until = self.context.clock.now() + keep;
         let recorded = self.context.clock.boot();
-        let tags = tags::lease(until);
-        self.context.ec2.tag(host.id.as_str(), &tags).await?;
+        // Never to an earlier end: a run may have a longer lease.
+        extend(&self.context, &host.id, keep).await?;
         // The laptop may sleep in between: no host runs longer than the record allows.
         let spent = self.context.clock.boot().since(recorded);
         let left =

@@ -42,7 +42,10 @@ pub(super) struct Pipes {
     pub(super) seen: Offsets,
     /// Input that was read and that the host does not have, as far as is known.
     unconfirmed: VecDeque<Bytes>,
+    /// Whether the host takes no more input.
     is_input_over: bool,
+    /// Whether nothing more is typed.
+    is_typed_out: bool,
 }
 
 /// What is to be sent, in order.
@@ -60,6 +63,7 @@ impl Pipes {
             seen: Offsets::default(),
             unconfirmed: VecDeque::new(),
             is_input_over: false,
+            is_typed_out: false,
         })
     }
 
@@ -166,12 +170,17 @@ impl Pipes {
             return exit;
         }
         loop {
-            let reads = !self.is_input_over && self.unconfirmed() < AHEAD;
+            // Escapes are read also where the command reads nothing.
+            let is_wanted = !self.is_input_over || self.escapes.is_some();
+            let reads = is_wanted && !self.is_typed_out && self.unconfirmed() < AHEAD;
             tokio::select! {
                 chunk = self.input.next(), if reads => {
                     let Some(chunk) = chunk else {
-                        self.is_input_over = true;
-                        let _ended = queue.send(Sent::InputEnd.encode());
+                        self.is_typed_out = true;
+                        if !self.is_input_over {
+                            self.is_input_over = true;
+                            let _ended = queue.send(Sent::InputEnd.encode());
+                        }
                         continue;
                     };
                     if let Some(exit) = self.read(chunk, queue) {
@@ -209,6 +218,7 @@ impl Pipes {
         };
         for typed in typed {
             match typed {
+                Typed::Send(_) if self.is_input_over => {}
                 Typed::Send(bytes) => {
                     let _ended = queue.send(Sent::Input(&bytes).encode());
                     self.unconfirmed.push_back(bytes);

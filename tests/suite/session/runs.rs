@@ -89,10 +89,18 @@ fn a_run_keeps_its_host_and_nobody_ends_it_by_leaving() {
     let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
     visit.is(0).says("another session goes on with it");
     assert_eq!(site.drive("demo")["state"], "running");
+    // The latest 50 records are kept.
+    let init = recorded(&site, "init.json").as_raw_nonzero();
+    let records = format!("/proc/{init}/root/v1/xdrive/runs");
+    for number in 0..60 {
+        fs::create_dir_all(format!("{records}/old-{number}")).unwrap();
+    }
     let follower = site.start(&["logs", "demo", "-f"]);
     end(&site);
     let shown = follower.end();
     assert_eq!(shown.is(0).stdout, "begun\nover\n");
+    let there = || fs::read_dir(&records).map_or(0, Iterator::count);
+    eventually_within(SESSION, || there().to_string(), || there() == 50);
     let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
     eventually_within(OFF, || "no instance".to_owned(), switched_off);
     let image_is_kept = site.run(&["run", "demo", "-d", "--no-jupyter", "--", "sleep", "600"]);
@@ -159,4 +167,18 @@ fn a_run_that_is_waited_for_is_saved_after_its_end() {
     site.is_saved("demo", 1);
     let nothing = site.run(&["run", "demo"]);
     nothing.is(2).says("xdrive --local run demo -d -- CMD…");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_that_is_over_before_its_laptop_leaves_keeps_no_host() {
+    let site = Site::new();
+    let image = site.image();
+    let run = ["run", "demo", "-d", "--no-jupyter", "--image", &image];
+    let started = site.run(&[&run[..], &["--", "true"]].concat());
+    started.is(0).says("until its command has ended");
+    let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
+    eventually_within(OFF, || "no instance".to_owned(), switched_off);
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
 }
