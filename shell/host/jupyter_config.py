@@ -20,6 +20,9 @@ TOKENS = "/run/xdrive/tokens"
 ENVIRONMENT = "/run/xdrive/environment"  # a file a session: export NAME='VALUE'
 
 
+BROUGHT = {}  # variables of a session, and what they were before
+
+
 def read_tokens():
     """The sessions, by their tokens."""
     tokens = {}
@@ -32,7 +35,13 @@ def read_tokens():
 
 
 def bring(session):
-    """Kernels and terminals that begin from here on have what the session brought along."""
+    """Kernels and terminals that begin from here on have what the session brought along, and nothing
+    that another one did."""
+    for name, value in BROUGHT.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    BROUGHT.clear()
     try:
         with open(os.path.join(ENVIRONMENT, session)) as file:
             words = shlex.split(file.read())
@@ -41,6 +50,7 @@ def bring(session):
     for word in words:
         name, is_variable, value = word.partition("=")
         if is_variable:
+            BROUGHT.setdefault(name, os.environ.get(name))
             os.environ[name] = value
 
 

@@ -241,7 +241,13 @@ class Server:
         flags = {1: os.O_RDONLY, 2: os.O_WRONLY, 3: os.O_RDWR}.get(asked & 3, os.O_RDONLY)
         flags |= (asked & 4 and os.O_APPEND) | (asked & 8 and os.O_CREAT)
         flags |= (asked & 16 and os.O_TRUNC) | (asked & 32 and os.O_EXCL)
+        # No device: the container's own rules for those are not in force here. No pipe: it would
+        # stop this server.
+        flags |= os.O_NONBLOCK | os.O_NOCTTY
         descriptor = os.open(path, flags, wanted.get("mode", 0o666))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a regular file")
         return self.handle(File(descriptor, bool(asked & 4)))
 
     def close(self, request):

@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The configuration (`ssh_config(5)`); `command` is the proxy command without its host.
+/// The configuration (`ssh_config(5)`); `command` is the proxy command without its host. That is
+/// quoted, and has no quote: before OpenSSH 9.6 any host's name went to the shell as it was.
 fn config(command: &str, paths: &Paths) -> String {
     // A percent sign begins a token, where there are tokens.
     let tokens = |text: &str| text.replace('%', "%%");
@@ -58,9 +59,9 @@ fn config(command: &str, paths: &Paths) -> String {
     format!(
         "# xdrive ssh-config --write writes this anew. What ~/.ssh/config sets for these hosts
 # before it includes this stays in force.
-Host *{SUFFIX}
+Host *{SUFFIX} \"!*'*\"
     User root
-    ProxyCommand {} %n
+    ProxyCommand {} '%n'
     IdentityFile {}
     IdentitiesOnly yes
     UserKnownHostsFile {}
@@ -142,7 +143,7 @@ mod tests {
             &paths(Path::new("/home/me")),
         );
         assert!(
-            text.contains("\n    ProxyCommand '/a%%b/x drive' --local proxy %n\n"),
+            text.contains("\n    ProxyCommand '/a%%b/x drive' --local proxy '%n'\n"),
             "{text}"
         );
         assert!(

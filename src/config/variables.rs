@@ -44,7 +44,8 @@ impl Variables {
         for variable in asked.variables {
             let is_added = self.add_one(variable, caller)?;
             if asked.is_strict && !is_added {
-                bail!("{variable} is not set in this environment");
+                // Its name may be a value in the wrong place.
+                bail!("-e names a variable that is not set in this environment");
             }
         }
         Ok(())
@@ -174,7 +175,10 @@ mod tests {
     fn a_variable_that_is_not_there_is_left_out_or_refused() {
         assert!(of(&[], &["NOT_HERE"], false).unwrap().is_empty());
         let error = of(&[], &["NOT_HERE"], true).unwrap_err().to_string();
-        assert_eq!(error, "NOT_HERE is not set in this environment");
+        assert_eq!(
+            error,
+            "-e names a variable that is not set in this environment"
+        );
         for name in ["", "1A=x", "A-B=x", "=x"] {
             assert!(of(&[], &[name], false).is_err(), "{name}");
         }

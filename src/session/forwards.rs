@@ -14,6 +14,7 @@ use super::container::{Inside, jupyter_port};
 use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::container::Came;
 use crate::ssh::Ssh;
 use crate::ssh::forward::{Destination, Forward, ForwardError, Interface, Wanted, Within};
 use crate::ssh::remote::{RemoteForward, RemoteWanted};
@@ -106,7 +107,7 @@ impl Session {
         instance: &Instance,
         inside: &Inside,
     ) -> Result<Forwards, Failure> {
-        let options = &self.request.options;
+        let (options, json) = (&self.request.options, self.request.json);
         let session = self.reconciler.session().clone();
         let mut forwards = Forwards::default();
         let Some((ssh, _)) = self.reconciler.hosts().link(&instance.id) else {
@@ -117,7 +118,14 @@ impl Session {
         for (index, wanted) in options.forwards.iter().enumerate() {
             let server = server(inside, &format!("{session}-L{index}"));
             let forward = open(ssh, wanted, inside, server, options.exact_ports);
-            let forward = forward.map_err(|error| failure(error, "-L", wanted))?;
+            let forward = match forward {
+                Ok(forward) => forward,
+                Err(error) => {
+                    self.report
+                        .print(&skipped(inside, failure(error, "-L", wanted), json)?);
+                    continue;
+                }
+            };
             if forward.port() != wanted.port {
                 let (port, other) = (wanted.port, forward.port());
                 self.report.print(&format!(
@@ -130,7 +138,14 @@ impl Session {
         for (index, wanted) in options.remote_forwards.iter().enumerate() {
             let server = server(inside, &format!("{session}-R{index}"));
             let forward = open_remote(ssh, wanted, server, options.exact_ports).await;
-            let forward = forward.map_err(|error| failure(error, "-R", wanted))?;
+            let forward = match forward {
+                Ok(forward) => forward,
+                Err(error) => {
+                    self.report
+                        .print(&skipped(inside, failure(error, "-R", wanted), json)?);
+                    continue;
+                }
+            };
             if forward.port() != wanted.port {
                 let (port, other) = (wanted.port, forward.port());
                 self.report.print(&format!(
@@ -147,6 +162,15 @@ impl Session {
             self.request.options.forwards[index].port = port;
         }
         Ok(forwards)
+    }
+}
+
+/// What is printed for a forward that cannot be opened, where the container ran before this session:
+/// to end that would end what runs in it. Elsewhere it is the session's failure.
+fn skipped(inside: &Inside, failure: Failure, json: bool) -> Result<String, Failure> {
+    match inside.container.came {
+        Came::Running => Ok(failure.shown(json, failure.exit.code())),
+        Came::Started | Came::Created | Came::Recreated(_) => Err(failure),
     }
 }
 

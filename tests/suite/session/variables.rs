@@ -72,7 +72,7 @@ fn variables_come_from_flags_files_and_the_configuration() {
     for (words, error) in [
         (
             ["-e", "NOT_HERE"],
-            "error: NOT_HERE is not set in this environment",
+            "error: -e names a variable that is not set in this environment",
         ),
         (["-e", "4=x"], "error: a variable's name has letters"),
         (["--env-file", "/no/file"], "error: cannot read /no/file"),
