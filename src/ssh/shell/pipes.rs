@@ -303,6 +303,7 @@ mod tests {
             seen: Offsets::default(),
             unconfirmed: VecDeque::new(),
             is_input_over: false,
+            is_typed_out: false,
         }
     }
 
