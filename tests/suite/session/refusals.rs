@@ -146,10 +146,10 @@ fn sizes_ports_and_images_that_cannot_be_are_refused() {
 #[test]
 fn a_flag_that_does_not_exist_is_refused_with_what_there_is() {
     let site = Site::new();
-    let forward = site.run(&["connect", "demo", "-L", "6006"]);
+    let forward = site.run(&["connect", "demo", "-W", "6006"]);
     forward
         .is(2)
-        .says("error: unexpected argument '-L' found\n\nhint: `xdrive connect --help` lists")
+        .says("error: unexpected argument '-W' found\n\nhint: `xdrive connect --help` lists")
         .says("a command to run follows after --");
     assert!(!forward.stderr.contains("as a value"), "{}", forward.stderr);
     site.run(&["connect", "demo", "--sise", "3"])
