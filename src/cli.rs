@@ -19,8 +19,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
-    Context, attach, connect, doctor, gc, list, local, logs, policy, prices, print, proxy, ps, run,
-    selftest, ssh_config, stop,
+    Context, attach, code, connect, cp, doctor, gc, list, local, logs, policy, ports, prices,
+    print, proxy, ps, run, selftest, ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -268,6 +268,10 @@ pub enum DriveCommand {
     Logs(logs::Args),
     /// Show which commands run on drives that are up.
     Ps(ps::Args),
+    /// Show which ports something in a drive's container listens on.
+    ///
+    /// Where it listens, and its program's name. `~#` in a shell shows what that session forwards.
+    Ports(ports::Args),
     /// Show every drive, and what is billed.
     ///
     /// Where it is, its generations and snapshots.
@@ -278,6 +282,19 @@ pub enum DriveCommand {
     /// Close, snapshot, terminate, delete.
     #[command(visible_alias = "save")]
     Stop(stop::Args),
+    /// Copy files to a drive that is up, or from it.
+    ///
+    /// What is there already is not copied again, and what was begun goes on.
+    #[command(override_usage = cp::USAGE)]
+    Cp(cp::Args),
+    /// Send what differs in a folder to a drive that is up.
+    ///
+    /// But for what git ignores there, and the repository itself.
+    Sync(sync::Args),
+    /// Open VS Code in the container of a drive that is up.
+    ///
+    /// By its Remote - SSH extension, after what `xdrive ssh-config --write` does.
+    Code(code::Args),
     /// Let ssh, scp, rsync, git and VS Code into drives.
     ///
     /// Prints what OpenSSH's client needs for hosts called NAME.xdrive, or writes it.
@@ -444,12 +461,16 @@ impl DriveCommand {
             Self::Connect(args) => connect::run(*args, context),
             Self::List(args) => list::run(&args, context),
             Self::Stop(args) => stop::run(args, context),
+            Self::Cp(args) => cp::run(args, context),
+            Self::Sync(args) => sync::run(args, context),
+            Self::Code(args) => code::run(args, context),
             Self::SshConfig(args) => ssh_config::run(&args, context),
             Self::Proxy(args) => proxy::run(args, context),
             Self::Run(args) => run::run(*args, context),
             Self::Attach(args) => attach::run(args, context),
             Self::Logs(args) => logs::run(args, context),
             Self::Ps(args) => ps::run(args, context),
+            Self::Ports(args) => ports::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),

@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::Timing;
 use crate::drive::tags::{self, Identity};
-use crate::ec2::{self, Account, AccountError, Arch, Ec2};
+use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2};
 use crate::failure::{Exit, Failure};
 use crate::ids::SessionId;
 use crate::quote::quote;
@@ -192,6 +192,12 @@ impl Which {
         }
         command
     }
+}
+
+/// The credentials of an account, for programs in a container; `command` is the xdrive command.
+pub async fn credentials(account: &Account, command: &str) -> Result<Chain, Failure> {
+    let chain = Chain::of_account(account, Clock::system()).await;
+    chain.map_err(|error| unusable_account(&error, account, command))
 }
 
 /// The failure of an account without region or credentials.

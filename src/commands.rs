@@ -1,7 +1,9 @@
 //! The commands: a file each, which has the command's arguments above its function.
 
 pub mod attach;
+pub mod code;
 pub mod connect;
+pub mod cp;
 pub mod doctor;
 pub mod flags;
 pub mod gc;
@@ -9,6 +11,7 @@ pub mod list;
 pub mod local;
 pub mod logs;
 pub mod policy;
+pub mod ports;
 pub mod prices;
 pub mod proxy;
 pub mod ps;
@@ -16,6 +19,7 @@ pub mod run;
 pub mod selftest;
 pub mod ssh_config;
 pub mod stop;
+pub mod sync;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -23,10 +27,12 @@ use std::path::PathBuf;
 use tokio::runtime::Builder;
 
 use crate::cloud::{Cloud, Which};
-use crate::config::{self, Config, Paths, Reach};
+use crate::config::{self, Config, Options, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
 use crate::report;
+use crate::session::Request;
 use crate::ssh::UserKey;
 
 /// What every command gets from the global flags.
@@ -87,6 +93,19 @@ impl Context {
 /// How hosts are reached: by flags, or else by the configuration.
 fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
     Ok(Reach::from(typed).or(Config::read(paths)?.reach()))
+}
+
+/// The request of a command that takes `drive` as it is: it starts no Jupyter.
+fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
+    let options = Options {
+        reach,
+        no_jupyter: true,
+        ..Options::default()
+    };
+    Request {
+        shared,
+        ..Request::of(drive, options)
+    }
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {

@@ -5,12 +5,15 @@
 //! keeps nothing about drives on this computer: the configuration is the user's, a lost key is made
 //! again, and the EC2 in a folder stands for AWS.
 
+mod agent;
 pub mod cloud;
 pub mod environment;
 mod forward;
+mod git;
 mod known_hosts;
 pub mod launch;
 mod names;
+mod paths;
 pub mod quantity;
 mod reach;
 mod variables;
@@ -20,9 +23,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use etcetera::BaseStrategy;
-use etcetera::base_strategy::Xdg;
+use anyhow::{anyhow, bail};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -35,37 +36,17 @@ use crate::ssh::ProxyCommand;
 use cloud::CloudName;
 use reach::Several;
 
+pub use agent::agent;
 pub use cloud::is_local;
 pub use forward::{Forwarding, InvalidForwarding};
+pub use git::GitUser;
 pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
+pub use paths::Paths;
 pub use reach::Reach;
 pub use variables::{Asked, Variables};
 
 use launch::{ArchChoice, Fallback, Types};
-
-/// The paths of xdrive's files (XDG base directory specification).
-#[derive(Debug, Clone)]
-pub struct Paths {
-    /// The configuration file.
-    pub config: PathBuf,
-    /// This laptop's private SSH key.
-    pub key: PathBuf,
-    /// The state of the EC2 in a folder.
-    pub local_dir: PathBuf,
-    /// Whether `local_dir` is from the command line.
-    pub local_dir_named: bool,
-    /// The trees and images of the EC2 in a folder, shared by all its state directories.
-    pub local_cache: PathBuf,
-    /// The names of drives, kept for completions.
-    pub names: PathBuf,
-    /// What `xdrive ssh-config` writes for OpenSSH's client.
-    pub ssh_config: PathBuf,
-    /// The folder of the host keys for that client.
-    pub known_hosts: PathBuf,
-    /// That client's own configuration.
-    pub users_ssh_config: PathBuf,
-}
 
 /// `config.toml`: what a user sets once. Every key is optional; an unknown one is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -138,6 +119,15 @@ pub struct Config {
     env: Option<Several<String>>,
     /// Files of such variables, likewise.
     env_file: Option<Several<PathBuf>>,
+    /// Whether the SSH agent is forwarded, where there is one.
+    #[serde(default)]
+    pub agent: bool,
+    /// Whether programs in the container may use the caller's AWS credentials.
+    #[serde(default)]
+    pub aws: bool,
+    /// Whether Git's identity stays here.
+    #[serde(default)]
+    pub no_git: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -147,6 +137,9 @@ pub struct Config {
     /// Whether a session resumes on another instance without asking.
     #[serde(default)]
     pub resume: bool,
+    /// How long a command may take to end when its instance is taken, such as `30s`.
+    #[serde(default, deserialize_with = "ending_of")]
+    pub notice: Option<Duration>,
     /// How much of each output of a command its host keeps, such as `64M`.
     #[serde(default, deserialize_with = "spool_of")]
     pub spool: Option<u64>,
@@ -233,33 +226,12 @@ fn spool_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error>
     quantity::configured(from, quantity::spool)
 }
 
-fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    quantity::configured(from, quantity::checkpoint)
+fn ending_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    quantity::configured(from, quantity::ending)
 }
 
-impl Paths {
-    /// Finds the paths by the environment; `local_dir` overrides that of the EC2 in a folder.
-    pub fn find(local_dir: Option<PathBuf>) -> Result<Self, Failure> {
-        let xdg = Xdg::new()
-            .context("cannot tell where your files are")
-            .map_err(|error| Failure::new(Exit::Config, error).hint("set HOME"))?;
-        let cache = std::env::var_os(environment::CACHE)
-            .map_or_else(|| xdg.cache_dir().join("xdrive"), PathBuf::from);
-        let config = xdg.config_dir().join("xdrive");
-        Ok(Self {
-            config: config.join("config.toml"),
-            key: config.join("id_ed25519"),
-            local_dir_named: local_dir.as_ref().is_some_and(|dir| {
-                std::env::var_os(environment::LOCAL_DIR).as_deref() != Some(dir.as_os_str())
-            }),
-            local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
-            local_cache: cache.join("local"),
-            names: cache.join("names"),
-            ssh_config: config.join("ssh_config"),
-            known_hosts: config.join("known_hosts"),
-            users_ssh_config: xdg.home_dir().join(".ssh").join("config"),
-        })
-    }
+fn checkpoint_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    quantity::configured(from, quantity::checkpoint)
 }
 
 impl Config {
@@ -399,12 +371,20 @@ pub struct Options {
     pub exact_ports: bool,
     /// The variables that the session brings along.
     pub variables: Variables,
+    /// The socket of the SSH agent that is forwarded, if one is.
+    pub agent: Option<PathBuf>,
+    /// Whether programs in the container may use the caller's AWS credentials.
+    pub aws: bool,
+    /// Git's identity, which the container has where it has none of its own.
+    pub git: Option<GitUser>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
     pub checkpoint: Option<Duration>,
     /// Whether the session resumes on another instance without asking.
     pub resume: bool,
+    /// How long a command may take to end when its instance is taken.
+    pub notice: Option<Duration>,
     /// How many bytes of each output of a command its host keeps.
     pub spool: Option<u64>,
     /// The subnet to launch in; without it, the default one of each zone.
@@ -456,9 +436,13 @@ impl Options {
             remote_forwards: with_configured(flags.remote_forwards, config.remote_forward),
             exact_ports: flags.exact_ports || config.exact_ports,
             variables: flags.variables,
+            agent: flags.agent,
+            aws: flags.aws || config.aws,
+            git: flags.git,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
+            notice: flags.notice.or(config.notice),
             spool: flags.spool.or(config.spool),
             subnet: flags.subnet.or(config.subnet),
             instance_profile: flags.instance_profile.or(config.instance_profile),

@@ -6,7 +6,9 @@
 //! main ─ cli ─ commands ─┬─ connect   one session: ready ▸ container ▸ shell or command ▸ save
 //!                        ├─ run       a command whose host is kept for it
 //!                        ├─ attach    back to such a command; logs, ps: what it prints, what runs
+//!                        ├─ ports     what listens in a container
 //!                        ├─ stop      the same session's end, from anywhere
+//!                        ├─ cp, sync  files to and from a drive that is up; code: VS Code there
 //!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
 //!                        ├─ list      what exists, from tags alone
 //!                        ├─ prices    what spot costs now
@@ -17,6 +19,7 @@
 //!                        └─ local     the EC2 in a folder, for other tools
 //!
 //! session ─┬─ launch               what to launch: terms, offers, the image
+//!          ├─ transfer             copies of files
 //!          ├─ access               ingress rules, login, lease; drive's hosts over SSH
 //!          └─ drive ─┬─ reconcile  sweep ▸ plan (pure) ▸ act ▸ sweep …
 //!                    ├─ ec2        the calls: the only user of the SDK
@@ -45,8 +48,8 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: cli → commands → session → {access, launch} → drive → {ec2, host}, and
-//! host → ssh. Of [`host`] the drive knows orders and answers, and no call.
+//! Imports run one way: cli → commands → session → {access, launch, transfer} → drive →
+//! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! | module | what it owns |
@@ -58,6 +61,7 @@
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
 //! | `launch` | what to launch: terms, offers, the image, and the failures of launches |
+//! | `transfer` | copies of files between this computer and a container |
 //! | [`drive`] | tags, what was observed, the pure plan, what to launch, proofs, the loop |
 //! | [`ec2`] | EC2's resources in our types, errors in our kinds: the only user of the SDK |
 //! | [`host`] | the contract with `shell/host/`: the inputs and outputs of its scripts |
@@ -88,3 +92,4 @@ pub mod session;
 pub mod signals;
 pub mod ssh;
 pub mod terminal;
+pub(crate) mod transfer;

@@ -14,11 +14,14 @@
 //! and `monitor`. The one `select!` between their endings is in `Session::stay`. They share the
 //! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
+mod along;
 mod browser;
 mod capacity;
 mod console;
 mod container;
+mod copy;
 mod cost;
+mod credentials;
 mod discard;
 mod dry_run;
 mod ending;
@@ -33,6 +36,7 @@ mod launch_failure;
 mod leave;
 mod monitor;
 mod outcome;
+mod ports;
 mod preflight;
 mod progress;
 mod prompt;
@@ -46,6 +50,7 @@ mod shell;
 mod snapshot_cost;
 mod state;
 mod stop;
+mod visit;
 
 use std::io::IsTerminal as _;
 use std::pin::pin;
@@ -59,30 +64,36 @@ use crate::drive::Outcome;
 use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::container::CommandId;
+use crate::host::facts::ScriptError;
 use crate::host::runs::CommandOrder;
 use crate::ids::{Generation, SessionId, VolumeId};
 use crate::signals::End;
 use crate::ssh::escape::Question;
 use crate::ssh::{DedicatedConnection, UserKey};
 
+pub use crate::host::ports::Listener;
+pub(crate) use copy::copy;
 pub use discard::discard;
 pub use examine::Examination;
+pub use ports::list_ports;
 pub use prompt::{ask, can_ask};
 pub use proxy::proxy;
 pub use request::{Request, Task};
 pub use runs::{Listed, list_runs, logs};
 pub use stop::stop;
+pub use visit::check_up;
 
 use container::Inside;
 use cost::Cost;
 use ending::{Ending, Interruption};
+use forwards::Forwards;
 use guest::Joined;
 use monitor::{Context, Monitor, Output};
 use preflight::Listing;
 use prompt::unless_ended;
 use reconnect::Reconnector;
 use shell::{Piped, run_command, run_shell};
-use state::Session;
+use state::{Parts, Session};
 
 /// The default lease: how long an instance runs on without a sign of life from here. Longer than a
 /// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
@@ -90,6 +101,10 @@ const LEASE: Duration = Duration::from_mins(15);
 
 /// The default lease of an instance that is left running on purpose (`~d`): a night.
 const DETACHED_LEASE: Duration = Duration::from_hours(8);
+
+/// How long a command may take to end by default when its instance is taken: enough for a checkpoint
+/// of some gigabytes.
+const NOTICE: Duration = Duration::from_secs(30);
 
 /// How many bytes of each output of a command its host keeps by default: hours of a training's
 /// lines, and little beside a root disk.
@@ -110,12 +125,13 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         return session.preview(&drive).await;
     }
     if let Task::Attach(wanted) = session.request.task.clone() {
-        let id = session.choose_run(wanted.as_deref()).await?;
+        let host = drive.host.clone();
+        let id = session.choose_run(host, wanted.as_deref()).await?;
         session.request.task = Task::Attach(Some(id));
     }
     session.settle_terms(&drive)?;
     session.explain_first(&drive).await;
-    if drive.live.is_some() {
+    if drive.host.is_some() {
         session.prepare_for_live_host();
     }
     // A drive whose container is not made yet may have an image of its own: it replaces the
@@ -163,8 +179,11 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             ending => break (host, ending),
         }
     };
-    if matches!(ending, Ending::Detached) && !session.is_one_of_several_guests(&host).await {
-        return session.leave_running(&host).await;
+    if matches!(ending, Ending::Detached) {
+        session.leave_command(&host).await?;
+        if !session.is_one_of_several_guests(&host).await {
+            return session.leave_running(&host).await;
+        }
     }
     let is_shell = session.request.is_shell();
     session.leave(&host, ending, is_shell).await
@@ -234,45 +253,51 @@ impl Session {
         let (inside, line) = match entered.await {
             Ok(Ok(inside)) => inside,
             Err(end) => return Ending::Asked(end),
-            // EC2's notice explains why nothing could be started.
-            Ok(Err(failure)) => {
-                return match monitor::noticed(&mut self.news) {
-                    Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
-                    None => Ending::Failed(failure),
-                };
-            }
+            Ok(Err(failure)) => return self.not_begun(failure),
         };
         self.stay(instance, inside, line).await
     }
 
+    /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
+    fn not_begun(&mut self, failure: Failure) -> Ending {
+        match monitor::noticed(&mut self.news) {
+            Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
+            None => Ending::Failed(failure),
+        }
+    }
+
     /// The command that the session is for; none for a shell.
     fn piped_command(&mut self, inside: &Inside) -> Result<Option<Piped>, getrandom::Error> {
-        let (id, is_detached) = match &self.request.task {
+        let (is_run, is_detached) = match &self.request.task {
             Task::Attach(Some(id)) => {
-                return Ok(CommandId::parse(id).map(|id| Piped {
+                self.command = CommandId::parse(id);
+                return Ok(self.command.clone().map(|id| Piped {
                     remote: inside.host.command_there(&id),
                     id,
                     is_run: true,
                     is_detached: false,
+                    has_input: true,
                 }));
             }
-            Task::Run { is_detached } => (CommandId::new()?, *is_detached),
+            Task::Run { is_detached, .. } => (true, *is_detached),
             _ if self.request.command.is_empty() => return Ok(None),
-            _ => (CommandId::new()?, false),
+            _ => (false, false),
         };
-        let is_run = matches!(self.request.task, Task::Run { .. });
+        let id = CommandId::new()?;
+        self.command = Some(id.clone());
         let client = if is_run {
-            let client = SessionId(format!("run-{}", id.as_str()));
-            self.reconciler.hosts().line_of(&client, &self.owner)
+            self.client_of(&id)
         } else {
             String::new()
         };
         let words = &self.request.command;
+        let notice = self.request.options.notice.unwrap_or(NOTICE).as_secs();
+        let notice = format!("XDRIVE_NOTICE={notice}");
         let remote = inside.host.command(&CommandOrder {
             id: &id,
             label: &runs::label(words),
             client: &client,
-            command: &inside.container.command(&id, words),
+            command: &inside.container.command(&id, &notice, words),
             kept: self.request.options.spool.unwrap_or(SPOOL),
         });
         Ok(Some(Piped {
@@ -280,7 +305,65 @@ impl Session {
             remote,
             is_run,
             is_detached,
+            has_input: !self.request.may_restart(),
         }))
+    }
+
+    /// Whether the last try of a command that may be started again ended well after all, by its
+    /// record on the drive. What cannot be known is no reason to start it again.
+    async fn has_ended_well(&self, inside: &Inside) -> Result<bool, ScriptError> {
+        let Some(last) = self.command.as_ref().filter(|_| self.request.may_restart()) else {
+            return Ok(false);
+        };
+        let runs = inside.host.runs().await?;
+        let last = runs.iter().find(|run| run.id == last.as_str());
+        Ok(last.is_some_and(|run| run.status == Some(0)))
+    }
+
+    /// The line of the client that a host has while the command `id` runs and nobody waits for it.
+    fn client_of(&mut self, id: &CommandId) -> String {
+        let client = SessionId(format!("run-{}", id.as_str()));
+        self.reconciler.hosts().line_of(&client, &self.owner)
+    }
+
+    /// Leaves the session's command, if it is for one, as the client of its host that it is from then
+    /// on: whoever comes and goes meanwhile does not save the drive under it.
+    async fn leave_command(&mut self, host: &Instance) -> anyhow::Result<()> {
+        let Some(id) = self.command.clone() else {
+            return Ok(());
+        };
+        let client = self.client_of(&id);
+        let (_, scripts) = self.reconciler.hosts().reach(host).await?;
+        Ok(scripts.leave_command(&id, &client).await?)
+    }
+
+    /// Brings along and forwards what is asked for; the forwards, and the command if it is not a shell
+    /// that is entered. A signal ends that, as it does all before.
+    async fn begin_stay(
+        &mut self,
+        instance: &Instance,
+        inside: &mut Inside,
+    ) -> Result<(Forwards, Option<Piped>), Ending> {
+        let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
+        let is_over = self.has_ended_well(inside).await;
+        if is_over.map_err(|error| failed(error.into()))? {
+            return Err(Ending::Exit(0));
+        }
+        let mut parts = Parts {
+            request: &self.request,
+            reconciler: &mut self.reconciler,
+            report: &self.report,
+        };
+        let opening = async {
+            along::bring(&mut parts, instance, inside).await?;
+            forwards::open_all(&mut parts, instance, inside).await
+        };
+        let opened = unless_ended(&mut self.signals, &self.report, opening).await;
+        let forwards = opened
+            .map_err(Ending::Asked)?
+            .map_err(|failure| self.not_begun(failure))?;
+        let command = self.piped_command(inside);
+        Ok((forwards, command.map_err(|error| failed(error.into()))?))
     }
 
     /// Runs the shell or command in the container, and the monitor beside it, until one of them
@@ -292,30 +375,32 @@ impl Session {
         line: DedicatedConnection,
     ) -> Ending {
         self.examine(instance).await;
-        let command = match self.piped_command(&inside) {
-            Ok(command) => command,
-            Err(error) => return Ending::Failed(anyhow::Error::new(error).into()),
+        let (forwards, command) = match self.begin_stay(instance, &mut inside).await {
+            Ok(begun) => begun,
+            Err(ending) => return ending,
         };
-        match self.open_forwards(instance, &inside).await {
-            Ok(forwards) => inside.forwards = forwards,
-            Err(failure) => return Ending::Failed(failure),
-        }
+        inside.forwards = forwards.clone();
         let (request, cloud) = (&self.request, &self.cloud);
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", cloud.command, request.drive);
         let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
         let (sender, mut messages) = mpsc::unbounded_channel();
+        let output = match command {
+            None => Output::Terminal(sender),
+            Some(_) => Output::Report(self.report.clone()),
+        };
         let monitor = Monitor::new(Context {
             instance,
             ec2: &cloud.ec2,
             clock: &cloud.clock,
             drive: &drive,
             checkpoint: request.options.checkpoint,
-            output: match command {
-                None => Output::Terminal(sender),
-                Some(_) => Output::Report(self.report.clone()),
+            notice: match (&command, &request.task) {
+                (None, _) | (_, Task::Attach(_)) => None,
+                (Some(_), _) => Some(request.options.notice.unwrap_or(NOTICE)),
             },
+            output: output.clone(),
         });
         let mut monitor = pin!(monitor.run(&mut self.news, stopped));
         let middle = async {
@@ -323,9 +408,12 @@ impl Session {
             let cost = std::io::stdin()
                 .is_terminal()
                 .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
-            let forwards = inside.forwards();
+            let list = inside.forwards();
+            let (table, shown) = (forwards.clone(), output.clone());
             let answers = Box::new(move |question| match question {
-                Question::Forwards => forwards(),
+                Question::Forwards => list(),
+                Question::Prompt => table.prompt(),
+                Question::Line(line) => table.obey(&line, &shown),
                 Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
             });
             let grace = match request.task {
@@ -356,23 +444,28 @@ impl Session {
                 let lease = request.options.keep.unwrap_or(LEASE);
                 self.report
                     .note(&reconnect::rule(lease, cloud.timing.grace));
-                run_shell(
+                let shell = run_shell(
                     &mut inside,
                     line,
                     &mut reconnector,
                     answers,
                     signals,
                     &mut messages,
-                )
-                .await
+                );
+                tokio::select! {
+                    ended = shell => ended,
+                    never = forwards.offer(&drive, instance, &output) => match never {},
+                }
             }
         };
-        tokio::select! {
+        let ending = tokio::select! {
             ended = middle => {
                 drop(stop);
                 Ending::of_both(monitor.await, ended)
             }
             Some(ending) = &mut monitor => ending,
-        }
+        };
+        forwards.keep_in(&mut self.request.options);
+        ending
     }
 }

@@ -1,10 +1,11 @@
 """An SSH agent for a container: the one that is forwarded to this host.
 
-    agent.py PID NAME COMMAND…
+    agent.py PID NAME [COMMAND…]
 
 Listens at /run/xdrive/NAME of the container whose first process is PID, for that one's user alone,
 and leads each connection to the agent at SSH_AUTH_SOCK, while COMMAND runs. Ends with its exit
-status.
+status. Without a COMMAND: prints `xdrive: agent=/run/xdrive/NAME` once it listens, and ends with its
+standard input. Whoever comes later with the same NAME takes the place.
 """
 
 import os
@@ -25,14 +26,21 @@ def main(pid, name, *command):
     os.umask(0o177)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
-    os.chown(path, int(ids["Uid"][0]), int(ids["Gid"][0]))
+    # What is there may have been replaced meanwhile.
+    os.chown(path, int(ids["Uid"][0]), int(ids["Gid"][0]), follow_symlinks=False)
     listener.listen()
     own = os.stat(path)
     threading.Thread(target=accept, args=[listener], daemon=True).start()
-    # A signal that ends the command ends this, too, once the command has ended.
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    status = subprocess.call(command)
+    if command:
+        # A signal that ends the command ends this, too, once the command has ended.
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        status = subprocess.call(command)
+    else:
+        print(f"xdrive: agent=/run/xdrive/{name}", flush=True)
+        status = 0
+        while os.read(0, CHUNK):
+            pass
     # Another connection of the same session may have taken the place.
     if is_same(path, own):
         remove(path)

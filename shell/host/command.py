@@ -3,13 +3,15 @@
     command.py start NAME BOUND LABEL CLIENT COMMAND…
     command.py begin NAME BOUND LABEL CLIENT COMMAND…
     command.py attach NAME OUTPUT ERRORS
+    command.py leave NAME CLIENT
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
 the caller to it. `begin` only starts it, without any input. LABEL is what people call it. CLIENT is
 the line of a client that the host has while the command runs (`session hold`), so that nobody takes
-it for unused; empty for none. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
-numbers of bytes of its standard output and standard error that the caller has already. The first
-line of output is the answer:
+it for unused; empty for none. `leave` gives a command that has none its client: nobody waits for it
+any more. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the numbers of
+bytes of its standard output and standard error that the caller has already. The first line of output
+is the answer:
 
     xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
 
@@ -34,8 +36,8 @@ socket in /run/xdrive/commands, for root only. A caller sends the keeper its own
 output, so that bytes pass through no second process. A caller that goes away ends nothing; a new
 one takes over. While nobody is attached, the keeper reads the output all the same; while somebody
 is, it reads no faster than the caller does. The last BOUND bytes of each stream are kept in a file
-of that length, written round and round. The keeper ends LINGER after its command, or once a
-caller has the exit status.
+of that length, written round and round. The keeper ends once a caller has the exit status, or after
+its command has ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
 
 A command that is a client, or that ends while nobody is attached to it, leaves a record and the end
 of its output on the drive: `runs.py` reads both, and asks the keepers of those that run. After one
@@ -47,7 +49,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -60,24 +61,29 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from spool import CHUNK, FOLDER, MOST, RECORDS, SPOOLS, STREAMS, Stream  # noqa: E402
+from enter import Started  # noqa: E402
+from keeper import GONE, status  # noqa: E402
+from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
 PIPE = 1 << 20  # bytes that a pipe holds: fewer turns than with the kernel's 64 KiB
 SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ (fcntl(2)), which Python has from 3.10 on
 REPORT = 256 << 10  # bytes of input that arrive before the caller is informed
-LINGER = 900  # seconds that an exit status is kept: as long as a host waits for its client
-GONE = 255  # the exit status of a caller whose command was taken over, as ssh's is
+LINGER = 7 * 86400  # seconds that an exit status is kept: no host waits longer for a client
+BRIEF = 900  # seconds that it is kept where the record is to be read
 
 
 def main(verb="", name="", *rest):
-    if verb not in ("start", "begin", "attach") or len(rest) < 2 or not name or "/" in name:
+    least = {"start": 4, "begin": 4, "attach": 2, "leave": 1}.get(verb, 9)
+    if len(rest) < least or not name or "/" in name:
         sys.exit(
             "usage: command.py start|begin NAME BOUND LABEL CLIENT COMMAND… "
-            "| attach NAME OUTPUT ERRORS"
+            "| attach NAME OUTPUT ERRORS | leave NAME CLIENT"
         )
     if verb == "attach":
         sys.exit(attach(name, rest[:2], None))
+    if verb == "leave":
+        sys.exit(leave(name, rest[0]))
     bound, label, client, *command = rest
     order = (int(bound), label, client, command, verb == "start")
     sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
@@ -90,11 +96,7 @@ def attach(name, seen, order):
         os.write(1, b"xdrive: command=none 0 0 0 ended\n")
         return GONE
     socket.send_fds(keeper, [" ".join(seen).encode()], [0, 1])
-    try:
-        status = keeper.recv(16)
-    except ConnectionError:
-        status = b""
-    return int(status) if status else GONE
+    return status(keeper)
 
 
 def begin(name, order):
@@ -103,6 +105,15 @@ def begin(name, order):
     keeper.send(b"?")
     if not keeper.recv(1 << 20):
         sys.exit("the process that keeps the command did not start")
+
+
+def leave(name, client):
+    """Has the keeper hold a client's lock while the command runs."""
+    keeper = connect(name, None)
+    if keeper is None:
+        return 0  # it has ended, and its exit status was read
+    keeper.send(b"+" + client.encode())
+    return 0 if keeper.recv(16) else "the host does not keep the command"
 
 
 def hold(client):
@@ -159,11 +170,11 @@ def keep(listener, name, bound, label, client, command, has_input):
             os.dup2(end, stream)
         os.chdir("/")
         holds = hold(client) if client else None
-        child, pipes = execute(command)
-        keeper = Keeper(listener, child, pipes, spool, bound)
+        started, pipes = execute(command)
+        keeper = Keeper(listener, started, pipes, spool, bound)
         keeper.name, keeper.label, keeper.holds = name, label, holds
         if not has_input:
-            keeper.word = "same"
+            keeper.word, keeper.linger = "same", BRIEF
             keeper.is_input_over = True
             keeper.close_input()
         keeper.run()
@@ -178,25 +189,14 @@ def keep(listener, name, bound, label, client, command, has_input):
 def execute(command):
     """Starts the command; its process, and this side's ends of its standard streams."""
     pipes = [os.pipe() for _ in range(3)]
-    child = os.fork()
-    if child == 0:
-        try:
-            # Python ignores both, and what is ignored stays so for the command.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            for stream, (reads, writes) in enumerate(pipes):
-                os.dup2(writes if stream else reads, stream)
-            os.execvp(command[0], command)
-        except OSError as error:
-            os.write(2, f"{command[0]}: {error.strerror}\n".encode())
-        finally:
-            os._exit(127)
+    streams = [writes if stream else reads for stream, (reads, writes) in enumerate(pipes)]
+    started = Started.of(command, streams)
     own = []
     for stream, (reads, writes) in enumerate(pipes):
         os.close(writes if stream else reads)
         own.append(reads if stream else writes)
         ready(own[-1])
-    return child, own
+    return started, own
 
 
 def ready(end):
@@ -232,9 +232,8 @@ class Caller:
 
 
 class Keeper:
-    def __init__(self, listener, child, pipes, spool, bound):
-        self.listener, self.child = listener, child
-        self.end = os.pidfd_open(child)
+    def __init__(self, listener, started, pipes, spool, bound):
+        self.listener, self.started = listener, started
         self.input = pipes[0]
         self.outputs = [
             Stream(kind, pipe, f"{spool}/{name}", bound)
@@ -246,6 +245,7 @@ class Keeper:
         self.caller = None
         self.word = "new"  # the next caller's first line has it
         self.status = None
+        self.linger = LINGER
         self.is_done = False
         self.began, self.ended = time.time(), None
         self.is_settled = False
@@ -255,7 +255,7 @@ class Keeper:
         while not self.is_done and (until is None or time.monotonic() < until):
             if self.status is not None:
                 # A caller may read as slowly as it likes.
-                until = None if self.caller else until or time.monotonic() + LINGER
+                until = None if self.caller else until or time.monotonic() + self.linger
                 self.close_empty()
                 self.settle()
             self.fill()
@@ -278,7 +278,7 @@ class Keeper:
             return
         self.is_settled = True
         if self.holds or not self.caller:
-            self.record()
+            record(self.state(), self.outputs)
         if self.holds:
             self.holds.stdin.close()
             self.holds.wait()
@@ -292,32 +292,11 @@ class Keeper:
             "began": self.began,
             "ended": self.ended,
             "status": self.status,
-            "is_attached": self.caller is not None,
-            "is_client": self.holds is not None,
             "bound": self.outputs[0].bound,
             "kept": [stream.kept for stream in self.outputs],
             "written": [stream.written for stream in self.outputs],
             "since": [stream.since(moment) for stream in self.outputs],
         }
-
-    def record(self):
-        """Nothing is written where no drive is mounted: its folder is not there."""
-        folder = f"{RECORDS}/{self.name}"
-        try:
-            if not os.path.isdir(os.path.dirname(RECORDS)):
-                return
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
-            for entry in kept[:-MOST]:
-                shutil.rmtree(entry.path)
-            # The smallest first: the drive may be full.
-            with open(f"{folder}/record", "w") as file:
-                json.dump(self.state(), file)
-            for stream, name in zip(self.outputs, STREAMS):
-                with open(f"{folder}/{name}", "wb") as file:
-                    file.write(stream.tail())
-        except OSError:
-            traceback.print_exc()
 
     def waiting(self, stream):
         """The number of bytes that the caller has not been given yet."""
@@ -351,7 +330,7 @@ class Keeper:
         """What may be read, and what written, now."""
         reads, writes = [self.listener], []
         if self.status is None:
-            reads.append(self.end)
+            reads.append(self.started.end)
             for stream in self.outputs:
                 if stream.pipe is not None and self.has_room(stream):
                     reads.append(stream.pipe)
@@ -379,7 +358,7 @@ class Keeper:
             self.read_frames()
         if self.caller and caller.sock in reads:
             self.detach()
-        if self.end in reads:
+        if self.started.end in reads:
             self.reap()
         if self.listener in reads:
             self.accept()
@@ -457,9 +436,9 @@ class Keeper:
 
     def reap(self):
         """Reads the exit status of the command that has ended, as a shell has it."""
-        _, status = os.waitpid(self.child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        self.status = code if code >= 0 else 128 - code
+        self.status = self.started.status()
+        if self.status is None:
+            return
         self.ended = time.time()
         self.close_input()
         for stream in self.outputs:
@@ -470,9 +449,13 @@ class Keeper:
         sock, _ = self.listener.accept()
         sock.settimeout(5)  # for one that connects and sends nothing
         try:
-            words, streams, _, _ = socket.recv_fds(sock, 64, 2)
+            words, streams, _, _ = socket.recv_fds(sock, 4096, 2)
             if words[:1] == b"?":
                 sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
+            if words[:1] == b"+":
+                if not self.holds and self.status is None:
+                    self.holds = hold(words[1:].decode())
+                sock.send(b"kept")
             source, sink = streams
             seen = [int(word) for word in words.split()]
             given = {

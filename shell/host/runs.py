@@ -3,9 +3,9 @@
     runs.py list
     runs.py logs NAME SECONDS [follow]
 
-`list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on the
-drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`, the last line
-that it printed, and `is_kept`, whether a caller can attach to it.
+`list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
+the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`, the
+last line that it printed, and `is_kept`, whether a caller can attach to it.
 
 `logs` writes what the command wrote to standard output and standard error to its own: all that is
 kept, or what came in the last SECONDS if they are not 0. With `follow` it goes on until the command
@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS  # noqa: E402
 
 LINE = 4096  # bytes at the end of an output in which its last line is looked for
+PATIENCE = 30  # seconds that a keeper may be busy: it waits for a lock, or the disk
 PAUSE = 0.2  # seconds between two looks at what a command wrote
 
 
@@ -48,13 +49,16 @@ def names(folder):
 
 
 def ask(name, moment=0):
-    """The state of a command by its keeper; none if it has none."""
+    """The state of a command by its keeper; none if it has none. Exits where the keeper does not
+    answer: its command may run."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
-        keeper.settimeout(5)
+        keeper.settimeout(PATIENCE)
         try:
             keeper.connect(f"{FOLDER}/{name}")
             keeper.send(f"?{moment}".encode())
             return json.loads(keeper.recv(1 << 20))
+        except socket.timeout:
+            sys.exit(f"the process that keeps {name} does not answer")
         except (OSError, ValueError):
             return None
 

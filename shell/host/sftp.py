@@ -1,25 +1,34 @@
 """An SFTP server for a container, whatever its image has.
 
-    sftp.py PID
+    sftp.py PID [NAME]
 
 Serves version 3 of the protocol (draft-ietf-secsh-filexfer-02), with the extensions that OpenSSH's
-clients use (PROTOCOL in its sources), on standard input and output. PID is the container's first
-process: the server has its files and is its user, from before the first request on.
+clients use (PROTOCOL in its sources) and those of xdrive's own (files.py), on standard input and
+output. PID is the container's first process: the server has its files and is its user, from before
+the first request on. NAME is for whoever has to find this process.
 
 It is a program of the host's, so an image needs none. It is started in the container's process
 namespace: a server outside of it would keep the drive from being unmounted.
 """
 
 import errno
+import fcntl
 import os
 import stat
 import struct
 import sys
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# Before the files are the container's.
+from files import File, Files  # noqa: E402
+
 WORK = b"/work"  # where it starts, as shells do
 MOST = 255 << 10  # bytes of data in a packet
 PACKET = 256 << 10  # bytes of a packet
+READ = 1 << 20  # bytes that are read at once, and held
+UNSENT = 64 << 10  # bytes of answers that wait for others
+F_SETPIPE_SZ = 1031  # fcntl(2); Python 3.9 has no name for it
 HANDLES = 1000  # open files and folders
 LISTED = 100  # names in an answer
 
@@ -71,12 +80,16 @@ class Request:
         self.at += struct.calcsize(form)
         return number
 
-    def text(self):
+    def view(self):
+        """Bytes that are there until the next request is read."""
         length = self.number()
         if self.at + length > len(self.data):
             raise struct.error
         self.at += length
         return self.data[self.at - length : self.at]
+
+    def text(self):
+        return bytes(self.view())
 
     def path(self):
         return self.text() or b"."
@@ -130,22 +143,13 @@ class Folder:
         pass
 
 
-class File:
-    """An open file."""
-
-    def __init__(self, descriptor, appends):
-        self.descriptor, self.appends = descriptor, appends
-
-    def close(self):
-        os.close(self.descriptor)
-
-
 class Server:
     def __init__(self, home):
         self.home = home
         self.handles = {}
         self.opened = 0
         self.names = {}
+        self.answers, self.unsent = [], 0
         self.requests = {
             3: self.open,
             4: self.close,
@@ -183,25 +187,57 @@ class Server:
             ),
             b"expand-path@openssh.com": lambda it: self.name(self.expanded(it.path())),
         }
+        self.extensions.update(Files(self).requests)
 
-    def serve(self, packets):
-        """Answers each request, in order, until there is none."""
-        while len(head := packets.read(4)) == 4:
-            (length,) = struct.unpack(">I", head)
-            if not 1 <= length <= PACKET:
-                sys.exit("sftp.py: not a packet of SFTP")
-            packet = packets.read(length)
-            if len(packet) < length:
+    def serve(self):
+        """Answers each request, in order, until there is none. Answers wait for those to requests
+        that have arrived already."""
+        held = memoryview(bytearray(READ))
+        start = end = 0
+        while True:
+            if end - start >= 4:
+                (length,) = struct.unpack_from(">I", held, start)
+                if not 1 <= length <= PACKET:
+                    sys.exit("sftp.py: not a packet of SFTP")
+                if end - start >= 4 + length:
+                    start += 4 + length
+                    self.handle_packet(held[start - length : start])
+                    continue
+            self.send_answers()
+            if start == end:
+                start = end = 0
+            elif start + 4 + PACKET > READ:
+                held[: end - start] = bytes(held[start:end])
+                start, end = 0, end - start
+            if not (arrived := os.readv(0, [held[end:]])):
                 return
-            request = Request(packet)
-            kind = request.number(">B")
-            if kind == 1:
-                pairs = b"".join(text(word) for pair in EXTENSIONS for word in pair)
-                send(2, struct.pack(">I", 3) + pairs)
-                continue
-            number = request.number()
-            answer, body = self.answer(kind, request)
-            send(answer, struct.pack(">I", number) + body)
+            end += arrived
+
+    def handle_packet(self, packet):
+        request = Request(packet)
+        kind = request.number(">B")
+        if kind == 1:
+            pairs = b"".join(text(word) for pair in EXTENSIONS for word in pair)
+            self.send(2, struct.pack(">I", 3) + pairs)
+            return
+        if len(packet) < 5:
+            sys.exit("sftp.py: not a packet of SFTP")
+        request.at = 5
+        answer, body = self.answer(kind, request)
+        self.send(answer, packet[1:5], body)
+
+    def send(self, kind, *parts):
+        length = 1 + sum(map(len, parts))
+        self.answers += struct.pack(">IB", length, kind), *map(bytes, parts)
+        self.unsent += length
+        if self.unsent >= UNSENT:
+            self.send_answers()
+
+    def send_answers(self):
+        left = memoryview(b"".join(self.answers))
+        self.answers, self.unsent = [], 0
+        while left:
+            left = left[os.write(1, left) :]
 
     def answer(self, kind, request):
         try:
@@ -251,8 +287,9 @@ class Server:
         return self.handle(File(descriptor, bool(asked & 4)))
 
     def close(self, request):
-        thing = self.of_handle(request, (File, Folder))
-        self.handles = {name: it for name, it in self.handles.items() if it is not thing}
+        thing = self.handles.pop(request.text(), None)
+        if not thing:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         thing.close()
 
     def read(self, request):
@@ -262,7 +299,7 @@ class Server:
 
     def write(self, request):
         file, at = self.file(request), request.number(">Q")
-        left = memoryview(request.text())
+        left = request.view()
         while left:
             if file.appends:
                 written = os.write(file.descriptor, left)
@@ -347,12 +384,6 @@ def status(code, words=None):
     return 101, struct.pack(">I", code) + text(words) + text(b"")
 
 
-def send(kind, body):
-    left = memoryview(struct.pack(">IB", len(body) + 1, kind) + body)
-    while left:
-        left = left[os.write(1, left) :]
-
-
 def enter(pid):
     """Takes the files and the user of a process; returns its home folder."""
     with open(f"/proc/{pid}/status") as lines:
@@ -372,7 +403,13 @@ def enter(pid):
 
 
 if __name__ == "__main__":
+    for end in 0, 1:
+        # As much as is read at once: sshd's own hold a quarter of a packet. Sockets cannot.
+        try:
+            fcntl.fcntl(end, F_SETPIPE_SZ, READ)
+        except OSError:
+            pass
     try:
-        Server(enter(int(sys.argv[1]))).serve(open(0, "rb", buffering=1 << 20))
+        Server(enter(int(sys.argv[1]))).serve()
     except BrokenPipeError:
         pass  # the client is gone

@@ -1,11 +1,15 @@
 """What a command on this host wrote: the end of each of its outputs, in a file of fixed length that is
-written round and round. `command.py` writes it and `runs.py` reads it.
+written round and round; and what is left of it on the drive. `command.py` writes both and `runs.py`
+reads them.
 """
 
 import bisect
 import collections
+import json
 import os
+import shutil
 import time
+import traceback
 
 FOLDER = "/run/xdrive/commands"  # a socket for each command
 SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
@@ -16,6 +20,27 @@ CHUNK = 256 << 10
 TAIL = 1 << 20  # bytes of each output that a record has
 PAUSE = 5  # seconds between two entries of the list of times
 TIMES = 20000  # entries of that list: the last day
+
+
+def record(state, outputs):
+    """Leaves the state of a command that has ended, and the end of its outputs, on the drive. Where
+    none is mounted its folder is not there, and nothing is written."""
+    folder = f"{RECORDS}/{state['run']}"
+    try:
+        if not os.path.isdir(os.path.dirname(RECORDS)):
+            return
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
+        for entry in kept[:-MOST]:
+            shutil.rmtree(entry.path)
+        # The smallest first: the drive may be full.
+        with open(f"{folder}/record", "w") as file:
+            json.dump(state, file)
+        for stream, name in zip(outputs, STREAMS):
+            with open(f"{folder}/{name}", "wb") as file:
+                file.write(stream.tail())
+    except OSError:
+        traceback.print_exc()
 
 
 class Stream:

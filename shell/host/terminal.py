@@ -37,15 +37,21 @@ import time
 import traceback
 import tty
 
+# Isolated mode (-I) leaves the scripts' own folder out, which is root's.
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from enter import Order, Started, open_terminal  # noqa: E402
+from keeper import GONE, status  # noqa: E402
+
 FOLDER = "/run/xdrive/terminals"
 CLIENTS = "/run/xdrive/clients"  # one file for each session, locked while its client is attached
 ARRIVED = "/run/xdrive/arrived"  # one file for each session that arrived: the terminal for it
 KEPT = 256 << 10  # bytes of output that a caller may have missed: some full screens
 AHEAD = 64 << 10  # bytes that wait for either side before the other one is no longer read
 CHUNK = 64 << 10
-LINGER = 900  # seconds that an exit status is kept: as long as a host waits for its client
+LINGER = 900  # seconds that an exit status is kept: as long as a host waits by default
 PATIENCE = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
-GONE = 255  # the exit status of a caller whose terminal was taken over, as ssh's is
 
 
 def main(verb, name="/", *rest):
@@ -117,11 +123,7 @@ def attach(name, seen, command):
         return GONE
     signal.signal(signal.SIGWINCH, lambda *_: keeper.send(b"w"))
     socket.send_fds(keeper, [str(seen).encode()], [0])
-    try:
-        status = keeper.recv(16)
-    except ConnectionError:
-        status = b""
-    return int(status) if status else GONE
+    return status(keeper)
 
 
 def connect(name, modes, command):
@@ -155,20 +157,32 @@ def keep(listener, path, modes, command):
     try:
         os.setsid()
         size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
-        child, master = pty.fork()
-        if child == 0:
-            execute(command, modes, size)
+        started, master = begin(command, modes, size)
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
-        Keeper(listener, child, master).run()
+        Keeper(listener, started, master).run()
     except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
         os.unlink(path)
         os._exit(0)
+
+
+def begin(command, modes, size):
+    """Starts the command in a new terminal: it, and the terminal's other side."""
+    order = Order.of(command)
+    if order:
+        opened = open_terminal(order, modes, size)
+        if opened:
+            return opened
+        command = order.docker()
+    child, master = pty.fork()
+    if child == 0:
+        execute(command, modes, size)
+    return Started(child), master
 
 
 def execute(command, modes, size):
@@ -196,9 +210,8 @@ class Caller:
 
 
 class Keeper:
-    def __init__(self, listener, child, master):
-        self.listener, self.child, self.master = listener, child, master
-        self.end = os.pidfd_open(child)
+    def __init__(self, listener, started, master):
+        self.listener, self.started, self.master = listener, started, master
         self.output = bytearray()  # the last of what the command wrote,
         self.written = 0  # of so many bytes in all
         self.typed = bytearray()  # what the command has not read yet
@@ -234,7 +247,7 @@ class Keeper:
         """What may be read, and what written, now."""
         reads, writes = [self.listener], []
         if self.status is None:
-            reads.append(self.end)
+            reads.append(self.started.end)
         if self.master is not None:
             if self.waiting() < AHEAD:
                 reads.append(self.master)
@@ -261,7 +274,7 @@ class Keeper:
             self.read_input()
         if self.caller and caller.terminal in writes:
             self.write_output()
-        if self.end in reads:
+        if self.started.end in reads:
             self.reap()
         if self.listener in reads:
             self.accept()
@@ -333,9 +346,7 @@ class Keeper:
         """Reads the last output of the command that has ended, and its status as a shell has it."""
         while self.master is not None and self.read_output():
             pass
-        _, status = os.waitpid(self.child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        self.status = code if code >= 0 else 128 - code
+        self.status = self.started.status()
 
     def accept(self):
         """Accepts a caller, which takes over from the one before."""

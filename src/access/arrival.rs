@@ -95,13 +95,14 @@ impl Link {
 
 impl SshHosts {
     /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` is the
-    /// value of `TERM` for a shell, if there is to be one in the container as it is.
+    /// value of `TERM` for a shell, if there is to be one in the container as it is, and what it is
+    /// to have as Git's configuration.
     pub(crate) fn will_arrive(
         &mut self,
         (session, owner): (&SessionId, &str),
         lease: Duration,
         drive: &DriveName,
-        shell: Option<&str>,
+        shell: Option<(&str, Option<&str>)>,
     ) {
         let client = self.attachment(Role::Lead, session, owner, lease);
         self.coming = Some(Coming {
@@ -109,7 +110,7 @@ impl SshHosts {
                 client: client.line.clone(),
                 drive: drive.clone(),
                 session: session.clone(),
-                shell: shell.map(|term| container::shell_of(drive, term)),
+                shell: shell.map(|(term, git)| container::shell_of(drive, term, git)),
             },
             client,
         });

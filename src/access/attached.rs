@@ -107,7 +107,8 @@ impl SshHosts {
         self.reach(host).await
     }
 
-    /// Detaches from a host that runs on for as long as `keep`; returns when that ends.
+    /// Detaches from a host that runs on for as long as `keep`, or longer if its lease ends later;
+    /// returns when that is.
     pub(crate) async fn leave(
         &mut self,
         host: &Instance,
@@ -116,10 +117,9 @@ impl SshHosts {
         let scripts = self.host(host).await?;
         // Not renewed any more: the lease that is set now is the last.
         self.detach(&host.id);
-        let until = self.context.clock.now() + keep;
         let recorded = self.context.clock.boot();
         // Never to an earlier end: a run may have a longer lease.
-        extend(&self.context, &host.id, keep).await?;
+        let until = extend(&self.context, &host.id, keep).await?;
         // The laptop may sleep in between: no host runs longer than the record allows.
         let spent = self.context.clock.boot().since(recorded);
         let left =

@@ -109,7 +109,7 @@ async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, cont
                 }
                 let now = (clock.boot(), clock.now());
                 match extend(&context, &instance, length).await {
-                    Ok(()) => {
+                    Ok(_) => {
                         // A lock that has ended is seen above. If a sleep outlasted the lease, the
                         // next check renews it.
                         let spent = clock.boot().since(now.0);
@@ -134,20 +134,21 @@ async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, cont
 }
 
 /// Records that the lease of `instance` ends `length` from now, unless it ends later: of several
-/// clients, the one with the longest lease counts.
+/// clients, the one with the longest lease counts. Returns the end that is recorded.
 pub(super) async fn extend(
     context: &LeaseContext,
     instance: &InstanceId,
     length: Duration,
-) -> Result<(), ec2::Error> {
+) -> Result<Timestamp, ec2::Error> {
     let until = context.clock.now() + length;
     let there = context.ec2.instance(instance).await?;
     let there = there.and_then(|there| tags::until(&there.tags));
-    if there.is_none_or(|there| there < until) {
-        context
-            .ec2
-            .tag(instance.as_str(), &tags::lease(until))
-            .await?;
+    match there {
+        Some(there) if there >= until => Ok(there),
+        _ => {
+            let tags = tags::lease(until);
+            context.ec2.tag(instance.as_str(), &tags).await?;
+            Ok(until)
+        }
     }
-    Ok(())
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 use clap_complete::env::Shells;
 
 use crate::cloud::{Cloud, Which};
@@ -73,6 +75,8 @@ const REGIONS: [&str; 38] = [
 pub(super) fn with_completers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "drive" => arg.add(ArgValueCompleter::new(drives)),
+        "place" => arg.add(ArgValueCompleter::new(on_drives)),
+        "places" => arg.add(ArgValueCompleter::new(places)),
         "types" => arg.add(ArgValueCompleter::new(types)),
         "region" => arg.add(ArgValueCompleter::new(regions)),
         _ => arg,
@@ -107,6 +111,19 @@ pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
 /// The drives that `begun` may begin.
 fn drives(begun: &OsStr) -> Vec<CompletionCandidate> {
     beginning(begun, known_drives().unwrap_or_default())
+}
+
+/// The files here, and drives with a colon, that `begun` may begin.
+fn places(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let mut found = on_drives(begun);
+    found.extend(PathCompleter::any().complete(begun));
+    found
+}
+
+/// Drives with a colon that `begun` may begin.
+fn on_drives(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let drives = known_drives().unwrap_or_default().into_iter();
+    beginning(begun, drives.map(|name| name + ":").collect())
 }
 
 /// The instance types that `begun` may begin. After a comma another one begins.

@@ -19,7 +19,16 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that `-h` leaves out, so that it fits a screen.
-const RARE: [&str; 4] = ["selftest", "policy", "man", "completions"];
+const RARE: [&str; 8] = [
+    "attach",
+    "code",
+    "logs",
+    "ports",
+    "selftest",
+    "policy",
+    "man",
+    "completions",
+];
 
 /// `top` without the rare commands, if `words` ask for the short help.
 pub(super) fn for_screen(top: clap::Command, words: &[OsString]) -> clap::Command {

@@ -40,7 +40,7 @@ pub(super) const TOPICS: [Topic; 9] = [
     },
     Topic {
         name: "tools",
-        about: "ssh, scp, rsync, git, VS Code; variables",
+        about: "cp, sync, ssh, scp, rsync, git, VS Code; variables",
         markdown: include_str!("topics/tools.md"),
     },
     Topic {

@@ -70,12 +70,13 @@ fn invalid<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Inval
 }
 
 /// What clap says of the error.
+/// Of several texts the last: clap's suggestions end with the nearest.
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
-        ContextValue::Strings(texts) => texts.first().cloned(),
+        ContextValue::Strings(texts) => texts.last().cloned(),
         ContextValue::StyledStr(text) => Some(text.to_string()),
-        ContextValue::StyledStrs(texts) => texts.first().map(ToString::to_string),
+        ContextValue::StyledStrs(texts) => texts.last().map(ToString::to_string),
         _ => None,
     }
 }

@@ -2,7 +2,6 @@
 
 use super::flags::Reach;
 use super::{Context, connect};
-use crate::config::Options;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::session::{Request, Task};
@@ -32,15 +31,10 @@ pub struct Args {
 /// Attaches to the run. Returns its exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let options = Options {
-        reach: super::reach(args.reach, &paths)?,
-        no_jupyter: true,
-        ..Options::default()
-    };
+    let reach = super::reach(args.reach, &paths)?;
     let request = Request {
-        shared: args.shared,
         task: Task::Attach(args.run),
-        ..Request::of(args.drive, options)
+        ..super::request(args.drive, args.shared, reach)
     };
     connect::begin(request, &paths, context)
 }

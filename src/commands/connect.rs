@@ -1,15 +1,17 @@
 //! `xdrive connect`: one session.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::flags::{self, Launch, Reach, Speed};
 use super::{Context, key, local};
-use crate::cloud::{Cloud, Which};
-use crate::config::{self, Asked, Config, Forwarding, Options, Paths, quantity};
+use crate::cloud::{self, Cloud, Which};
+use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
+use crate::report::Report;
 use crate::session::{self, Request, Task};
 use crate::ssh::escape;
 
@@ -183,6 +185,27 @@ pub struct Args {
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = SESSION)]
     pub env_file: Vec<PathBuf>,
 
+    /// Forward the SSH agent of this computer, as ssh's -A.
+    ///
+    /// For git and ssh in the container: its keys stay here. It is there as long as this session
+    /// lasts, also after a lost connection. Whoever is root there can use it meanwhile.
+    #[arg(short = 'A', long, hide_short_help = true, help_heading = SESSION)]
+    pub agent: bool,
+
+    /// Let programs there use this computer's AWS credentials.
+    ///
+    /// They are asked for by every AWS tool as in a container of ECS, and answered from here as long
+    /// as this session lasts. Long-term keys stay here, exchanged for an hour's at a time; temporary
+    /// ones are passed on. Nothing is on the drive.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub aws: bool,
+
+    /// Do not take Git's user.name and user.email along.
+    ///
+    /// Without it the container has them where it has none of its own.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub no_git: bool,
+
     /// Fail where a port is busy, instead of taking another one.
     ///
     /// Also for Jupyter's port. Those on this computer are tried before anything is launched.
@@ -201,6 +224,19 @@ pub struct Args {
         help_heading = SESSION
     )]
     pub checkpoint: Option<Duration>,
+
+    /// How long CMD may take to end when its instance is taken.
+    ///
+    /// It gets SIGTERM, and has `XDRIVE_NOTICE` seconds to write down where it is until the drive is
+    /// closed; 60s at most, and so also at the end of a lease [default: 30s].
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = quantity::ending,
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub notice: Option<Duration>,
 
     /// Do not join a session that has the drive elsewhere.
     ///
@@ -254,9 +290,20 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         {
             return Ok(code);
         }
+        if request.options.aws && !request.dry_run {
+            let chain = cloud::credentials(&context.account, &which.command(paths)).await?;
+            // What cannot be had is known before anything is launched.
+            chain.document().await?;
+            request.credentials = Some(Arc::new(chain));
+        }
         let cloud = Cloud::open(&which, paths).await?;
         session::connect(request, cloud, key(paths)?).await
     })
+}
+
+fn no_agent(error: anyhow::Error) -> Failure {
+    Failure::new(Exit::Unavailable, error)
+        .hint("eval \"$(ssh-agent)\" && ssh-add starts one; without -A none is needed")
 }
 
 /// The request: flags over configuration.
@@ -276,6 +323,17 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     variables.add(asked, &caller).map_err(|error| {
         Failure::new(Exit::Usage, error).hint("-e NAME=VALUE, or -e NAME for one that is set here")
     })?;
+    let wants_agent = args.agent || config.agent;
+    let agent = match wants_agent.then(|| config::agent(&caller)).transpose() {
+        Ok(agent) => agent,
+        Err(error) if args.agent => return Err(no_agent(error)),
+        Err(error) => {
+            let warning = format!("warning: no agent is forwarded: {error:#}");
+            Report::stderr().print(&warning);
+            None
+        }
+    };
+    let takes_git = !args.no_git && !config.no_git;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
@@ -287,9 +345,13 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         remote_forwards: args.remote_forwards,
         exact_ports: args.exact_ports,
         variables,
+        agent,
+        aws: args.aws,
+        git: takes_git.then(GitUser::find).flatten(),
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,
+        notice: args.notice,
         subnet: args.subnet,
         instance_profile: args.instance_profile,
         reach: args.reach.into(),
@@ -307,5 +369,6 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         command: args.command,
         task: Task::Connect,
         examination: None,
+        credentials: None,
     })
 }

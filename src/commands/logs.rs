@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::flags::Reach;
 use super::{Context, key};
-use crate::config::{Options, quantity};
+use crate::config::quantity;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::report;
-use crate::session::{self, Request};
+use crate::session;
 
 /// `xdrive logs`.
 #[derive(Debug, clap::Args)]
@@ -45,14 +45,8 @@ pub struct Args {
 /// Shows the output. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let options = Options {
-        reach: super::reach(args.reach, &paths)?,
-        ..Options::default()
-    };
-    let request = Request {
-        shared: args.shared,
-        ..Request::of(args.drive, options)
-    };
+    let reach = super::reach(args.reach, &paths)?;
+    let request = super::request(args.drive, args.shared, reach);
     let which = (args.run, args.since, args.follow);
     super::block_on(async {
         let cloud = context.open(&paths).await?;

@@ -6,11 +6,11 @@ use anyhow::anyhow;
 
 use super::flags::Reach;
 use super::{Context, key};
-use crate::config::{KnownHosts, Options, SUFFIX};
+use crate::config::{KnownHosts, SUFFIX};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InvalidName};
 use crate::report;
-use crate::session::{self, Request};
+use crate::session;
 
 /// `xdrive proxy`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// The drive of that name, or of that name for ssh.
-fn drive(name: &str) -> Result<DriveName, InvalidName> {
+pub(super) fn drive(name: &str) -> Result<DriveName, InvalidName> {
     name.strip_suffix(SUFFIX).unwrap_or(name).parse()
 }
 
@@ -49,15 +49,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     }
     // What it prints is amid the client's own words.
     report::set_quiet(true);
-    let options = Options {
-        reach: super::reach(args.reach, &paths)?,
-        no_jupyter: true,
-        ..Options::default()
-    };
-    let request = Request {
-        shared: args.shared,
-        ..Request::of(args.drive, options)
-    };
+    let reach = super::reach(args.reach, &paths)?;
+    let request = super::request(args.drive, args.shared, reach);
     let known = KnownHosts::of(&paths);
     super::block_on(async {
         let cloud = context.open(&paths).await?;

@@ -8,12 +8,11 @@ use serde::Serialize;
 use super::flags::Reach;
 use super::{Context, key, print};
 use crate::cloud::Cloud;
-use crate::config::Options;
 use crate::drive::tags;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::report;
-use crate::session::{self, Listed, Request};
+use crate::session::{self, Listed};
 
 /// `xdrive ps`.
 #[derive(Debug, clap::Args)]
@@ -75,14 +74,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let mut rows = Vec::new();
         let mut text = String::new();
         for drive in drives {
-            let options = Options {
-                reach: reach.clone(),
-                ..Options::default()
-            };
-            let request = Request {
-                shared: args.shared,
-                ..Request::of(drive.clone(), options)
-            };
+            let request = super::request(drive.clone(), args.shared, reach.clone());
             let listed = session::list_runs(request, cloud.clone(), key(&paths)?).await?;
             let found = rows_of(&drive, &listed, args.all, &cloud);
             text.push_str(&text_of(&drive, &listed, &found));

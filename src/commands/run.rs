@@ -12,6 +12,9 @@ use crate::session::{Request, Task};
 /// How long a run may take by default.
 const MAX: Duration = Duration::from_hours(24);
 
+/// How often it is started again by default.
+const TRIES: u32 = 3;
+
 /// `xdrive run`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
@@ -29,6 +32,26 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = quantity::lease, hide_short_help = true, help_heading = None)]
     pub max: Option<Duration>,
 
+    /// Start it again on another instance if it loses its own.
+    ///
+    /// After a notice of EC2's, or once the machine is gone, unless it ended with 0: three times at
+    /// most, or as --tries says. It has no input. That takes this computer: it cannot be given with
+    /// -d, and after ~d, or when this computer is off for longer than the run, nobody starts it
+    /// again.
+    #[arg(long, conflicts_with = "detach", hide_short_help = true, help_heading = None)]
+    pub restart: bool,
+
+    /// How often to start it again at most [default: 3].
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "restart",
+        value_parser = quantity::tries,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub tries: Option<u32>,
+
     /// The session that starts it.
     #[command(flatten)]
     pub session: connect::Args,
@@ -37,18 +60,30 @@ pub struct Args {
 /// Runs the command, or starts it. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
+    let flags = [("-A", args.session.agent), ("--aws", args.session.aws)];
+    let needs_session = flags.iter().find(|(_, is_given)| *is_given);
+    let needs_session = needs_session.map(|(flag, _)| *flag);
     let request = connect::request(args.session, &paths)?;
     if request.command.is_empty() {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!("{command} run {} -d -- CMD…", request.drive);
         return Err(Failure::new(Exit::Usage, anyhow!("there is no command to run")).hint(hint));
     }
+    if let Some(flag) = needs_session.filter(|_| args.detach) {
+        let why = anyhow!("{flag} is this computer's part, and with -d it leaves at once");
+        return Err(Failure::new(Exit::Usage, why).hint("without -d it stays"));
+    }
     let mut options = request.options;
+    if args.detach {
+        options.agent = None;
+        options.aws = false;
+    }
     options.keep = Some(args.max.or(options.keep).unwrap_or(MAX));
     let request = Request {
         options,
         task: Task::Run {
             is_detached: args.detach,
+            tries: args.restart.then(|| args.tries.unwrap_or(TRIES)),
         },
         ..request
     };

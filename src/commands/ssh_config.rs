@@ -27,26 +27,47 @@ pub struct Args {
 /// Prints or writes it. Returns the exit code.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let program = std::env::current_exe().context("xdrive's own path is not known")?;
-    let command = context.which(&paths)?.command(&paths);
-    let arguments = command.strip_prefix("xdrive").unwrap_or(&command);
-    // Also for programs that have another PATH, such as those started from a desktop.
-    let command = format!("{}{arguments} proxy", quote(&program.to_string_lossy()));
-    let text = config(&command, &paths);
+    let text = text(context, &paths)?;
     if !args.write {
         return print(&text);
     }
-    let written = write(&text, &paths).map_err(|error| Failure::new(Exit::Config, error))?;
+    write_and_report(&text, &paths)?;
+    Report::stderr().print(&format!(
+        "a drive that is up is a host now: ssh NAME{SUFFIX}; xdrive help tools"
+    ));
+    Ok(0)
+}
+
+/// Writes it unless that was done.
+pub(super) fn ensure(context: &Context, paths: &Paths) -> Result<(), Failure> {
+    let text = text(context, paths)?;
+    let is_written = fs::read_to_string(&paths.ssh_config).is_ok_and(|there| there == text);
+    let users = fs::read_to_string(&paths.users_ssh_config).unwrap_or_default();
+    if is_written && is_included(&users, paths) {
+        return Ok(());
+    }
+    write_and_report(&text, paths)
+}
+
+fn write_and_report(text: &str, paths: &Paths) -> Result<(), Failure> {
+    let written = write(text, paths).map_err(|error| Failure::new(Exit::Config, error))?;
     let report = Report::stderr();
     report.print(&format!("wrote {}", paths.ssh_config.display()));
     if written {
         let users = paths.users_ssh_config.display();
         report.print(&format!("included it at the top of {users}"));
     }
-    report.print(&format!(
-        "a drive that is up is a host now: ssh NAME{SUFFIX}; xdrive help tools"
-    ));
-    Ok(0)
+    Ok(())
+}
+
+/// The configuration of this xdrive, on the EC2 that it works on.
+fn text(context: &Context, paths: &Paths) -> Result<String, Failure> {
+    let program = std::env::current_exe().context("xdrive's own path is not known")?;
+    let command = context.which(paths)?.command(paths);
+    let arguments = command.strip_prefix("xdrive").unwrap_or(&command);
+    // Also for programs that have another PATH, such as those started from a desktop.
+    let command = format!("{}{arguments} proxy", quote(&program.to_string_lossy()));
+    Ok(config(&command, paths))
 }
 
 /// The configuration (`ssh_config(5)`); `command` is the proxy command without its host. That is
@@ -88,13 +109,23 @@ fn write(text: &str, paths: &Paths) -> anyhow::Result<bool> {
             return Err(anyhow::Error::new(error).context(format!("cannot read {path}")));
         }
     };
-    let include = format!("Include \"{}\"", own.display());
-    if there.lines().any(|line| line.trim() == include) {
+    if is_included(&there, paths) {
         return Ok(false);
     }
+    let include = include(paths);
     // Behind the first Host it would be for that host alone.
     replace(users, &format!("{include}\n\n{there}")).with_context(|| failed(users))?;
     Ok(true)
+}
+
+/// The line that includes it.
+fn include(paths: &Paths) -> String {
+    format!("Include \"{}\"", paths.ssh_config.display())
+}
+
+fn is_included(users: &str, paths: &Paths) -> bool {
+    let include = include(paths);
+    users.lines().any(|line| line.trim() == include)
 }
 
 /// Replaces a file as a whole, with its permissions; a link to it stays one.

@@ -2,7 +2,6 @@
 
 use super::flags::Reach;
 use super::{Context, key};
-use crate::config::Options;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::session::{self, Request};
@@ -34,14 +33,10 @@ pub struct Args {
 /// Saves the drive. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let options = Options {
-        reach: super::reach(args.reach, &paths)?,
-        ..Options::default()
-    };
+    let reach = super::reach(args.reach, &paths)?;
     let request = Request {
-        shared: args.shared,
         json: args.json,
-        ..Request::of(args.drive, options)
+        ..super::request(args.drive, args.shared, reach)
     };
     super::block_on(async {
         let cloud = context.open(&paths).await?;

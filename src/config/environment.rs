@@ -10,14 +10,17 @@ pub const LOCAL_DIR: &str = "XDRIVE_LOCAL_DIR";
 pub const CACHE: &str = "XDRIVE_CACHE";
 /// What is logged.
 pub const LOG: &str = "XDRIVE_LOG";
+/// Where the caller's SSH agent listens.
+pub const AGENT: &str = "SSH_AUTH_SOCK";
 /// The program that shows long help.
 pub const PAGER: &str = "PAGER";
 
 /// Each variable, and what it does.
-pub const ALL: [(&str, &str); 5] = [
+pub const ALL: [(&str, &str); 6] = [
     (LOCAL, "1 chooses the EC2 in a folder, 0 an account"),
     (LOCAL_DIR, "where the EC2 in a folder keeps its state"),
     (CACHE, "what can be made again [~/.cache/xdrive]"),
     (LOG, "what is logged, such as xdrive::ec2=debug"),
+    (AGENT, "where the SSH agent is that -A forwards"),
     (PAGER, "shows topics and long help [less]"),
 ];

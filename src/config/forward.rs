@@ -148,6 +148,17 @@ impl fmt::Display for Forwarding {
 }
 
 impl Forwarding {
+    /// The same port at both ends, on the loopback addresses.
+    #[must_use]
+    pub fn of(port: u16) -> Self {
+        Self {
+            interface: Interface::Loopback,
+            port,
+            host: "localhost".to_owned(),
+            host_port: port,
+        }
+    }
+
     /// Whether it leads to the other end itself.
     #[must_use]
     pub fn is_to_loopback(&self) -> bool {

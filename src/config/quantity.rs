@@ -38,6 +38,16 @@ const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
 /// The notices that the EC2 in a folder can give; AWS gives two minutes.
 const NOTICES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
+/// The times that a command can have for its end, as in `shell/host/close`: what follows must fit
+/// into EC2's two minutes.
+const ENDINGS: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_mins(1);
+
+/// How often a command can be started again.
+const TRIES: RangeInclusive<u32> = 1..=1_000;
+
+/// How far back the output of a run can be shown.
+const PASTS: RangeInclusive<Duration> = Duration::from_secs(1)..=WEEK;
+
 /// The days that prices can be shown for: EC2 knows the last 90.
 const DAYS: RangeInclusive<u8> = 1..=90;
 
@@ -114,9 +124,8 @@ pub fn memory(text: &str) -> Result<u32, Invalid> {
 /// Parses how much of a command's output is kept, in bytes; a plain number is in MiB.
 pub fn spool(text: &str) -> Result<u64, Invalid> {
     const HINT: &str = "such as 64M or 1G; a plain number is in MiB";
-    let parser = parse_size::Config::new().with_binary();
-    let bytes = parser.with_default_factor(MIB).parse_size(text.trim());
-    let bytes = bytes.map_err(|_| Invalid::with("it is not a size such as 64M", HINT))?;
+    let bytes =
+        bytes(text, MIB).ok_or_else(|| Invalid::with("it is not a size such as 64M", HINT))?;
     if SPOOLS.contains(&bytes) {
         return Ok(bytes);
     }
@@ -173,8 +182,7 @@ pub fn lease(text: &str) -> Result<Duration, Invalid> {
 
 /// Parses how far back the output of a run is shown.
 pub fn since(text: &str) -> Result<Duration, Invalid> {
-    let range = Duration::from_secs(1)..=WEEK;
-    within(time(text)?, &range, "output is shown since")
+    within(time(text)?, &PASTS, "output is shown since")
 }
 
 /// Parses the interval between checkpoints.
@@ -191,13 +199,26 @@ pub fn notice(text: &str) -> Result<Duration, Invalid> {
     within(time, &NOTICES, "a notice is given")
 }
 
+/// Parses how long a command may take to end; a plain number is in seconds.
+pub fn ending(text: &str) -> Result<Duration, Invalid> {
+    let time = match text.trim().parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => time(text)?,
+    };
+    within(time, &ENDINGS, "a command has to end in")
+}
+
+/// Parses how often a command is started again.
+pub fn tries(text: &str) -> Result<u32, Invalid> {
+    number(text, &TRIES, "")
+}
+
 /// Parses a size such as `200G`; a plain number is in GiB.
 fn gibibytes(text: &str, range: &RangeInclusive<u32>, what: &str) -> Result<u32, Invalid> {
     const HINT: &str =
         "sizes are such as 200G, 1.5T or 1TiB; a plain number is in GiB, and G, GB and GiB are one";
-    let parser = parse_size::Config::new().with_binary();
-    let bytes = parser.with_default_factor(GIB).parse_size(text.trim());
-    let bytes = bytes.map_err(|_| Invalid::with("it is not a size such as 200G", HINT))?;
+    let bytes =
+        bytes(text, GIB).ok_or_else(|| Invalid::with("it is not a size such as 200G", HINT))?;
     let within = u32::try_from(bytes / GIB).ok();
     match within.filter(|size| range.contains(size) && bytes.is_multiple_of(GIB)) {
         Some(size) => Ok(size),
@@ -210,6 +231,15 @@ fn gibibytes(text: &str, range: &RangeInclusive<u32>, what: &str) -> Result<u32,
             HINT,
         )),
     }
+}
+
+/// Parses a size in bytes; a plain number is in units of `factor` of them.
+fn bytes(text: &str, factor: u64) -> Option<u64> {
+    let parser = parse_size::Config::new().with_binary();
+    parser
+        .with_default_factor(factor)
+        .parse_size(text.trim())
+        .ok()
 }
 
 /// Parses a time such as `3d`, `90m` or `1h30m` (jiff's friendly format); a day has 24 hours.

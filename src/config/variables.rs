@@ -99,6 +99,17 @@ impl Variables {
         Ok(true)
     }
 
+    /// Sets a variable, in place of what was asked for.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Sets a variable that was not asked for.
+    pub fn set_missing(&mut self, name: &str, value: &str) {
+        let value = value.to_owned();
+        self.0.entry(name.to_owned()).or_insert(value);
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -86,6 +86,11 @@ pub const CALLS: &[Call] = &[
         ..read("GetServiceQuota")
     },
     Call {
+        name: "GetSessionToken",
+        service: "sts",
+        right: Right::Free,
+    },
+    Call {
         service: "ebs",
         ..own("GetSnapshotBlock", &["snapshot"])
     },

@@ -1,12 +1,15 @@
 //! Commands that run in the drive's container: the user's shell, and `-- CMD`.
 //!
-//! Nothing is run here: these are the strings for an SSH channel. A signal that is sent over SSH
-//! does not reach a process behind `docker exec`, so a command first writes its process id to a
-//! file, where [`super::scripts::Host::signal`] finds it.
+//! Nothing is run here: these are the strings for an SSH channel, which call `shell/host/enter.py`. A
+//! signal that is sent over SSH does not reach a process in a container, so a command first writes its
+//! process id to a file, where [`super::scripts::Host::signal`] finds it.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
+
+use super::scripts::python;
 use crate::ids::{DriveName, random_id};
 use crate::quote::{join, quote};
 
@@ -23,6 +26,8 @@ pub struct Container {
     pub lab: Option<bool>,
     /// The file in it with the variables that this session brought along, if it did.
     pub variables: Option<String>,
+    /// The configuration for Git that this session brings along, if it does.
+    pub git: Option<String>,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -88,15 +93,6 @@ impl CommandId {
     }
 }
 
-/// The working directory of shells, commands and Jupyter: on the drive itself, not in the
-/// container's layer.
-pub const WORK: &str = "/work";
-
-/// docker's detach keys. Docker's default, Ctrl-P Ctrl-Q, holds back Ctrl-P until the next key, and
-/// no setting disables detaching. Ctrl-@ shows no effect before the next key in any program (Emacs
-/// sets its mark), and four in a row are never typed.
-const DETACH_KEYS: &str = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_";
-
 /// Runs bash if the image has it, else sh, as a login shell.
 const LOGIN_SHELL: &str =
     "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
@@ -110,23 +106,53 @@ const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@"
 
 /// As [`Container::shell`], for the container of `drive` on a host that has not answered yet.
 #[must_use]
-pub fn shell_of(drive: &DriveName, term: &str) -> String {
-    shell(&format!("xdrive-{drive}"), term, None)
+pub fn shell_of(drive: &DriveName, term: &str, git: Option<&str>) -> String {
+    shell(&format!("xdrive-{drive}"), term, None, git)
 }
 
-/// `variables` is the file with the session's variables.
-fn shell(container: &str, term: &str, variables: Option<&str>) -> String {
+/// The folder in the container for configurations of Git.
+const GIT: &str = "/run/xdrive/git";
+
+/// The file in the container for this configuration of Git: the same for the same one, so that a
+/// shell that was left keeps it.
+#[must_use]
+pub fn git_file(config: &str) -> String {
+    let digest = Sha256::digest(config);
+    format!("{GIT}/{}", hex::encode(&digest[..8]))
+}
+
+/// The beginning of a script: writes that file, and has Git read it in place of the system's, the
+/// lowest of all its configurations, unless the container names one itself. The lock keeps `git
+/// config --system` from writing there what would be gone with the session.
+fn with_git(config: Option<&str>) -> String {
+    let Some(config) = config else {
+        return String::new();
+    };
+    let (file, config) = (git_file(config), quote(config));
+    format!(
+        "[ -n \"${{GIT_CONFIG_SYSTEM-}}\" ] || {{ (umask 022; mkdir -p {GIT} && \
+         {{ [ -e {file} ] || printf %s {config} >{file}; }} && : >{file}.lock) 2>/dev/null && \
+         export GIT_CONFIG_SYSTEM={file}; }}; "
+    )
+}
+
+/// `variables` is the file with the session's variables, `git` its configuration for Git.
+fn shell(container: &str, term: &str, variables: Option<&str>, git: Option<&str>) -> String {
+    let git = with_git(git);
     let term = format!("TERM={term}");
-    let words = ["docker", "exec", "-it", DETACH_KEYS, "-e", &term];
-    let rest = ["-w", WORK, container, "sh", "-c"];
-    let words = words.into_iter().chain(rest);
-    match variables {
-        None => join(words.chain([LOGIN_SHELL])),
+    let words = ["-t", "-e", &term, container, "sh", "-c"].into_iter();
+    entered(&match variables {
+        None => join(words.chain([format!("{git}{LOGIN_SHELL}").as_str()])),
         Some(file) => {
-            let script = format!(r#". "$0"; {LOGIN_SHELL}"#);
+            let script = format!(r#"{git}. "$0"; {LOGIN_SHELL}"#);
             join(words.chain([script.as_str(), file]))
         }
-    }
+    })
+}
+
+/// The command that runs in a container; `words` are those of `enter.py`, quoted.
+fn entered(words: &str) -> String {
+    format!("{} {words}", python("enter.py"))
 }
 
 impl Container {
@@ -134,22 +160,24 @@ impl Container {
     /// laptop's `TERM`.
     #[must_use]
     pub fn shell(&self, term: &str) -> String {
-        shell(&self.name, term, self.variables.as_deref())
+        let (variables, git) = (self.variables.as_deref(), self.git.as_deref());
+        shell(&self.name, term, variables, git)
     }
 
     /// The command for a [`crate::ssh::RemoteCommand`]: `argv`, word for word, with its own stdin,
-    /// stdout, stderr and exit code.
+    /// stdout, stderr and exit code. `variable` is `NAME=VALUE`, in its environment.
     #[must_use]
-    pub fn command(&self, id: &CommandId, argv: &[String]) -> String {
+    pub fn command(&self, id: &CommandId, variable: &str, argv: &[String]) -> String {
         let file = pid_file(id);
-        let words = ["docker", "exec", "-i", "-w", WORK, &self.name];
-        let words = words.into_iter();
-        let mut command = match &self.variables {
-            None => join(words.chain(["sh", "-c", RECORDED, &file])),
+        let words = ["-e", variable, &self.name, "sh", "-c"].into_iter();
+        let git = with_git(self.git.as_deref());
+        let mut command = entered(&match &self.variables {
+            None => join(words.chain([format!("{git}{RECORDED}").as_str(), &file])),
             Some(variables) => {
-                join(words.chain(["sh", "-c", RECORDED_WITH_VARIABLES, &file, variables]))
+                let script = format!("{git}{RECORDED_WITH_VARIABLES}");
+                join(words.chain([script.as_str(), &file, variables]))
             }
-        };
+        });
         for word in argv {
             command.push(' ');
             command.push_str(&quote(word));
@@ -174,14 +202,42 @@ mod tests {
             came: Came::Running,
             lab: None,
             variables: None,
+            git: None,
             timings: Vec::new(),
         }
+    }
+
+    /// What `sh -c` makes of `script` with a folder in place of the container's tmpfs.
+    fn ran(script: &str, folder: &std::path::Path, system: &str) -> String {
+        let script = script.replace("/run/xdrive", folder.to_str().unwrap());
+        let mut sh = std::process::Command::new("sh");
+        sh.args(["-c", &script]).env("GIT_CONFIG_SYSTEM", system);
+        String::from_utf8(sh.output().unwrap().stdout).unwrap()
+    }
+
+    #[test]
+    fn git_has_what_is_brought_unless_the_container_says_where_to_look() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = "[user]\n\tname = \"it's me\"\n";
+        let script = format!("{}git config user.name", with_git(Some(config)));
+        let no_other = "export HOME=/nowhere XDG_CONFIG_HOME=/nowhere; cd /; ";
+        let script = format!("{no_other}{script}");
+        for _ in 0..2 {
+            assert_eq!(ran(&script, folder.path(), ""), "it's me\n");
+        }
+        assert_eq!(ran(&script, folder.path(), "/dev/null"), "");
+        let writing = format!("{script}; git config --system a.b c || echo refused");
+        assert_eq!(ran(&writing, folder.path(), ""), "it's me\nrefused\n");
+        // Where nothing can be written the shell opens all the same.
+        let nowhere = std::path::Path::new("/proc/nowhere");
+        let opens = format!("{no_other}{}echo open", with_git(Some(config)));
+        assert_eq!(ran(&opens, nowhere, ""), "open\n");
     }
 
     #[test]
     fn the_shell_gets_a_terminal_and_its_kind() {
         let command = container().shell("xterm-256color");
-        assert!(command.starts_with("docker exec -it "), "{command}");
+        assert!(command.contains("/enter.py -t -e "), "{command}");
         assert!(command.contains(" -e 'TERM=xterm-256color' "), "{command}");
         assert!(
             container()
@@ -190,7 +246,7 @@ mod tests {
         );
     }
 
-    /// `docker` here is a program that drops docker's own words and runs the rest.
+    /// `python3` here is a program that drops the words up to the container's and runs the rest.
     #[test]
     fn a_command_reaches_its_program_word_for_word() {
         let argv: Vec<String> = [
@@ -210,11 +266,11 @@ mod tests {
         let id = CommandId::new().unwrap();
         let file = dir.path().join("pid");
         let command = container()
-            .command(&id, &argv)
+            .command(&id, "A=1", &argv)
             .replace(&pid_file(&id), file.to_str().unwrap());
-        let docker = dir.path().join("docker");
-        std::fs::write(&docker, "#!/bin/sh\nshift 5\nexec \"$@\"\n").unwrap();
-        std::fs::set_permissions(&docker, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        let python = dir.path().join("python3");
+        std::fs::write(&python, "#!/bin/sh\nshift 6\nexec \"$@\"\n").unwrap();
+        std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();
         let path = format!(
             "{}:{}",

@@ -9,10 +9,12 @@ pub mod container;
 mod early;
 pub mod facts;
 mod mount;
+pub mod ports;
 pub mod pull;
 pub mod room;
 pub mod runs;
 pub mod scripts;
+pub(crate) mod sftp;
 
 pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use closed::{CloseReport, Closed, Committed};

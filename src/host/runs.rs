@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_run_is_parsed_and_what_is_none_is_not() {
         let fact = r#"{"run": "1f", "command": "sleep 1", "began": 1.5, "ended": null,
-            "status": null, "is_attached": false, "is_kept": true, "bound": 1, "kept": [0, 0],
+            "status": null, "is_kept": true, "bound": 1, "kept": [0, 0],
             "written": [2, 0], "since": [0, 0], "last": "x"}"#;
         let run = Run::parse(fact).unwrap();
         assert!(run.runs() && run.last == "x");

@@ -8,6 +8,7 @@
 //! connection shows the result. Nothing here decides what is done next, and nothing here retries.
 //! [`Host::close`] ends a drive's time on a host for good.
 
+mod along;
 mod arrive;
 mod bundle;
 
@@ -29,7 +30,7 @@ use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
 use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
-use crate::ssh::{RemoteCommand, Ssh};
+use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
 
 use bundle::DIRECTORY;
 
@@ -231,6 +232,7 @@ impl Host {
             came,
             lab: facts.get("lab").map(|text| text == "yes"),
             variables: None,
+            git: None,
             timings: facts.timings(),
         })
     }
@@ -295,26 +297,6 @@ impl Host {
         CloseReport::read(&facts)
     }
 
-    /// Brings variables along, lines `export NAME='VALUE'`, for `session`'s shells and commands in
-    /// `container` and for what Jupyter starts for it. They are sent on standard input.
-    pub async fn bring(
-        &self,
-        container: &mut Container,
-        session: &SessionId,
-        variables: &str,
-    ) -> Result<(), ScriptError> {
-        const SCRIPT: &str = "environment bring";
-        let inputs = [
-            ("XDRIVE_CONTAINER", container.name.as_str()),
-            ("XDRIVE_SESSION", &session.0),
-        ];
-        let command = call(SCRIPT, &inputs);
-        let sent = self.ssh.run_named(SCRIPT, &command, variables.as_bytes());
-        Facts::read(SCRIPT, &sent.await?, &[])?;
-        container.variables = Some(format!("/run/xdrive/environment/{session}"));
-        Ok(())
-    }
-
     /// The command for an SSH channel *without* a terminal: an SSH server for one client, on the
     /// channel's stdin and stdout. It has this host's key, knows the keys that may log in here, and
     /// leads into `container`. A server with a `name` ends the one that had it before, whose
@@ -326,6 +308,13 @@ impl Host {
             Some(name) => call("ssh serve", &[container, ("XDRIVE_SERVER", name)]),
             None => call("ssh serve", &[container]),
         }
+    }
+
+    /// Likewise: an SFTP server for `container`, which [`super::sftp`] speaks to.
+    #[must_use]
+    pub fn file_server(&self, container: &Container, name: &str) -> String {
+        let container = ("XDRIVE_CONTAINER", container.name.as_str());
+        call("ssh files", &[container, ("XDRIVE_SERVER", name)])
     }
 
     /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].
@@ -356,12 +345,25 @@ impl Host {
         Facts::read(SCRIPT, &output, &[]).map(drop)
     }
 
+    /// Has the host count `client` (a line) among its clients while the command `id` runs, if it does
+    /// not already: nobody waits for it any more.
+    pub async fn leave_command(&self, id: &CommandId, client: &str) -> Result<(), ScriptError> {
+        const SCRIPT: &str = "command.py leave";
+        let command = format!(
+            "exec python3 -I -S {}/{SCRIPT} {} {}",
+            *DIRECTORY,
+            quote(id.as_str()),
+            quote(client)
+        );
+        let output = self.ssh.run(&command, b"").await?;
+        Facts::read(SCRIPT, &output, &[]).map(drop)
+    }
+
     /// The commands that run on this host, and those that are on record on its drive, the oldest
     /// first.
     pub async fn runs(&self) -> Result<Vec<Run>, ScriptError> {
         const SCRIPT: &str = "runs.py list";
-        let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
-        let output = self.ssh.run(&command, b"").await?;
+        let output = self.run_python(SCRIPT).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         let runs = facts.all("run").map(Run::parse);
         runs.collect::<Option<_>>()
@@ -379,20 +381,27 @@ impl Host {
         let since = since.map_or(0, |since| since.as_secs().max(1));
         let follow = if follows { " follow" } else { "" };
         let id = quote(id.as_str());
-        let command = format!(
-            "exec python3 -I -S {}/runs.py logs {id} {since}{follow}",
-            *DIRECTORY
-        );
-        Ok(self.ssh.exec(&command, None).await?)
+        let script = format!("runs.py logs {id} {since}{follow}");
+        Ok(self.exec_python(&script).await?)
     }
 
     /// The terminals that earlier sessions left on this host, the latest first.
     pub async fn left_terminals(&self) -> Result<Vec<String>, ScriptError> {
         const SCRIPT: &str = "terminal.py left";
-        let command = format!("exec python3 -I -S {}/{SCRIPT}", *DIRECTORY);
-        let output = self.ssh.run(&command, b"").await?;
+        let output = self.run_python(SCRIPT).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(facts.all("left").map(str::to_owned).collect())
+    }
+
+    /// Runs a script in Python (its name, verb and arguments).
+    pub(super) async fn run_python(&self, script: &str) -> Result<Output, SshError> {
+        self.ssh.run(&format!("exec {}", python(script)), b"").await
+    }
+
+    /// Starts a script in Python.
+    pub(super) async fn exec_python(&self, script: &str) -> Result<Session, SshError> {
+        let command = format!("exec {}", python(script));
+        self.ssh.exec(&command, None).await
     }
 
     async fn run(
@@ -408,6 +417,12 @@ impl Host {
     }
 }
 
+/// The command that runs a script in Python.
+pub(super) fn python(script: &str) -> String {
+    // Isolated: neither the environment nor a folder decides what is imported.
+    format!("python3 -I -S {}/{script}", *DIRECTORY)
+}
+
 /// As [`Host::terminal`], for a host that has not answered yet.
 pub(super) fn terminal(name: &str, command: &str) -> Terminal {
     Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
@@ -421,6 +436,7 @@ fn running(facts: &Facts) -> Result<Container, ScriptError> {
         came: Came::Running,
         lab: facts.get("lab").map(|text| text == "yes"),
         variables: None,
+        git: None,
         timings: facts.timings(),
     })
 }

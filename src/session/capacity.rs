@@ -25,12 +25,13 @@ impl Session {
         let terms = self.terms_of(drive)?;
         let options = &self.request.options;
         let markets = terms.markets.clone();
-        if let (Some(live), Some(Requirements::Types(types))) = (&drive.live, &options.requirements)
-            && !types.contains(live)
+        if let (Some(host), Some(Requirements::Types(types))) = (&drive.host, &options.requirements)
+            && !types.contains(&host.instance_type)
         {
             self.report.print(&format!(
-                "{} is up on {live}: {} is for its next launch",
+                "{} is up on {}: {} is for its next launch",
                 self.request.drive,
+                host.instance_type,
                 types.join(", ")
             ));
         }
@@ -38,7 +39,7 @@ impl Session {
         let own = drive.settings.speed().unwrap_or_default();
         self.speed.set(options.speed.or(own));
         self.terms = Some(terms);
-        self.choose(&markets, drive.live.is_some());
+        self.choose(&markets, drive.host.is_some());
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::facts::ScriptError;
+use crate::host::ports::JUPYTER_PORT;
 use crate::host::scripts::{ContainerOrder, Host, Image};
 use crate::host::{EarlyConnection, MountedDrive};
 use crate::ids::SessionId;
@@ -20,6 +21,7 @@ use crate::report::{self, Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
+use super::along::Along;
 use super::forwards::Forwards;
 use super::{Request, browser, gpu, pull};
 use crate::access::Ready;
@@ -49,15 +51,14 @@ pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
     })
 }
 
-/// Jupyter's port in the container, that of `shell/host/jupyter_config.py`.
-const IN_CONTAINER: u16 = 8888;
-
 /// A session inside its container. Dropping it closes Jupyter's port.
 pub(super) struct Inside {
     pub(super) host: Host,
     pub(super) container: Container,
     /// The other forwards.
     pub(super) forwards: Forwards,
+    /// What leads to this computer, besides ports.
+    pub(super) along: Along,
     notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
 }
@@ -123,29 +124,14 @@ pub(super) async fn enter(
         },
         Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
     );
-    let mut container = container.map_err(failure)?;
+    let container = container.map_err(failure)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
         Came::Started => "started the container".to_owned(),
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
-    bring(host, &mut container, session, &request.options.variables).await?;
     join(connections, host, container, session, report).await
-}
-
-/// Brings variables into `container` for this session, before its Jupyter or shell begins.
-pub(super) async fn bring(
-    host: &Host,
-    container: &mut Container,
-    session: &SessionId,
-    variables: &Variables,
-) -> Result<(), Failure> {
-    if variables.is_empty() {
-        return Ok(());
-    }
-    let brought = host.bring(container, session, &variables.script()).await;
-    brought.map_err(failure)
 }
 
 /// Enters a container that runs, over these connections.
@@ -175,6 +161,7 @@ impl Inside {
             host: host.clone(),
             container,
             forwards: Forwards::default(),
+            along: Along::default(),
             notebook: None,
             jupyter: JoinSet::new(),
         };
@@ -201,7 +188,7 @@ impl Inside {
         wanted: JupyterPlace,
         report: &Report,
     ) -> anyhow::Result<()> {
-        let address = SocketAddr::new(self.container.address, IN_CONTAINER);
+        let address = SocketAddr::new(self.container.address, JUPYTER_PORT);
         forward.set_starting(true);
         forward.retarget(address);
         let notebook = Arc::new(Notebook {
@@ -256,6 +243,19 @@ impl Inside {
         }
     }
 
+    /// Brings variables along for what Jupyter starts, if there are any and it is here.
+    pub(super) fn bring_for_jupyter(&mut self, session: SessionId, variables: Variables) {
+        if self.notebook.is_none() || variables.is_empty() {
+            return;
+        }
+        let (host, container) = (self.host.clone(), self.container.clone());
+        self.jupyter.spawn(async move {
+            let script = variables.script();
+            // Without a connection the session has other worries.
+            drop(host.bring(&container, &session, &script).await);
+        });
+    }
+
     /// Jupyter's port on this computer.
     pub(super) fn port(&self) -> Option<u16> {
         self.notebook
@@ -263,16 +263,19 @@ impl Inside {
             .map(|notebook| notebook.forward.port())
     }
 
-    /// A function that lists which local ports lead where, a line each.
+    /// A function that lists which local ports lead where, and what else does, a line each.
     pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
         let notebook = self.notebook.clone();
-        let others = self.forwards.lines();
+        let along = self.along.lines();
+        let forwards = self.forwards.clone();
         move || {
+            let others = forwards.lines();
             let notebook = notebook.as_ref();
             let notebook = notebook.filter(|it| it.is_printed.load(Ordering::Relaxed));
             let notebook = notebook.map(|it| it.line());
-            let others = (!others.is_empty()).then(|| others.clone());
-            let lines: Vec<String> = notebook.into_iter().chain(others).collect();
+            let others = (!others.is_empty()).then_some(others);
+            let lines = notebook.into_iter().chain(others).chain(along.clone());
+            let lines: Vec<String> = lines.collect();
             if lines.is_empty() {
                 return "nothing is forwarded".to_owned();
             }
@@ -422,7 +425,7 @@ pub(super) fn last_first(words: &str) -> anyhow::Error {
 }
 
 /// A new token: 16 random bytes, in hexadecimal so that its URL fits a terminal's line.
-fn token() -> anyhow::Result<String> {
+pub(super) fn token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).context("no random numbers")?;
     Ok(hex::encode(bytes))

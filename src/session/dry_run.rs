@@ -131,7 +131,7 @@ impl Session {
                 });
                 match launch {
                     Some(zone) => zone,
-                    None if found.live.is_some() => {
+                    None if found.host.is_some() => {
                         preview.line(&format!("{drive} is up: nothing is launched; next:"));
                         preview.action = "use";
                         for step in steps {

@@ -11,6 +11,8 @@ pub(super) enum Ending {
     Exit(u8),
     /// A signal asked for the end.
     Asked(End),
+    /// The user ended the session (`~.`) before the shell or command.
+    Escaped,
     /// The user detached (`~d`): the host and what runs there go on.
     Detached,
     /// The host closes the drive by itself, for this reason.
@@ -37,7 +39,9 @@ pub(super) enum Interruption {
 impl Ending {
     /// The ending that counts once the shell or command has `ended` and the `monitor` has stopped.
     /// The host's earlier announcement is why the shell ended. But after a signal that asked for
-    /// the end it does not count, so that the user is not asked whether to resume.
+    /// the end it does not count, nor after its user ended it, so that nobody is asked whether to
+    /// resume, and no command is started again. What is to be left running on an instance that EC2
+    /// takes is saved.
     pub(super) fn of_both(monitor: Option<Self>, ended: anyhow::Result<Self>) -> Self {
         match (monitor, ended) {
             (Some(Self::Interruption(Interruption::Noticed { at, .. })), Ok(Self::Exit(code))) => {
@@ -45,8 +49,35 @@ impl Ending {
                 Self::Interruption(Interruption::Noticed { at, code })
             }
             (Some(Self::Interruption(_)), Ok(asked @ Self::Asked(_))) => asked,
+            (Some(Self::Interruption(_)), Ok(Self::Escaped | Self::Detached)) => Self::Escaped,
             (Some(ending), _) | (None, Ok(ending)) => ending,
             (None, Err(error)) => Self::Failed(Failure::from(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ends_a_session_that_is_interrupted_is_not_taken_for_its_command() {
+        let noticed = || {
+            let at = Timestamp::UNIX_EPOCH;
+            Some(Ending::Interruption(Interruption::Noticed {
+                at,
+                code: None,
+            }))
+        };
+        let both = |ended| Ending::of_both(noticed(), Ok(ended));
+        for end in [Ending::Escaped, Ending::Detached] {
+            assert!(matches!(both(end), Ending::Escaped));
+        }
+        let signal = Ending::Asked(End::Hangup);
+        assert!(matches!(both(signal), Ending::Asked(End::Hangup)));
+        let Ending::Interruption(Interruption::Noticed { code, .. }) = both(Ending::Exit(7)) else {
+            panic!("it ended by itself");
+        };
+        assert_eq!(code, Some(7));
     }
 }

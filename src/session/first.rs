@@ -19,7 +19,7 @@ impl Session {
     /// Explains a session in four lines, if this is a shell on the caller's first drive on AWS.
     pub(super) async fn explain_first(&self, found: &DriveFacts) {
         let is_aws = matches!(self.cloud.place, Place::Aws | Place::Endpoint);
-        let is_new = found.live.is_none() && found.volumes.is_empty() && found.snapshots.is_empty();
+        let is_new = found.host.is_none() && found.volumes.is_empty() && found.snapshots.is_empty();
         let is_shell = self.request.is_shell();
         let Some(terms) = self.terms.as_ref().filter(|_| is_aws && is_new && is_shell) else {
             return;

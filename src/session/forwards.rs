@@ -1,33 +1,42 @@
 //! The forwarded ports of a session, besides Jupyter's: of this computer into the container, and the
 //! other way round.
 //!
-//! They are opened once the container runs, outlive lost connections by themselves, and end with the
-//! session.
+//! They are opened once the container runs, and by `~C` as long as it does; they outlive lost
+//! connections by themselves, and end with the session.
 
-use std::fmt::Write as _;
+mod offers;
+mod order;
+mod table;
+
 use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::Session;
 use super::container::{Inside, jupyter_port};
+use super::monitor::{Output, SharedReconciler};
+use super::state::Parts;
 use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Came;
-use crate::ssh::Ssh;
-use crate::ssh::forward::{Destination, Forward, ForwardError, Interface, Wanted, Within};
-use crate::ssh::remote::{RemoteForward, RemoteWanted};
+use crate::host::ports::Listener;
+use crate::report::Report;
+use crate::ssh::forward::{ForwardError, Interface};
+
+use order::{Order, USAGE, Way};
+use table::{Entrance, Entry, Table, open, open_remote, replaced};
 
 /// The hint where a port is busy.
 const EXACT: &str = "without --exact-ports another port is taken where one is busy";
 
-/// Open forwards. Dropping them closes their ports.
-#[derive(Default)]
-pub(super) struct Forwards {
-    local: Vec<(Forward, Forwarding)>,
-    remote: Vec<(RemoteForward, Forwarding)>,
-}
+/// The pause before what listens in the container is watched again, after a lost connection.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The forwards of a session. Clones are the same ones; with the last of them their ports close.
+#[derive(Clone, Default)]
+pub(super) struct Forwards(Arc<Mutex<Table>>);
 
 /// Refuses a port of this computer that is busy and has to be that one.
 pub(super) fn check_ports(options: &Options) -> Result<(), Failure> {
@@ -66,167 +75,244 @@ fn busy(port: u16) -> Failure {
 }
 
 impl Forwards {
-    /// The open forwards, a line each.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing in here panics half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The open forwards, a line each, and the ports that are offered.
     pub(super) fn lines(&self) -> String {
-        let mut lines = String::new();
-        for (forward, it) in &self.local {
-            let (at, to) = (it.interface, destination(it));
-            let _ = writeln!(
-                lines,
-                "{at}:{} leads to {to} in the container",
-                forward.port()
-            );
-        }
-        for (forward, it) in &self.remote {
-            let to = destination(it);
-            let _ = writeln!(
-                lines,
-                "port {} in the container leads to {to} here",
-                forward.port()
-            );
-        }
-        lines.truncate(lines.trim_end().len());
-        lines
+        let table = self.table();
+        let lines = table.lines().into_iter().chain(table.offers.lines());
+        lines.collect::<Vec<_>>().join("\n")
     }
-}
 
-/// The end of a forward.
-fn destination(forward: &Forwarding) -> String {
-    if forward.is_to_loopback() {
-        format!("port {}", forward.host_port)
-    } else {
-        format!("{}:{}", forward.host, forward.host_port)
+    /// What Enter alone takes in the line of `~C` that begins; empty if there is nothing.
+    pub(super) fn prompt(&self) -> String {
+        self.table().offers.prompt().unwrap_or_default()
     }
-}
 
-impl Session {
-    /// Opens the forwards that are asked for, and prints them. A port that was replaced stays that
-    /// one if the session goes on elsewhere.
-    pub(super) async fn open_forwards(
-        &mut self,
-        instance: &Instance,
-        inside: &Inside,
-    ) -> Result<Forwards, Failure> {
-        let (options, json) = (&self.request.options, self.request.json);
-        let session = self.reconciler.session().clone();
-        let mut forwards = Forwards::default();
-        let Some((ssh, _)) = self.reconciler.hosts().link(&instance.id) else {
-            // The shell finds that out, too, and reports it.
-            return Ok(forwards);
+    /// Carries out a line of `~C`; the answer. What takes longer is printed to `output`.
+    pub(super) fn obey(&self, line: &str, output: &Output) -> String {
+        match Order::parse(line) {
+            Ok(Order::Open(Way::Local, wanted)) => self.open_local(&wanted),
+            Ok(Order::Open(Way::Remote, wanted)) => self.open_remote(wanted, output),
+            Ok(Order::Close(way, port)) => self.table().close(way, port),
+            Ok(Order::Accept) => self.accept(),
+            Ok(Order::Help) => USAGE.to_owned(),
+            Err(why) => format!("{why}\n{USAGE}"),
+        }
+    }
+
+    fn accept(&self) -> String {
+        let ports = self.table().offers.take();
+        if ports.is_empty() {
+            return format!("no port is offered\n{USAGE}");
+        }
+        let opened = ports
+            .into_iter()
+            .map(|port| self.open_local(&Forwarding::of(port)));
+        opened.collect::<Vec<_>>().join("\n")
+    }
+
+    fn open_local(&self, wanted: &Forwarding) -> String {
+        let mut table = self.table();
+        let Some((entrance, server)) = table.server(Way::Local) else {
+            return NO_CONTAINER.to_owned();
         };
-        let mut replaced = Vec::new();
-        for (index, wanted) in options.forwards.iter().enumerate() {
-            let server = server(inside, &format!("{session}-L{index}"));
-            let forward = open(ssh, wanted, inside, server, options.exact_ports);
-            let forward = match forward {
-                Ok(forward) => forward,
-                Err(error) => {
-                    self.report
-                        .print(&skipped(inside, failure(error, "-L", wanted), json)?);
-                    continue;
+        match open(&entrance, wanted, server) {
+            Ok(forward) => {
+                if wanted.is_to_loopback() {
+                    table.offers.remove(wanted.host_port);
                 }
-            };
-            if forward.port() != wanted.port {
-                let (port, other) = (wanted.port, forward.port());
-                self.report.print(&format!(
-                    "port {port} is busy: -L {wanted} gets port {other}"
-                ));
-                replaced.push((index, other));
+                let replaced = replaced(Way::Local, wanted, forward.port());
+                let replaced = replaced.map(|line| format!("{line}\n"));
+                let line = table.add_local(forward, wanted);
+                format!("{}{line}", replaced.unwrap_or_default())
             }
-            forwards.local.push((forward, wanted.clone()));
+            Err(error) => refusal(&failure(error, Way::Local, wanted)),
         }
-        for (index, wanted) in options.remote_forwards.iter().enumerate() {
-            let server = server(inside, &format!("{session}-R{index}"));
-            let forward = open_remote(ssh, wanted, server, options.exact_ports).await;
-            let forward = match forward {
-                Ok(forward) => forward,
-                Err(error) => {
-                    self.report
-                        .print(&skipped(inside, failure(error, "-R", wanted), json)?);
-                    continue;
+    }
+
+    /// The container is asked for its port, which takes a connection of its own.
+    fn open_remote(&self, wanted: Forwarding, output: &Output) -> String {
+        let Some((entrance, server)) = self.table().server(Way::Remote) else {
+            return NO_CONTAINER.to_owned();
+        };
+        let asked = format!("asking for port {} in the container", wanted.port);
+        let (table, output) = (Arc::downgrade(&self.0), output.clone());
+        tokio::spawn(async move {
+            let opened = open_remote(&entrance, &wanted, server).await;
+            // The session may have ended meanwhile.
+            let Some(table) = table.upgrade().map(Self) else {
+                return;
+            };
+            match opened {
+                Ok(forward) => {
+                    if let Some(line) = replaced(Way::Remote, &wanted, forward.port()) {
+                        output.note(&line);
+                    }
+                    let line = table.table().add_remote(forward, &wanted);
+                    output.note(&line);
                 }
-            };
-            if forward.port() != wanted.port {
-                let (port, other) = (wanted.port, forward.port());
-                self.report.print(&format!(
-                    "port {port} in the container is busy: -R {wanted} gets port {other}"
-                ));
+                Err(error) => output.print(&refusal(&failure(error, Way::Remote, &wanted))),
             }
-            forwards.remote.push((forward, wanted.clone()));
+        });
+        asked
+    }
+
+    /// Offers the ports on which something in the container begins to listen, as long as it is
+    /// polled.
+    pub(super) async fn offer(
+        &self,
+        drive: &SharedReconciler<'_>,
+        instance: &Instance,
+        output: &Output,
+    ) -> std::convert::Infallible {
+        loop {
+            let host = {
+                let mut drive = drive.lock().await;
+                drive
+                    .hosts()
+                    .link(&instance.id)
+                    .map(|(_, host)| host.clone())
+            };
+            if let Some(host) = host
+                && let Ok(mut listening) = host.listening().await
+            {
+                while let Some(listeners) = listening.next().await {
+                    if let Some(line) = self.look(listeners) {
+                        output.note(&line);
+                    }
+                }
+            }
+            tokio::time::sleep(AGAIN).await;
         }
-        let lines = forwards.lines();
-        if !lines.is_empty() {
-            self.report.note(&lines);
+    }
+
+    fn look(&self, listeners: Vec<Listener>) -> Option<String> {
+        let mut table = self.table();
+        let mut offers = std::mem::take(&mut table.offers);
+        let line = offers.look(listeners, |port| table.has_way(port));
+        table.offers = offers;
+        line
+    }
+
+    /// What the next container gets: all that is open now, on the ports of this computer that it
+    /// has, and what could not be opened here.
+    pub(super) fn keep_in(&self, options: &mut Options) {
+        let table = self.table();
+        if table.entrance.is_some() {
+            options.forwards = table.local.iter().map(|it| it.wanted.clone()).collect();
+            options.remote_forwards = table.remote.iter().map(|it| it.wanted.clone()).collect();
         }
-        for (index, port) in replaced {
-            self.request.options.forwards[index].port = port;
-        }
-        Ok(forwards)
     }
 }
 
-/// What is printed for a forward that cannot be opened, where the container ran before this session:
-/// to end that would end what runs in it. Elsewhere it is the session's failure.
-fn skipped(inside: &Inside, failure: Failure, json: bool) -> Result<String, Failure> {
-    match inside.container.came {
-        Came::Running => Ok(failure.shown(json, failure.exit.code())),
-        Came::Started | Came::Created | Came::Recreated(_) => Err(failure),
+/// The answer where forwards cannot be opened.
+const NO_CONTAINER: &str = "there is no connection into the container";
+
+/// A failure in a line.
+fn refusal(failure: &Failure) -> String {
+    format!("{:#}", failure.error)
+}
+
+/// Opens the forwards that are asked for, and prints them. A port that was replaced stays that
+/// one if the session goes on elsewhere.
+pub(super) async fn open_all(
+    parts: &mut Parts<'_>,
+    instance: &Instance,
+    inside: &Inside,
+) -> Result<Forwards, Failure> {
+    let options = &parts.request.options;
+    let shows = (parts.report, parts.request.json);
+    let session = parts.reconciler.session().to_string();
+    let forwards = Forwards::default();
+    let Some((ssh, _)) = parts.reconciler.hosts().link(&instance.id) else {
+        // The shell finds that out, too, and reports it.
+        return Ok(forwards);
+    };
+    {
+        let mut table = forwards.table();
+        table.has_jupyter = jupyter_port(options).is_some();
+        table.entrance = Some(Entrance {
+            ssh: ssh.clone(),
+            host: inside.host.clone(),
+            container: inside.container.clone(),
+            session,
+            is_exact: options.exact_ports,
+        });
+    }
+    for wanted in &options.forwards {
+        let Some((entrance, server)) = forwards.table().server(Way::Local) else {
+            break;
+        };
+        let forward = open(&entrance, wanted, server);
+        let forward = forward.map_err(|error| failure(error, Way::Local, wanted));
+        match or_go_on_without(forward, inside, shows)? {
+            Some(forward) => {
+                if let Some(line) = replaced(Way::Local, wanted, forward.port()) {
+                    parts.report.print(&line);
+                }
+                forwards.table().add_local(forward, wanted);
+            }
+            None => forwards.table().local.push(Entry::unopened(wanted)),
+        }
+    }
+    for wanted in &options.remote_forwards {
+        let Some((entrance, server)) = forwards.table().server(Way::Remote) else {
+            break;
+        };
+        let forward = open_remote(&entrance, wanted, server).await;
+        let forward = forward.map_err(|error| failure(error, Way::Remote, wanted));
+        match or_go_on_without(forward, inside, shows)? {
+            Some(forward) => {
+                if let Some(line) = replaced(Way::Remote, wanted, forward.port()) {
+                    parts.report.print(&line);
+                }
+                forwards.table().add_remote(forward, wanted);
+            }
+            None => forwards.table().remote.push(Entry::unopened(wanted)),
+        }
+    }
+    let lines = forwards.lines();
+    if !lines.is_empty() {
+        parts.report.note(&lines);
+    }
+    Ok(forwards)
+}
+
+/// The forward, if it was opened. Where the container ran before this session a failure is printed:
+/// to end the session would end what runs there. Elsewhere it is the session's failure.
+pub(super) fn or_go_on_without<T>(
+    forward: Result<T, Failure>,
+    inside: &Inside,
+    (report, json): (&Report, bool),
+) -> Result<Option<T>, Failure> {
+    match (forward, &inside.container.came) {
+        (Ok(forward), _) => Ok(Some(forward)),
+        (Err(failure), Came::Running) => {
+            report.print(&failure.shown(json, failure.exit.code()));
+            Ok(None)
+        }
+        (Err(failure), _) => Err(failure),
     }
 }
 
 /// The command of the server in the container for the forward of this name.
-fn server(inside: &Inside, name: &str) -> String {
+pub(super) fn server(inside: &Inside, name: &str) -> String {
     inside.host.ssh_server(&inside.container, Some(name))
 }
 
-fn open(
-    ssh: &Ssh,
-    wanted: &Forwarding,
-    inside: &Inside,
-    server: String,
-    is_exact: bool,
-) -> Result<Forward, ForwardError> {
-    let at = Wanted {
-        interface: wanted.interface,
-        port: wanted.port,
-        is_exact,
-    };
-    let is_direct = wanted.is_to_loopback();
-    let to = Destination {
-        address: is_direct.then(|| SocketAddr::new(inside.container.address, wanted.host_port)),
-        within: Some(Within {
-            server,
-            host: wanted.host.clone(),
-            port: wanted.host_port,
-        }),
-    };
-    Forward::to(ssh, at, to)
-}
-
-async fn open_remote(
-    ssh: &Ssh,
-    wanted: &Forwarding,
-    server: String,
-    is_exact: bool,
-) -> Result<RemoteForward, ForwardError> {
-    let wanted = RemoteWanted {
-        server,
-        bind: wanted.bind(),
-        port: wanted.port,
-        is_exact,
-        to: (wanted.host.clone(), wanted.host_port),
-    };
-    RemoteForward::open(ssh, wanted).await
-}
-
-fn failure(error: ForwardError, flag: &str, wanted: &Forwarding) -> Failure {
-    match (error, flag) {
-        (ForwardError::Busy(port), "-L") => busy(port),
-        (ForwardError::Busy(port), _) => {
+fn failure(error: ForwardError, way: Way, wanted: &Forwarding) -> Failure {
+    match (error, way) {
+        (ForwardError::Busy(port), Way::Local) => busy(port),
+        (ForwardError::Busy(port), Way::Remote) => {
             let error = anyhow!("port {port} in the container is busy");
             Failure::new(Exit::Unavailable, error).hint(EXACT)
         }
-        (error, _) => {
+        (error, way) => {
+            let flag = way.flag();
             let error =
                 anyhow::Error::new(error).context(format!("no forward for {flag} {wanted}"));
             Failure::new(Exit::Unavailable, error)

@@ -195,13 +195,12 @@ impl Session {
     pub(super) async fn enter_as_guest(
         &mut self,
         host: &Instance,
-        mut container: Container,
+        container: Container,
         connections: Option<Connections>,
     ) -> Result<(Inside, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let session = self.reconciler.session().clone();
         let place = container::jupyter_place(&self.request.options);
-        let variables = &self.request.options.variables;
         let hosts = self.reconciler.hosts();
         let connection_lost = || anyhow!("the connection to the instance ({}) was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
@@ -209,7 +208,6 @@ impl Session {
             Some(connections) => connections,
             None => Connections::open(ssh, place, None, false).await,
         };
-        container::bring(scripts, &mut container, &session, variables).await?;
         container::join(connections, scripts, container, &session, &report).await
     }
 

@@ -3,8 +3,11 @@
 //!
 //! The drive's volume can be attached at once in its own zone. So that zone is tried first, on
 //! demand before spot, whose capacity has just run out there. If it has no capacity, the session
-//! waits for the snapshot and resumes in any zone. A command is never run a second time: it may
-//! have done half of its work.
+//! waits for the snapshot and resumes in any zone. A command is not run a second time, since it may
+//! have done half of its work; unless the caller said that it may be, EC2
+//! says that it took the instance, and the command did not end well.
+
+use std::time::Duration;
 
 use anyhow::anyhow;
 
@@ -15,10 +18,20 @@ use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
 
-use super::Session;
 use super::cost::Cost;
 use super::ending::{Ending, Interruption};
+use super::{LEASE, Session, Task};
 use crate::launch::terms::markets_to_resume;
+
+/// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
+const INTERRUPTED: u8 = 130;
+
+/// How the reason of EC2's begins where EC2 ended an instance, and not its own system or a caller
+/// (EC2 API reference, *`StateReason`*).
+const BY_EC2: &str = "Server.";
+
+/// The time below which a command is not started again.
+const SHORTEST: Duration = Duration::from_mins(1);
 
 /// The question, unless `--resume` has answered it.
 const QUESTION: &str = "resume on another instance? [Y/n]";
@@ -49,9 +62,12 @@ impl Session {
                 snapshot.map(|(snapshot, _)| snapshot),
             );
         }
-        let resumes = !is_command
-            && asked.is_none()
-            && (self.request.options.resume || self.ask(QUESTION, true).await);
+        let resumes = asked.is_none()
+            && if is_command {
+                self.takes_a_try(&interruption, instance).await
+            } else {
+                self.request.options.resume || self.ask(QUESTION, true).await
+            };
         if resumes {
             if is_guest {
                 self.reconciler.hosts().detach(&instance.id);
@@ -72,6 +88,42 @@ impl Session {
         };
         let (outcome, _) = self.run(goal).await;
         Some(self.finish(ending, outcome))
+    }
+
+    /// Whether the command is started again: one try less. Not where its user ended it, and not where
+    /// EC2 does not say that it took the instance: the command may have ended, or `xdrive stop` may
+    /// have ended it, while this computer slept.
+    async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
+        let Task::Run {
+            tries: Some(left @ 1..),
+            ..
+        } = &mut self.request.task
+        else {
+            return false;
+        };
+        let may_begin_again = match interruption {
+            Interruption::Noticed { code, .. } => !matches!(code, Some(0 | INTERRUPTED)),
+            Interruption::Gone(_) => {
+                let why = self.cloud.ec2.why_ended(&instance.id).await;
+                matches!(why, Ok(Some(why)) if why.starts_with(BY_EC2))
+            }
+        };
+        // The tries share the time.
+        let spent = self.cloud.clock.boot().since(self.began);
+        let keep = self.request.options.keep.unwrap_or(LEASE);
+        let time = keep.saturating_sub(spent);
+        if !may_begin_again || time < SHORTEST {
+            return false;
+        }
+        self.reconciler.set_lease(time);
+        *left -= 1;
+        let times = match *left {
+            0 => "for the last time".to_owned(),
+            left => format!("and {left} more times at most"),
+        };
+        self.report
+            .print(&format!("the command is started again, {times}"));
+        true
     }
 
     /// Prints that the drive is parked, and how long before the end of its host.
@@ -128,6 +180,9 @@ impl Session {
 
     /// The ending of a session that does not resume.
     fn ended(&self, interruption: Interruption, instance: &Instance, is_command: bool) -> Ending {
+        if self.request.may_restart() && is_done(&interruption) {
+            return Ending::Exit(0);
+        }
         let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
         Ending::Failed(match interruption {
             Interruption::Gone(failure) => failure,
@@ -150,6 +205,11 @@ impl Session {
             }
         })
     }
+}
+
+/// Whether the command ended well, although its instance was taken.
+fn is_done(interruption: &Interruption) -> bool {
+    matches!(interruption, Interruption::Noticed { code: Some(0), .. })
 }
 
 /// The zone of the drive's volume, if the run failed because it has no capacity, and the drive was

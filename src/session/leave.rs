@@ -42,7 +42,7 @@ impl Session {
         };
         let mut even_if_used = false;
         if others > 0 {
-            if is_interactive && matches!(ending, Ending::Exit(_)) {
+            if is_interactive && matches!(ending, Ending::Exit(_) | Ending::Escaped) {
                 let who = if others == 1 {
                     "another has joined: end that session".to_owned()
                 } else {
@@ -146,7 +146,7 @@ impl Session {
 /// exit code arrived before the host's announcement.
 fn ended_by(ending: Ending, closing: Option<String>) -> Ending {
     match (ending, closing) {
-        (Ending::Exit(128..), Some(reason)) => Ending::Closed(reason),
+        (Ending::Exit(128..) | Ending::Escaped, Some(reason)) => Ending::Closed(reason),
         (ending, _) => ending,
     }
 }

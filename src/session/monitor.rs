@@ -40,6 +40,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const CLOSE_DELAY: Duration = Duration::from_secs(15);
 
 /// Where the monitor prints.
+#[derive(Clone)]
 pub(super) enum Output {
     /// Standard error, beside the output of a command.
     Report(Report),
@@ -48,12 +49,22 @@ pub(super) enum Output {
 }
 
 impl Output {
-    fn print(&self, line: &str) {
+    pub(super) fn print(&self, line: &str) {
         match self {
             Self::Report(report) => report.print(line),
             // Without a receiver the shell has ended, which is reported elsewhere.
             Self::Terminal(messages) => {
                 drop(messages.send(Message::Line(format!("xdrive: {line}"))));
+            }
+        }
+    }
+
+    /// Prints what may be of use, and needs no attention.
+    pub(super) fn note(&self, line: &str) {
+        match self {
+            Self::Report(report) => report.note(line),
+            Self::Terminal(messages) => {
+                drop(messages.send(Message::Note(format!("xdrive: {line}"))));
             }
         }
     }
@@ -76,6 +87,8 @@ pub(super) struct Context<'a> {
     pub(super) drive: &'a SharedReconciler<'a>,
     /// The interval between checkpoints, if any are taken.
     pub(super) checkpoint: Option<Duration>,
+    /// How long a command may take to end after a notice; none for a shell.
+    pub(super) notice: Option<Duration>,
     pub(super) output: Output,
 }
 
@@ -224,6 +237,12 @@ impl<'a> Monitor<'a> {
         self.context.output.print(&format!(
             "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
         ));
+        if let Some(time) = self.context.notice {
+            let seconds = time.as_secs();
+            self.context
+                .output
+                .print(&format!("the command is asked to end within {seconds} s"));
+        }
     }
 
     /// Shows the remaining time; true if there is nothing more to wait for.

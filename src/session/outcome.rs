@@ -18,7 +18,10 @@ use crate::signals::End;
 use super::DETACHED_LEASE;
 use super::cost::Cost;
 use super::ending::Ending;
-use super::{Session, Task, room};
+use super::{Session, room};
+
+/// The exit code of a session that its user ended (`~.`), as of ssh.
+const ESCAPED: u8 = 255;
 
 impl Session {
     /// Reports a failed commit: it loses nothing, but explains why a later session may create the
@@ -53,22 +56,15 @@ impl Session {
             ))
         })?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
-        let (until_when, way_back) = if let Task::Run { .. } = self.request.task {
-            let way_back = format!(
+        let (until_when, way_back) = if self.request.is_shell() {
+            let back = format!("{command} connect {drive}  comes back to it");
+            ("until", back)
+        } else {
+            let back = format!(
                 "{command} logs {drive} -f  shows what it prints\n  \
                  {command} attach {drive}  comes back to it"
             );
-            ("until its command has ended, at most until", way_back)
-        } else if self.request.is_shell() {
-            (
-                "until",
-                format!("{command} connect {drive}  comes back to it"),
-            )
-        } else {
-            (
-                "until",
-                format!("{command} attach {drive}  comes back to it"),
-            )
+            ("until its command has ended, at most until", back)
         };
         self.report.print(&format!(
             "{drive} is left running on {} {until_when} {until:.0}{price}; then it is closed and \
@@ -132,6 +128,7 @@ impl Session {
     pub(super) fn code(ending: Ending) -> Result<u8, Failure> {
         Ok(match ending {
             Ending::Exit(code) => code,
+            Ending::Escaped => ESCAPED,
             Ending::Asked(end) => end.exit_code(),
             // An interruption was reported when it came.
             Ending::Detached | Ending::Interruption(_) => 0,

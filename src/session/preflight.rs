@@ -29,9 +29,7 @@ pub(super) struct DriveFacts {
     pub(super) settings: Settings,
     /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
     pub(super) largest: Option<GibiBytes>,
-    /// The type of its live instance, if there is one.
-    pub(super) live: Option<String>,
-    /// That instance.
+    /// Its live instance, if there is one.
     pub(super) host: Option<Instance>,
     /// Its volumes, root disks among them.
     pub(super) volumes: Vec<Volume>,
@@ -155,7 +153,6 @@ impl Session {
         Ok(DriveFacts {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
-            live: live.map(|instance| instance.instance_type.clone()),
             host: live.cloned(),
             volumes,
             snapshots,

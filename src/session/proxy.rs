@@ -8,21 +8,20 @@
 
 use std::pin::pin;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use tokio::sync::{Mutex, oneshot};
 
 use super::container::{Connections, Inside};
 use super::ending::Ending;
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
-use super::preflight::DriveFacts;
 use super::reconnect::connection_lost;
 use super::shell::ended;
 use super::{Request, Session, begin};
 use crate::access::by_ssh;
 use crate::cloud::Cloud;
 use crate::config::{KnownHosts, SUFFIX};
-use crate::drive::{HostError, tags};
+use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
@@ -40,7 +39,7 @@ pub async fn proxy(
 ) -> Result<u8, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
-    let host = session.host_that_is_up(facts)?;
+    let host = session.host_that_is_up(facts, "ssh")?;
     let host_key = tags::host_key(&host.tags).context("its host key is not recorded")?;
     let recorded = known.write(&session.request.drive, host_key);
     recorded.map_err(|error| {
@@ -57,56 +56,22 @@ pub async fn proxy(
 }
 
 impl Session {
-    /// The instance that has the drive.
-    fn host_that_is_up(&self, facts: DriveFacts) -> Result<Instance, Failure> {
-        let drive = &self.request.drive;
-        let has_parts = !facts.volumes.is_empty() || !facts.snapshots.is_empty();
-        match facts.host {
-            Some(host) => Ok(host),
-            None if has_parts => {
-                Err(self.not_up(&anyhow!("{drive} is not up, and ssh launches nothing")))
-            }
-            None => Err(Failure::no_drive(drive, &self.cloud.command)),
-        }
-    }
-
-    fn not_up(&self, error: &anyhow::Error) -> Failure {
-        let (command, drive) = (&self.cloud.command, &self.request.drive);
-        Failure::new(Exit::Unavailable, anyhow!("{error:#}"))
-            .hint(format!("{command} connect {drive} brings it up"))
-    }
-
     /// Attaches to the host, and opens a connection for the client once the container runs.
     async fn enter_for_ssh(
         &mut self,
         host: &Instance,
     ) -> Result<Result<(Inside, DedicatedConnection), Ending>, Failure> {
-        let drive = self.request.drive.clone();
         let owner = by_ssh(&self.owner);
         let attached = self.attach_as_guest(host, &owner).await;
         let entry: Option<(Container, Connections)> = match attached {
             Ok(entry) => entry.map(|(container, connections, _)| (container, connections)),
-            Err(HostError::Closing(reason)) => {
-                return Err(self.not_up(&anyhow!("{drive} is being closed: {reason}")));
-            }
-            Err(error) => {
-                let id = &host.id;
-                let error = anyhow::Error::new(error).context(format!("{drive} is up on {id}"));
-                return Err(Failure::new(Exit::Unavailable, error).hint(format!(
-                    "{} list {drive} shows its state",
-                    self.cloud.command
-                )));
-            }
+            Err(error) => return Err(self.not_attached(host, error)),
         };
         let (container, connections) = match entry {
             Some((container, connections)) => (container, Some(connections)),
             None => match self.wait_for_container(host).await {
                 Awaited::Runs(container, _) => (*container, None),
-                Awaited::Over => {
-                    let id = &host.id;
-                    let error = anyhow!("{drive} is on {id}, where its container does not run");
-                    return Err(self.not_up(&error));
-                }
+                Awaited::Over => return Err(self.no_container(host)),
                 Awaited::Ended(ending) => return Ok(Err(ending)),
             },
         };
@@ -131,6 +96,7 @@ impl Session {
             clock: &cloud.clock,
             drive: &drive,
             checkpoint: None,
+            notice: None,
             output: Output::Report(self.report.clone()),
         });
         let (stop, stopped) = oneshot::channel();

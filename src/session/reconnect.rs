@@ -2,8 +2,9 @@
 //! on there.
 //!
 //! Tries for [`Timing::grace`], with a notice on the screen, and still reads escapes; for a command
-//! with a line at the beginning and one at the end. Stops sooner if reconnecting is impossible: the instance is gone, or the host has begun to close. The drive
-//! is saved after that as after any other ending.
+//! with a line at the beginning and one at the end. Stops sooner if reconnecting is impossible: the
+//! instance is gone, or the host has begun to close. The drive is saved after that as after any
+//! other ending.
 //!
 //! [`Timing::grace`]: crate::drive::Timing::grace
 
@@ -136,29 +137,57 @@ impl Reconnector<'_> {
                 }
             }
         };
-        Ok(match last {
-            Attempt::Connected(ssh, host) => Ok((ssh, host)),
-            Attempt::Closing(closing) => Err(self.over(&format!("{why}; {closing}"))),
-            Attempt::InstanceEnded(ended) => Err(Ending::Interruption(Interruption::Gone(
-                connection_lost(&format!("{why}; {ended}"), &self.command),
-            ))),
-            Attempt::Failed(error) => {
+        match last {
+            Attempt::Connected(ssh, host) => return Ok(Ok((ssh, host))),
+            Attempt::Failed(_) => {
                 let unconfirmed = shell.unconfirmed();
                 shell.close();
-                self.report.print(&format!(
-                    "no way back to {} for {}: giving up; the host closes the drive \
-                     itself when its lease ends, and switches itself off",
-                    self.host.id,
-                    minutes(self.grace)
-                ));
+                self.report_end();
                 if unconfirmed > 0 {
                     self.report.print(&format!(
                         "{unconfirmed} bytes of the command's input may not have reached it"
                     ));
                 }
-                Err(self.over(&format!("{why}; {error}")))
             }
-        })
+            Attempt::Closing(_) | Attempt::InstanceEnded(_) => {}
+        }
+        Ok(Err(self.ending(last, why)))
+    }
+
+    /// Tries until `end` for what has neither a screen nor anything that goes on there.
+    pub(super) async fn reach_again(&self, why: &str, end: Instant) -> Result<(Ssh, Host), Ending> {
+        match self.try_until(end).await {
+            Attempt::Connected(ssh, host) => Ok((ssh, host)),
+            last => {
+                if let Attempt::Failed(_) = last {
+                    self.report_end();
+                }
+                Err(self.ending(last, why))
+            }
+        }
+    }
+
+    /// Reports that it is given up.
+    fn report_end(&self) {
+        self.report.print(&format!(
+            "no way back to {} for {}: giving up; the host closes the drive itself when its lease \
+             ends, and switches itself off",
+            self.host.id,
+            minutes(self.grace)
+        ));
+    }
+
+    /// The ending after the last attempt, for a connection that was lost because of `why`.
+    fn ending(&self, last: Attempt, why: &str) -> Ending {
+        match last {
+            Attempt::InstanceEnded(ended) => Ending::Interruption(Interruption::Gone(
+                connection_lost(&format!("{why}; {ended}"), &self.command),
+            )),
+            Attempt::Closing(error) | Attempt::Failed(error) => {
+                self.over(&format!("{why}; {error}"))
+            }
+            Attempt::Connected(..) => self.over(why),
+        }
     }
 
     async fn try_until(&self, end: Instant) -> Attempt {
@@ -201,11 +230,16 @@ impl Reconnector<'_> {
         }
     }
 
-    /// Reports that a command is attached again, and what of its output is lost.
-    fn report_return(&self, after: Duration, lost: [u64; 2]) {
+    /// Reports the connection after the one that was lost.
+    pub(super) fn report_again(&self, after: Duration) {
         let (host, seconds) = (&self.host.id, after.as_secs());
         self.report
             .print(&format!("connected to {host} again after {seconds} s"));
+    }
+
+    /// Reports that a command is attached again, and what of its output is lost.
+    fn report_return(&self, after: Duration, lost: [u64; 2]) {
+        self.report_again(after);
         for (bytes, stream) in lost.iter().zip(["output", "error"]) {
             if *bytes > 0 {
                 self.report.print(&format!(

@@ -1,10 +1,13 @@
 //! The request of a session, and its checks before any connection is opened.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 
 use super::{Examination, forwards};
 use crate::config::Options;
 use crate::drive::stuck::Head;
+use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::image;
@@ -19,6 +22,9 @@ pub enum Task {
     Run {
         /// Whether the session leaves it at once.
         is_detached: bool,
+        /// How often it may still be started again after the loss of its instance; none if it never
+        /// may.
+        tries: Option<u32>,
     },
     /// A command that runs on the host: the one whose id begins so, or the only one.
     Attach(Option<String>),
@@ -50,6 +56,8 @@ pub struct Request {
     pub task: Task,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
+    /// The AWS credentials that programs in the container may use.
+    pub credentials: Option<Arc<Chain>>,
 }
 
 impl Request {
@@ -68,6 +76,7 @@ impl Request {
             command: Vec::new(),
             task: Task::Connect,
             examination: None,
+            credentials: None,
         }
     }
 
@@ -75,6 +84,12 @@ impl Request {
     #[must_use]
     pub fn is_shell(&self) -> bool {
         self.command.is_empty() && !matches!(self.task, Task::Attach(_))
+    }
+
+    /// Whether its command may be started again.
+    #[must_use]
+    pub(super) fn may_restart(&self) -> bool {
+        matches!(self.task, Task::Run { tries: Some(_), .. })
     }
 
     /// Refuses a shell without a terminal, a port that is busy and has to be that one, and a missing

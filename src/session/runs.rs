@@ -32,8 +32,8 @@ pub struct Listed {
 /// Lists the runs of the drive of `request`. Fails if it is not up.
 pub async fn list_runs(request: Request, cloud: Cloud, key: UserKey) -> Result<Listed, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
-    session.check(listing).await?;
-    let (instance, _, runs) = session.runs().await?;
+    let facts = session.check(listing).await?;
+    let (instance, _, runs) = session.runs(facts.host).await?;
     let Session { request, cloud, .. } = &session;
     let cost = Cost::of(&instance, &request.drive, &cloud.ec2, &cloud.clock);
     let cost = cost.known().await;
@@ -55,8 +55,8 @@ pub async fn logs(
     show: fn(bool, &[u8]) -> std::io::Result<()>,
 ) -> Result<u8, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
-    session.check(listing).await?;
-    let (_, host, runs) = session.runs().await?;
+    let facts = session.check(listing).await?;
+    let (_, host, runs) = session.runs(facts.host).await?;
     let run = match &wanted {
         Some(wanted) => named(&runs, wanted),
         None => runs.last(),
@@ -103,13 +103,13 @@ fn chosen<'a>(runs: &'a [Run], wanted: Option<&str>) -> Option<&'a Run> {
 }
 
 impl Session {
-    /// The drive's instance, its scripts, and what runs there or is on record.
-    async fn runs(&mut self) -> Result<(Instance, Host, Vec<Run>), Failure> {
+    /// The drive's instance, if it is up, and its scripts.
+    pub(super) async fn reach_live(
+        &mut self,
+        instance: Option<Instance>,
+    ) -> Result<(Instance, Host), Failure> {
         let drive = &self.request.drive;
-        let instances = self.cloud.ec2.instances(drive.as_str()).await?;
-        let live = instances.into_iter().filter(|it| it.state.is_live());
-        let live = live.min_by_key(|instance| (instance.launched, instance.id.clone()));
-        let live = live.ok_or_else(|| {
+        let live = instance.ok_or_else(|| {
             let why = anyhow!("{drive} is not up: nothing runs on it");
             let xdrive = &self.cloud.command;
             Failure::new(Exit::Unavailable, why)
@@ -117,13 +117,26 @@ impl Session {
         })?;
         let reached = self.reconciler.hosts().reach(&live).await;
         let (_, host) = reached.map_err(anyhow::Error::new)?;
+        Ok((live, host))
+    }
+
+    /// As [`Session::reach_live`], and what runs there or is on record.
+    async fn runs(
+        &mut self,
+        instance: Option<Instance>,
+    ) -> Result<(Instance, Host, Vec<Run>), Failure> {
+        let (live, host) = self.reach_live(instance).await?;
         let runs = host.runs().await.map_err(anyhow::Error::new)?;
         Ok((live, host, runs))
     }
 
-    /// The id of the run to attach to.
-    pub(super) async fn choose_run(&mut self, wanted: Option<&str>) -> Result<String, Failure> {
-        let (_, _, runs) = self.runs().await?;
+    /// The id of the run to attach to, on the drive's instance.
+    pub(super) async fn choose_run(
+        &mut self,
+        instance: Option<Instance>,
+        wanted: Option<&str>,
+    ) -> Result<String, Failure> {
+        let (_, _, runs) = self.runs(instance).await?;
         let there: Vec<Run> = runs.into_iter().filter(|run| run.is_kept).collect();
         match chosen(&there, wanted) {
             Some(run) => Ok(run.id.clone()),

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::along::shell_name;
 use super::container::Inside;
 use super::ending::Ending;
 use super::reconnect::Reconnector;
-use crate::host::container::{Came, CommandId, ContainerSignal};
+use crate::host::container::{CommandId, ContainerSignal};
 use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
@@ -32,12 +33,8 @@ pub(super) async fn run_shell(
     let command = inside.container.shell(&term());
     let name = {
         let mut drive = reconnector.drive.lock().await;
-        let own = drive.session().to_string();
-        match inside.container.came {
-            Came::Running => drive.hosts().terminal().map_or(own, str::to_owned),
-            // An earlier session's shell has ended with its container.
-            Came::Started | Came::Created | Came::Recreated(_) => own,
-        }
+        let session = drive.session().clone();
+        shell_name(inside, drive.hosts().terminal(), &session)
     };
     let terminal = inside.host.terminal(&name, &command);
     let mut shell = Shell::terminal(line, terminal, answers).await?;
@@ -89,6 +86,8 @@ pub(super) struct Piped {
     pub(super) is_run: bool,
     /// Whether it is started and left alone.
     pub(super) is_detached: bool,
+    /// Whether it has this process's standard input. What one has read, a next one would miss.
+    pub(super) has_input: bool,
 }
 
 /// Runs a command with this process's streams. An interrupt goes to the command; a second one
@@ -102,12 +101,18 @@ pub(super) async fn run_command(
         remote,
         is_run,
         is_detached,
+        has_input,
     }: Piped,
     answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
-    if is_detached {
+    let remote = if is_detached || !has_input {
         inside.host.begin(&remote).await?;
+        inside.host.command_there(&id)
+    } else {
+        remote
+    };
+    if is_detached {
         return Ok(Ending::Detached);
     }
     let mut shell = Shell::piped(line, remote, answers).await?;
@@ -167,6 +172,7 @@ async fn hang_up(inside: &Inside, id: &CommandId) {
 pub(super) fn ended(exit: ShellExit) -> Ending {
     match exit {
         ShellExit::Detached => Ending::Detached,
+        ShellExit::Escaped => Ending::Escaped,
         exit => Ending::Exit(exit.code()),
     }
 }

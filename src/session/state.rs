@@ -12,13 +12,16 @@ use super::{LEASE, Request, preflight, shell};
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
+use crate::clock::BootTime;
 use crate::cloud::Cloud;
+use crate::config::GitUser;
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
 use crate::ec2::Speed;
 use crate::failure::Failure;
+use crate::host::container::CommandId;
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
@@ -39,12 +42,23 @@ pub(super) struct Session {
     pub(super) speed: Rc<Cell<Speed>>,
     /// What may be launched; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
+    /// When it began.
+    pub(super) began: BootTime,
     /// Jupyter's port on this computer, once it is open.
     pub(super) port: Option<u16>,
+    /// The command that it is for, once that has an id; none for a shell.
+    pub(super) command: Option<CommandId>,
     /// The announcements of hosts, and the results of renewing their leases.
     pub(super) news: mpsc::UnboundedReceiver<News>,
     /// Whether any step of the plan was finished.
     pub(super) acted: Rc<Cell<bool>>,
+}
+
+/// What a session begins its stay in a container with, beside the signals that may end that.
+pub(super) struct Parts<'a> {
+    pub(super) request: &'a Request,
+    pub(super) reconciler: &'a mut Reconciler<SshHosts>,
+    pub(super) report: &'a Report,
 }
 
 impl Session {
@@ -55,6 +69,7 @@ impl Session {
         cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
+        let began = cloud.clock.boot();
         let options = &request.options;
         let report = Report::stderr();
         let identity = preflight::identity(&cloud, &report).await?;
@@ -125,7 +140,9 @@ impl Session {
             waits_for_others: false,
             speed,
             terms: None,
+            began,
             port: None,
+            command: None,
             news,
             acted,
         })
@@ -173,11 +190,16 @@ impl Session {
         let session = self.reconciler.session().clone();
         // Another image would end a shell in the container as it is, and variables are brought first.
         let options = &request.options;
-        let is_shell =
-            request.is_shell() && options.image.is_none() && options.variables.is_empty();
+        let is_shell = request.is_shell()
+            && options.image.is_none()
+            && options.variables.is_empty()
+            && options.agent.is_none()
+            && !options.aws;
         let shell = is_shell.then(shell::term);
+        let git = options.git.as_ref().map(GitUser::config);
+        let shell = shell.as_deref().map(|term| (term, git.as_deref()));
         let drive = &request.drive;
         let hosts = self.reconciler.hosts();
-        hosts.will_arrive((&session, &self.owner), lease, drive, shell.as_deref());
+        hosts.will_arrive((&session, &self.owner), lease, drive, shell);
     }
 }

@@ -49,15 +49,34 @@ impl Session {
     /// The command's next output; none when its channel has ended, or the host refused to run it.
     /// Loses nothing if it is dropped before it is ready.
     pub(crate) async fn output(&mut self) -> Option<Output> {
-        loop {
-            return match self.messages.wait().await {
-                Some(ChannelMsg::Data { data }) => Some(Output::Stdout(data)),
-                Some(ChannelMsg::ExtendedData { data, .. }) => Some(Output::Stderr(data)),
-                Some(ChannelMsg::ExitStatus { exit_status }) => Some(Output::Status(exit_status)),
-                Some(ChannelMsg::Failure | ChannelMsg::Close) | None => None,
-                Some(_) => continue,
-            };
-        }
+        output(&mut self.messages).await
+    }
+
+    /// Its two directions, for use at the same time.
+    pub(crate) fn split(self) -> (Outputs, Sender) {
+        (Outputs(self.messages), self.sender)
+    }
+}
+
+/// The output of a command between pipes.
+pub(crate) struct Outputs(ChannelReadHalf);
+
+impl Outputs {
+    /// As [`Session::output`].
+    pub(crate) async fn next(&mut self) -> Option<Output> {
+        output(&mut self.0).await
+    }
+}
+
+async fn output(messages: &mut ChannelReadHalf) -> Option<Output> {
+    loop {
+        return match messages.wait().await {
+            Some(ChannelMsg::Data { data }) => Some(Output::Stdout(data)),
+            Some(ChannelMsg::ExtendedData { data, .. }) => Some(Output::Stderr(data)),
+            Some(ChannelMsg::ExitStatus { exit_status }) => Some(Output::Status(exit_status)),
+            Some(ChannelMsg::Failure | ChannelMsg::Close) | None => None,
+            Some(_) => continue,
+        };
     }
 }
 
@@ -85,6 +104,12 @@ impl Sender {
             self.half.exec(true, command).await
         };
         self.alive(asking).await
+    }
+
+    /// Offers the agent of this computer to the command that is asked for next; false when the
+    /// connection has ended.
+    pub(super) async fn offer_agent(&self) -> bool {
+        self.alive(self.half.agent_forward(true)).await
     }
 
     /// Sends `data` as the host's window allows; false when the connection has ended.

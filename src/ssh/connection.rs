@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use russh::client::{self, Handle, Msg};
+use russh::keys::agent::AgentSessionBinding;
 use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKey};
 use russh::{Channel, ChannelMsg};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -100,24 +101,31 @@ impl Ssh {
         gate: Option<Arc<Gate>>,
     ) -> Result<Self, SshError> {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
-        Self::open(target, Arc::new(key), gate).await
+        Self::open(target, Arc::new(key), gate, None).await
     }
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
         let Connection { target, key, .. } = &*self.connection;
-        Self::open(target, Arc::clone(key), None).await
+        Self::open(target, Arc::clone(key), None, None).await
+    }
+
+    /// As [`Ssh::sibling`]; the channels that the host opens are passed to `accepts`.
+    pub(super) async fn accepting_sibling(&self, accepts: Accepts) -> Result<Self, SshError> {
+        let Connection { target, key, .. } = &*self.connection;
+        Self::open(target, Arc::clone(key), None, Some(accepts)).await
     }
 
     pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
         let Connection { target, key, .. } = &*self.connection;
-        Self::open(target, Arc::clone(key), Some(gate)).await
+        Self::open(target, Arc::clone(key), Some(gate), None).await
     }
 
     async fn open(
         target: &Target,
         key: Arc<PrivateKey>,
         gate: Option<Arc<Gate>>,
+        accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let address = target.address;
         let host_key = PublicKey::from_openssh(&target.host_key)
@@ -129,7 +137,7 @@ impl Ssh {
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
             let stream = GatedStream::new(through, gate);
-            let login = Self::login(target, key, config, stream, host_key, None);
+            let login = Self::login(target, key, config, stream, host_key, accepts);
             let answer = tokio::time::timeout(LOGIN, login).await;
             return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
                 Ok(ssh) => {
@@ -149,7 +157,7 @@ impl Ssh {
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         let stream = GatedStream::new(stream, gate);
-        let login = Self::login(target, key, config, stream, host_key, None);
+        let login = Self::login(target, key, config, stream, host_key, accepts);
         tokio::time::timeout(LOGIN, login)
             .await
             .map_err(timed_out)?
@@ -370,6 +378,22 @@ impl Ssh {
         } else {
             Err(self.why_ended().await)
         }
+    }
+
+    /// As [`Ssh::exec`], with the agent of this computer for what `command` runs.
+    pub(super) async fn exec_with_agent(&self, command: &str) -> Result<Session, SshError> {
+        let opened = self.connection.handle.channel_open_session().await;
+        let session = self.session(opened, "a session").await?;
+        if session.sender.offer_agent().await && session.sender.ask(command, None).await {
+            Ok(session)
+        } else {
+            Err(self.why_ended().await)
+        }
+    }
+
+    /// What an agent has to know of this connection before it answers over it.
+    pub(super) fn agent_binding(&self) -> Option<&AgentSessionBinding> {
+        self.connection.handle.agent_session_binding()
     }
 
     async fn session(

@@ -5,6 +5,8 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::line::{Edit, Line};
+
 /// A piece of typed input: bytes for the host, or an escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
@@ -16,28 +18,39 @@ pub enum Typed {
     Detach,
     /// `~^Z`: suspend xdrive.
     Suspend,
-    /// `~#`, `~$`: a question to the session.
+    /// `~#`, `~$`, or a whole line of `~C`: a question to the session.
     Ask(Question),
+    /// `~C`: a line to the session begins. Until it is asked or abandoned nothing is for the host.
+    Line,
+    /// What of the line is shown as it is typed.
+    Echo(String),
+    /// The line is given up.
+    Abandoned,
     /// `~?`: list the escapes.
     Help,
 }
 
 /// A question of the user's to the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// `~#`: which local ports lead where.
     Forwards,
     /// `~$`: what the session costs so far.
     Cost,
+    /// `~C` was typed: what stands above the line, if anything does.
+    Prompt,
+    /// `~C`: what a line asks for.
+    Line(String),
 }
 
 impl Question {
-    /// The character that asks it.
+    /// The escape that asks it, as it is shown before the answer; for a line that was shown.
     #[must_use]
-    pub fn key(self) -> char {
+    pub(super) fn escape(&self) -> &'static str {
         match self {
-            Self::Forwards => '#',
-            Self::Cost => '$',
+            Self::Forwards => "~#",
+            Self::Cost => "~$",
+            Self::Prompt | Self::Line(_) => "",
         }
     }
 }
@@ -51,6 +64,7 @@ pub const HELP: &str = "~?\r\n\
     ~.   end the session and save\r\n \
     ~d   leave it running and go\r\n \
     ~#   list the forwarded ports\r\n \
+    ~C   forward more of them, or fewer: -L, -R, -KL, -KR\r\n \
     ~$   what the session costs so far\r\n \
     ~^Z  suspend xdrive\r\n \
     ~?   this list\r\n \
@@ -60,6 +74,8 @@ pub const HELP: &str = "~?\r\n\
 #[derive(Debug)]
 pub struct Escapes {
     state: State,
+    /// The line of `~C`, while it is typed.
+    line: Option<Line>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +87,10 @@ enum State {
 
 impl Default for Escapes {
     fn default() -> Self {
-        let state = State::LineStart;
-        Self { state }
+        Self {
+            state: State::LineStart,
+            line: None,
+        }
     }
 }
 
@@ -82,6 +100,19 @@ impl Escapes {
         let mut asked = Vec::new();
         let mut plain = BytesMut::with_capacity(typed.len() + 1);
         for byte in typed {
+            if let Some(line) = &mut self.line {
+                let typed = match line.read(*byte) {
+                    None => continue,
+                    Some(Edit::Echo(text)) => Typed::Echo(text),
+                    Some(Edit::Abandoned) => Typed::Abandoned,
+                    Some(Edit::Entered(text)) => Typed::Ask(Question::Line(text)),
+                };
+                if !matches!(typed, Typed::Echo(_)) {
+                    self.line = None;
+                }
+                asked.push(typed);
+                continue;
+            }
             let escape = match (self.state, byte) {
                 (State::LineStart, b'~') => {
                     self.state = State::Tilde;
@@ -91,6 +122,10 @@ impl Escapes {
                 (State::Tilde, b'd') => Typed::Detach,
                 (State::Tilde, b'#') => Typed::Ask(Question::Forwards),
                 (State::Tilde, b'$') => Typed::Ask(Question::Cost),
+                (State::Tilde, b'C') => {
+                    self.line = Some(Line::default());
+                    Typed::Line
+                }
                 (State::Tilde, 0x1a) => Typed::Suspend,
                 (State::Tilde, b'?') => Typed::Help,
                 (state, byte) => {
@@ -153,6 +188,28 @@ mod tests {
         assert_eq!(read(b"~\r~."), [send(b"~\r"), Typed::End]);
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(read(&all), [Typed::Send(Bytes::from(all.clone()))]);
+    }
+
+    #[test]
+    fn a_line_to_the_session_is_not_for_the_host() {
+        let echo = |text: &str| Typed::Echo(text.to_owned());
+        let line = |text: &str| Typed::Ask(Question::Line(text.to_owned()));
+        assert_eq!(
+            read(b"ls\r~C~.\rid\r"),
+            [
+                send(b"ls\r"),
+                Typed::Line,
+                echo("~"),
+                echo("."),
+                line("~."),
+                send(b"id\r")
+            ]
+        );
+        // Another escape may follow at once.
+        let given_up = [Typed::Line, Typed::Abandoned, Typed::End];
+        assert_eq!(read(b"~C\x03~."), given_up);
+        assert_eq!(read(b"~C\r"), [Typed::Line, line("")]);
+        assert_eq!(read(b"ls ~C\r"), [send(b"ls ~C\r")]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::channel::Session;
 use super::connection::Ssh;
 use super::error::SshError;
 use super::listen::Listeners;
-use super::relay::relay;
+use super::relay::relay_tcp;
 use super::route::Routes;
 
 pub use super::listen::{Interface, Wanted};
@@ -167,7 +167,7 @@ async fn relay_all(listeners: &Listeners, routes: &Routes, targets: &watch::Rece
         let (routes, targets) = (routes.clone(), targets.clone());
         connections.spawn(async move {
             if let Some(session) = open(&routes, from, &targets).await {
-                relay(stream, session).await;
+                relay_tcp(stream, session).await;
             }
         });
     }

@@ -11,6 +11,7 @@
 //! Imports run one way: {error, gate, proxy} ← peer ← channel ← connection ← start ← dedicated ←
 //! shell.
 
+pub mod agent;
 pub(crate) mod channel;
 pub mod command;
 pub mod connection;
@@ -21,6 +22,7 @@ mod first_line;
 pub mod forward;
 pub(crate) mod gate;
 pub mod key;
+mod line;
 mod listen;
 mod modes;
 mod peer;

@@ -45,9 +45,13 @@ impl End {
     }
 }
 
-/// The receiver of the channels that a host opens, for connections to a port that was asked for
-/// there.
-pub(super) type Accepts = mpsc::UnboundedSender<Channel<Msg>>;
+/// The channels that a host may open, and their receiver. Any others are refused.
+pub(super) enum Accepts {
+    /// For connections to a port that was asked for there.
+    Ports(mpsc::UnboundedSender<Channel<Msg>>),
+    /// For programs there that ask the agent of this computer.
+    Agent(mpsc::UnboundedSender<Channel<Msg>>),
+}
 
 /// russh's callbacks for one connection.
 pub(super) struct Peer {
@@ -94,11 +98,20 @@ impl client::Handler for Peer {
         reply: ChannelOpenHandle,
         _session: &mut client::Session,
     ) -> Result<(), russh::Error> {
-        // Dropped, the reply is a refusal.
-        if let Some(accepts) = &self.accepts {
-            reply.accept().await;
-            // Fails only where the forward was dropped, and with it the connection.
-            let _ = accepts.send(channel);
+        if let Some(Accepts::Ports(receiver)) = &self.accepts {
+            accept(channel, reply, receiver).await;
+        }
+        Ok(())
+    }
+
+    async fn server_channel_open_agent_forward(
+        &mut self,
+        channel: Channel<Msg>,
+        reply: ChannelOpenHandle,
+        _session: &mut client::Session,
+    ) -> Result<(), russh::Error> {
+        if let Some(Accepts::Agent(receiver)) = &self.accepts {
+            accept(channel, reply, receiver).await;
         }
         Ok(())
     }
@@ -122,6 +135,17 @@ impl client::Handler for Peer {
         self.ended.send_replace(Some(reason));
         Ok(())
     }
+}
+
+/// Accepts a channel. (A reply that is dropped instead is a refusal.)
+async fn accept(
+    channel: Channel<Msg>,
+    reply: ChannelOpenHandle,
+    receiver: &mpsc::UnboundedSender<Channel<Msg>>,
+) {
+    reply.accept().await;
+    // Fails only where the forward was dropped, and with it the connection.
+    let _ = receiver.send(channel);
 }
 
 /// The settings for a connection to a host with a key of this algorithm; `gated` if it has a

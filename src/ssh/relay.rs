@@ -1,4 +1,4 @@
-//! The bytes of one forwarded TCP connection, between a local program and a channel.
+//! The bytes of one forwarded connection, between a local program and a channel.
 //!
 //! A channel is never left undrained: a browser that stops reading would freeze every other one.
 //! What a local program has not read waits in memory; at 64 MiB that one connection is dropped.
@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
@@ -17,11 +16,20 @@ use super::channel::{CHUNK, Sender, Session};
 /// The most bytes that one local connection may leave unread; with more it is dropped.
 const UNREAD: usize = 64 << 20;
 
-/// Relays until the host has closed its side and all is delivered, or either side breaks off.
-pub(super) async fn relay(stream: TcpStream, session: Session) {
+/// As [`relay`], for a TCP connection.
+pub(super) async fn relay_tcp(stream: TcpStream, session: Session) {
     // If it fails only latency suffers.
     let _slower = stream.set_nodelay(true);
-    let (reader, mut writer) = stream.into_split();
+    let (reader, writer) = stream.into_split();
+    relay(reader, writer, session).await;
+}
+
+/// Relays until the host has closed its side and all is delivered, or either side breaks off.
+pub(super) async fn relay(
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    session: Session,
+) {
     let Session {
         mut messages,
         sender,
@@ -67,7 +75,7 @@ pub(super) async fn relay(stream: TcpStream, session: Session) {
 
 /// Writes what is queued, and shuts the local connection's receiving side down after the host's.
 async fn deliver(
-    writer: &mut OwnedWriteHalf,
+    writer: &mut (impl AsyncWrite + Unpin),
     queued: &mut mpsc::UnboundedReceiver<Bytes>,
     unread: &AtomicUsize,
 ) -> Result<(), ()> {
@@ -78,7 +86,7 @@ async fn deliver(
     writer.shutdown().await.map_err(drop)
 }
 
-async fn send(mut reader: OwnedReadHalf, sender: &Sender) -> Result<(), ()> {
+async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender) -> Result<(), ()> {
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK);
         match reader.read_buf(&mut chunk).await {

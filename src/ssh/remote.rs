@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use russh::Channel;
 use russh::client::Msg;
+use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
@@ -14,14 +15,27 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::connection::Ssh;
 use super::error::SshError;
 use super::forward::{ForwardError, reconnected};
-use super::relay::relay;
+use super::peer::Accepts;
+use super::relay::{relay, relay_tcp};
 use super::route::Routes;
 
 /// The pause before the port is asked for again, while what the last connection left has it.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// The other end of a port there.
+#[derive(Debug, Clone)]
+pub enum Here {
+    /// A host and port to connect to from here.
+    Port(String, u16),
+    /// A service in this process, which gets each connection.
+    Service(mpsc::UnboundedSender<DuplexStream>),
+}
+
+/// What a connection to a service holds on its way, in bytes.
+const ON_ITS_WAY: usize = 64 << 10;
+
 /// The port that is wanted there, and where it leads from here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RemoteWanted {
     /// As in [`super::forward::Within`]. Run again, it ends what it ran before.
     pub server: String,
@@ -31,8 +45,8 @@ pub struct RemoteWanted {
     pub port: u16,
     /// Whether a busy port is an error, and not replaced by another one.
     pub is_exact: bool,
-    /// The host and port to connect to from here.
-    pub to: (String, u16),
+    /// Where it leads from here.
+    pub to: Here,
 }
 
 /// An open forward; dropping it closes the port and every connection through it.
@@ -81,7 +95,7 @@ impl Inside {
     async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
         let outer = routes.outer().clone();
         let (sender, opened) = mpsc::unbounded_channel();
-        let inner = outer.within(server, Some(sender)).await?;
+        let inner = outer.within(server, Some(Accepts::Ports(sender))).await?;
         Ok(Self {
             outer,
             inner,
@@ -113,7 +127,7 @@ async fn serve(mut inside: Inside, wanted: RemoteWanted, port: u16) {
 }
 
 /// Relays until the connection ends.
-async fn relay_all(inside: &mut Inside, to: &(String, u16)) {
+async fn relay_all(inside: &mut Inside, to: &Here) {
     let mut connections = JoinSet::new();
     loop {
         let channel = tokio::select! {
@@ -126,8 +140,19 @@ async fn relay_all(inside: &mut Inside, to: &(String, u16)) {
         let to = to.clone();
         connections.spawn(async move {
             // Without a connection from here the channel is dropped, which closes it.
-            if let Ok(stream) = TcpStream::connect((to.0.as_str(), to.1)).await {
-                relay(stream, session).await;
+            match to {
+                Here::Port(host, port) => {
+                    if let Ok(stream) = TcpStream::connect((host.as_str(), port)).await {
+                        relay_tcp(stream, session).await;
+                    }
+                }
+                Here::Service(service) => {
+                    let (near, far) = tokio::io::duplex(ON_ITS_WAY);
+                    if service.send(far).is_ok() {
+                        let (reader, writer) = tokio::io::split(near);
+                        relay(reader, writer, session).await;
+                    }
+                }
             }
         });
     }

@@ -35,6 +35,9 @@ pub enum ShellError {
     /// The host cannot keep a command, for example without python3: its output.
     #[error("the host cannot run a command: {0}")]
     NoKeeper(String),
+    /// The host leads nothing to the agent of this computer: its output.
+    #[error("the host leads nothing to the agent: {0}")]
+    NoAgent(String),
 }
 
 /// A shell that was begun early, before the session knows that it needs it.
@@ -82,6 +85,19 @@ pub(super) async fn piped(
         Ok(answered
             .map(|(answer, rest)| (session, answer, rest))
             .map_err(ShellError::NoKeeper))
+    };
+    in_time(ssh, starting).await?
+}
+
+/// Opens a session with the agent of this computer, and waits for the first line of `command`, which
+/// is where what runs there finds it.
+pub(super) async fn with_agent(ssh: &Ssh, command: &str) -> Result<Session, ShellError> {
+    let starting = async {
+        let mut session = ssh.exec_with_agent(command).await?;
+        confirmed(ssh, &mut session, &["to forward the agent", TO_RUN]).await?;
+        let parse = |path: &str| Some(path.to_owned());
+        let answered = first_line(ssh, &mut session, "xdrive: agent=", parse).await?;
+        Ok(answered.map(|_| session).map_err(ShellError::NoAgent))
     };
     in_time(ssh, starting).await?
 }
@@ -175,16 +191,24 @@ async fn start(
     terminal: Option<&TerminalRequest>,
 ) -> Result<Session, SshError> {
     let mut session = ssh.exec(command, terminal).await?;
-    let mut answers = vec!["to run a command"];
-    if terminal.is_some() {
-        answers.push("a terminal");
+    match terminal {
+        Some(_) => confirmed(ssh, &mut session, &["a terminal", TO_RUN]).await?,
+        None => confirmed(ssh, &mut session, &[TO_RUN]).await?,
     }
-    while let Some(answer) = answers.pop() {
+    Ok(session)
+}
+
+/// What a host is asked for with a command, in the words of its refusal.
+const TO_RUN: &str = "to run a command";
+
+/// Waits until the host has granted each of these, in their order.
+async fn confirmed(ssh: &Ssh, session: &mut Session, asked: &[&str]) -> Result<(), SshError> {
+    for asked in asked {
         loop {
             match session.messages.wait().await {
                 Some(ChannelMsg::Success) => break,
                 Some(ChannelMsg::Failure) => {
-                    return Err(SshError::Refused(ssh.address(), answer.to_owned()));
+                    return Err(SshError::Refused(ssh.address(), (*asked).to_owned()));
                 }
                 Some(ChannelMsg::Close) | None => return Err(ssh.why_ended().await),
                 // Window adjustments; no data comes before the answer.
@@ -192,5 +216,5 @@ async fn start(
             }
         }
     }
-    Ok(session)
+    Ok(())
 }

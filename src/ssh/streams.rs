@@ -141,6 +141,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     chunks: VecDeque<Bytes>,
+    /// What waits while something else is shown.
+    parked: Option<VecDeque<Bytes>>,
     /// Bytes that are queued or being written.
     length: usize,
     holds_gate: bool,
@@ -167,12 +169,37 @@ impl Sink {
 
     /// Queues `chunk`; never waits.
     pub(super) fn push(&self, chunk: Bytes) {
+        self.queue(chunk, false);
+    }
+
+    /// As [`Sink::push`], before what is parked.
+    pub(super) fn push_first(&self, chunk: Bytes) {
+        self.queue(chunk, true);
+    }
+
+    /// Parks what is pushed from here on, until [`Sink::go_on`].
+    pub(super) fn park(&self) {
+        self.shared.lock().parked.get_or_insert_default();
+    }
+
+    /// Writes what is parked, and parks no more.
+    pub(super) fn go_on(&self) {
+        let mut queue = self.shared.lock();
+        let parked = queue.parked.take().unwrap_or_default();
+        queue.chunks.extend(parked);
+        self.shared.more.notify_one();
+    }
+
+    fn queue(&self, chunk: Bytes, is_first: bool) {
         let mut queue = self.shared.lock();
         if queue.failed || chunk.is_empty() {
             return;
         }
         queue.length += chunk.len();
-        queue.chunks.push_back(chunk);
+        match &mut queue.parked {
+            Some(parked) if !is_first => parked.push_back(chunk),
+            _ => queue.chunks.push_back(chunk),
+        }
         if queue.length >= FULL && !queue.holds_gate {
             queue.holds_gate = true;
             self.shared.gate.hold();
@@ -247,6 +274,7 @@ impl Shared {
 
     fn give_up(&self, queue: &mut Queue) {
         queue.chunks.clear();
+        queue.parked = None;
         queue.length = 0;
         self.release(queue);
     }

@@ -165,7 +165,7 @@ impl Parts {
                 host.jupyter_listens().await
             })
         };
-        let command = container.command(&CommandId::new()?, &command(change));
+        let command = container.command(&CommandId::new()?, "XDRIVE_NOTICE=30", &command(change));
         let output = ssh.run(&command, b"").await?;
         ensure!(output.status == 0, "the command failed: {output:?}");
         let (first, last) = stamps(&output.stdout)?;

@@ -18,6 +18,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
+    ("ignore::", &["transfer/rules.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
     ("pulldown_cmark", &["cli/topic.rs"]),
@@ -41,14 +42,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "commands",
         &[
             "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "quote",
-            "report", "session", "signals", "ssh",
+            "report", "session", "signals", "ssh", "transfer",
         ],
     ),
     (
         "session",
         &[
             "access", "clock", "cloud", "config", "drive", "ec2", "failure", "host", "ids",
-            "launch", "report", "signals", "ssh", "terminal",
+            "launch", "report", "signals", "ssh", "terminal", "transfer",
         ],
     ),
     (
@@ -61,6 +62,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "launch",
         &["cloud", "config", "drive", "ec2", "failure", "ids"],
     ),
+    ("transfer", &["host", "ids"]),
     (
         "cloud",
         &[

@@ -8,6 +8,7 @@
 //!               │                           └─ client this program again, as the xdrive that is killed
 //!               │                               └─ points  counts what it says of its calls and steps
 //!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
+//!               ├ lost: one run for an hour, whose line and laptops come and go
 //!               └ package: the Debian package, where there is no Rust
 //! ```
 //!
@@ -36,6 +37,7 @@ mod jobs;
 mod journal;
 mod kill;
 mod lease;
+mod lost;
 mod month;
 mod notice;
 mod package;
@@ -62,7 +64,7 @@ struct Sweep {
     bound: usize,
 }
 
-static SWEEPS: [Sweep; 7] = [
+static SWEEPS: [Sweep; 8] = [
     Sweep {
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -84,6 +86,12 @@ static SWEEPS: [Sweep; 7] = [
     Sweep {
         name: "hosts_that_lose_their_laptop",
         run: lease::without_a_laptop,
+        needs_root: true,
+        bound: 4,
+    },
+    Sweep {
+        name: "a_run_that_loses_its_line_and_its_laptops",
+        run: lost::line_and_laptops,
         needs_root: true,
         bound: 4,
     },

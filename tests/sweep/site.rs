@@ -172,8 +172,15 @@ impl Site {
 
     /// Runs the real `xdrive` to its end.
     pub(crate) fn xdrive(&self, arguments: &[&str]) -> anyhow::Result<Ended> {
+        self.laptop("home", arguments)?.end()
+    }
+
+    /// Starts the real `xdrive` on the laptop with this home.
+    pub(crate) fn laptop(&self, home: &str, arguments: &[&str]) -> anyhow::Result<Running> {
+        std::fs::create_dir_all(self.path(home))?;
         let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?;
-        Running::start(command.arg("--local").args(arguments))?.end()
+        command.env("HOME", self.path(home)).arg("--local");
+        Running::start(command.args(arguments))
     }
 
     /// The small image as a file of that name: xdrive identifies images by their files' names.

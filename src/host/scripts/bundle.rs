@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 21] = [
+pub(super) const SCRIPTS: [(&str, &str); 27] = [
     ("prelude", include_str!("../../../shell/host/prelude")),
     ("presence", include_str!("../../../shell/host/presence")),
     ("engine", include_str!("../../../shell/host/engine")),
@@ -22,6 +22,7 @@ pub(super) const SCRIPTS: [(&str, &str); 21] = [
         include_str!("../../../shell/host/engine_settings.py"),
     ),
     ("gpu", include_str!("../../../shell/host/gpu")),
+    ("archive", include_str!("../../../shell/host/archive")),
     ("session", include_str!("../../../shell/host/session")),
     ("drive", include_str!("../../../shell/host/drive")),
     ("container", include_str!("../../../shell/host/container")),
@@ -41,9 +42,14 @@ pub(super) const SCRIPTS: [(&str, &str); 21] = [
     ),
     ("ssh", include_str!("../../../shell/host/ssh")),
     ("sftp.py", include_str!("../../../shell/host/sftp.py")),
+    ("files.py", include_str!("../../../shell/host/files.py")),
     ("agent.py", include_str!("../../../shell/host/agent.py")),
     ("spool.py", include_str!("../../../shell/host/spool.py")),
     ("runs.py", include_str!("../../../shell/host/runs.py")),
+    ("keeper.py", include_str!("../../../shell/host/keeper.py")),
+    ("enter.py", include_str!("../../../shell/host/enter.py")),
+    ("inside.py", include_str!("../../../shell/host/inside.py")),
+    ("ports.py", include_str!("../../../shell/host/ports.py")),
     ("idle", include_str!("../../../shell/host/idle")),
     ("close", include_str!("../../../shell/host/close")),
     ("watch", include_str!("../../../shell/host/watch")),
@@ -68,12 +74,13 @@ pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The command that runs `script` (its name and verb): at once where the scripts are, else as soon
-/// as [`packed`] has arrived on its standard input.
+/// as [`packed`] has arrived on its standard input. The brace is for one that is cut right behind a
+/// function's name: what follows would be its body.
 pub(super) fn command(script: &str) -> String {
     let directory = &*DIRECTORY;
     format!(
         "[ ! -d {directory} ] || exec sh {directory}/{script} < /dev/null; \
-         echo 'xdrive: {QUESTION}'; {{ gzip -dc || echo 'exit 1'; }} | sh"
+         echo 'xdrive: {QUESTION}'; {{ gzip -dc || printf '\\n}}\\nexit 1\\n'; }} | sh"
     )
 }
 

@@ -234,8 +234,8 @@ impl Pipes {
                         self.print(format!("{}\n", answers(question)));
                     }
                 }
-                // The terminal itself has Ctrl-Z.
-                Typed::Suspend => {}
+                // The terminal itself edits lines and shows them, and has Ctrl-Z.
+                Typed::Line | Typed::Echo(_) | Typed::Abandoned | Typed::Suspend => {}
             }
         }
         None

@@ -47,6 +47,8 @@ pub(super) enum Request {
 pub enum Message {
     /// A line, shown as soon as that does not spoil the screen; the bell rings at once.
     Line(String),
+    /// A line, likewise, without the bell.
+    Note(String),
     /// The terminal's title, until the end.
     Title(String),
 }
@@ -67,6 +69,11 @@ pub(super) struct Local {
     pub(super) seen: u64,
     /// Whether a notice is shown on a screen of its own, the terminal's behind it.
     has_own_screen: bool,
+    /// Whether a line to the session is being typed: the host's output waits as long.
+    has_line: bool,
+    /// What is to be shown of that line once the host's output is not in the middle of a sequence;
+    /// its output waits from then on.
+    unshown: Option<String>,
 }
 
 /// Input on its way to the host.
@@ -93,6 +100,8 @@ impl Local {
             title: None,
             seen: 0,
             has_own_screen: false,
+            has_line: false,
+            unshown: None,
         })
     }
 
@@ -102,10 +111,19 @@ impl Local {
     }
 
     /// Shows output of the host.
-    pub(super) fn show(&mut self, data: Bytes) {
+    pub(super) fn show(&mut self, mut data: Bytes) {
         self.screen.watch(&data);
-        self.margin.watch(&data);
         self.seen += data.len() as u64;
+        if self.unshown.is_some() {
+            let mut end = 0;
+            while end < data.len() && !self.margin.is_between() {
+                self.margin.watch(&data[end..=end]);
+                end += 1;
+            }
+            self.output.push(data.split_to(end));
+            self.show_line();
+        }
+        self.margin.watch(&data);
         self.output.push(data);
     }
 
@@ -117,6 +135,7 @@ impl Local {
                 self.lines.push(line);
                 self.bell = true;
             }
+            Message::Note(line) => self.lines.push(line),
         }
     }
 
@@ -124,7 +143,7 @@ impl Local {
     /// and no line on the screen of a full-screen program. True if the cursor's line held something
     /// (a prompt, say), which is to be drawn again.
     fn print_pending(&mut self) -> bool {
-        if !self.margin.is_between() {
+        if self.has_line || !self.margin.is_between() {
             return false;
         }
         let title = self.title.take();
@@ -154,7 +173,7 @@ impl Local {
     /// Prints text of xdrive's own, and keeps track of the modes that it switches.
     fn print_watched(&mut self, text: String) {
         self.screen.watch(text.as_bytes());
-        self.output.push(Bytes::from(text));
+        self.output.push_first(Bytes::from(text));
     }
 
     /// Shows `lines` without spoiling the terminal's screen: on the alternate screen, or, where a
@@ -168,7 +187,7 @@ impl Local {
                 .take(columns.into())
                 .collect();
             let row = terminal::draw::last_row(&line, rows);
-            self.output.push(Bytes::from(row));
+            self.output.push_first(Bytes::from(row));
             return;
         }
         let is_first = !std::mem::replace(&mut self.has_own_screen, true);
@@ -180,8 +199,10 @@ impl Local {
         });
     }
 
-    /// Removes the notice; true if a program has to draw its screen again for that.
+    /// Removes the notice, and a line that was begun below it; true if a program has to draw its
+    /// screen again for that.
     pub(super) fn end_of_notice(&mut self) -> bool {
+        self.begin_line();
         if std::mem::take(&mut self.has_own_screen) {
             self.print_watched(terminal::draw::main_screen());
             return false;
@@ -217,6 +238,25 @@ impl Local {
     /// Records that the next typed byte begins a line, for the escapes.
     pub(super) fn begin_line(&mut self) {
         self.escapes = Escapes::default();
+        self.end_line();
+    }
+
+    /// Shows the host's output again, after a line to the session.
+    fn end_line(&mut self) {
+        self.has_line = false;
+        self.unshown = None;
+        self.output.go_on();
+    }
+
+    /// Shows what there is of a line to the session, and nothing of the host's from here on, unless
+    /// that would cut one of its sequences in two.
+    fn show_line(&mut self) {
+        if (self.has_own_screen || self.margin.is_between())
+            && let Some(text) = self.unshown.take()
+        {
+            self.output.park();
+            self.print_watched(text);
+        }
     }
 
     /// Carries out an escape; an exit if it ends the session.
@@ -233,6 +273,21 @@ impl Local {
             }
             Typed::Help => self.print_watched(HELP.to_owned()),
             Typed::Ask(question) => self.answer(question),
+            Typed::Line => {
+                self.has_line = true;
+                self.unshown = Some(prompt(&(self.answers)(Question::Prompt)));
+                self.show_line();
+            }
+            Typed::Echo(text) => match &mut self.unshown {
+                Some(unshown) => unshown.push_str(&text),
+                None => self.print_watched(text),
+            },
+            Typed::Abandoned => {
+                if self.unshown.is_none() {
+                    self.print_watched("\r\n".to_owned());
+                }
+                self.end_line();
+            }
             Typed::Suspend => {
                 self.print_watched("~^Z [suspended]\r\n".to_owned());
                 last_output(&self.output).await;
@@ -244,9 +299,14 @@ impl Local {
     }
 
     fn answer(&mut self, question: Question) {
+        let escape = question.escape();
         let answer = (self.answers)(question).replace('\n', "\r\n ");
-        let key = question.key();
-        self.print_watched(format!("~{key}\r\n {answer}\r\n"));
+        // The answer belongs below it, wherever the host's output ends.
+        if let Some(line) = self.unshown.take() {
+            self.print_watched(line);
+        }
+        self.print_watched(format!("{escape}\r\n {answer}\r\n"));
+        self.end_line();
     }
 
     /// Carries everything between the local ends and the host, until one of them ends.
@@ -296,6 +356,7 @@ impl Local {
                             continue;
                         }
                         let is_suspend = typed == Typed::Suspend;
+                        let is_line = matches!(typed, Typed::Ask(Question::Line(_)) | Typed::Abandoned);
                         if let Some(exit) = self.obey(typed).await {
                             // Input typed before it shall arrive; a dead link takes none.
                             let sent = async {
@@ -311,6 +372,10 @@ impl Local {
                         }
                         if is_suspend {
                             let _ended = again.send(Request::Resize);
+                        }
+                        // A full-screen program has lost what the line took.
+                        if is_line && Screen::is_alternate() {
+                            let _ended = again.send(Request::Redraw);
                         }
                     }
                 }
@@ -335,10 +400,21 @@ impl Local {
     /// Ends reading, so that what is typed from here on is for the terminal's next reader; shows
     /// what is still to be shown.
     pub(super) async fn end(mut self) {
+        self.end_line();
         self.print_pending();
         drop(self.input);
         last_output(&self.output).await;
     }
+}
+
+/// What stands before a line that is typed to the session, below the session's own words.
+fn prompt(words: &str) -> String {
+    let mut prompt = "~C\r\n".to_owned();
+    for line in words.lines() {
+        prompt.push_str(line);
+        prompt.push_str("\r\n");
+    }
+    prompt + "xdrive> "
 }
 
 async fn send(sender: &Sender, queued: &mut mpsc::UnboundedReceiver<Bytes>, backlog: &Backlog) {
@@ -376,3 +452,6 @@ async fn ask(sender: &Sender, asked: &mut mpsc::UnboundedReceiver<Request>) {
 async fn last_output(output: &Sink) {
     let _stuck = tokio::time::timeout(LAST_OUTPUT, output.drained()).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,73 @@
 
 use std::time::Duration;
 
-use xdrive::host::container::{CommandId, ContainerSignal};
+use xdrive::host::container::{CommandId, Container, ContainerSignal};
 use xdrive::host::scripts::Image;
 
 use harness::DEADLINE;
 
 use super::machine::{Disk, Machine};
+
+/// Prints what a process has of its container and its user.
+const STATE: &str = "while read -r line; do case \"$line\" in \
+    Uid*|Gid*|Groups*|Cap*|NoNewPrivs*|Seccomp*|Cpus_allowed*|SigIgn*) echo \"$line\";; esac; \
+    done < /proc/self/status; cat /proc/self/limits /proc/self/cgroup /proc/self/oom_score_adj; \
+    cat /proc/self/attr/current 2>&1; stat -Lc '%n %i' /proc/self/ns/*; umask; pwd; export";
+
+/// What leaves the commands to runc, and then what leaves them to `docker exec`, and undoes that.
+/// dockerd reads none of these files while it runs.
+const WAYS: [(&str, &str); 4] = [
+    ("true", "true"),
+    (
+        "mv /v1/xdrive/layer /v1/xdrive/layer.away",
+        "mv /v1/xdrive/layer.away /v1/xdrive/layer",
+    ),
+    (
+        "sed -i.away 's/\"Runtime\":\"runc\"/\"Runtime\":\"nvidia\"/' /v1/docker/containers/*/hostconfig.json",
+        "cd /v1/docker/containers/*/ && mv hostconfig.json.away hostconfig.json",
+    ),
+    (
+        "sed -i.away 's/\"DeviceRequests\":[^,]*/\"DeviceRequests\":[{}]/' /v1/docker/containers/*/hostconfig.json",
+        "cd /v1/docker/containers/*/ && mv hostconfig.json.away hostconfig.json",
+    ),
+];
+
+/// Commands are in the container as `docker exec` has them, and that is used where runc is not.
+async fn are_the_same_by_docker(machine: &Machine, container: &Container) {
+    let id = || CommandId::new().unwrap();
+    let (mut states, mut parents) = (Vec::new(), Vec::new());
+    for (begin, end) in WAYS {
+        machine.sh(begin).await;
+        let command =
+            container.command(&id(), "NAME=VALUE", &["sh", "-c", STATE].map(str::to_owned));
+        let output = machine.ssh.run(&command, b"").await.unwrap();
+        assert_eq!(output.status, 0, "{output:?}");
+        states.push(String::from_utf8(output.stdout).unwrap());
+        let command = container.command(
+            &id(),
+            "NAME=VALUE",
+            &["sh", "-c", "kill -9 $$"].map(str::to_owned),
+        );
+        assert_eq!(machine.ssh.run(&command, b"").await.unwrap().status, 137);
+        let command = container.command(&id(), "NAME=VALUE", &["sleep", "43"].map(str::to_owned));
+        let parent = format!(
+            "{command} > /dev/null & until pid=$(pgrep -xf 'sleep 43'); do sleep 0.02; done; \
+             ps -o comm= -p \"$(ps -o ppid= -p $pid | tr -d ' ')\"; \
+             kill $pid; wait"
+        );
+        parents.push(machine.sh(&parent).await);
+        machine.sh(end).await;
+    }
+    assert!(states.iter().all(|it| *it == states[0]), "{states:#?}");
+    assert!(
+        states[0].contains("CapEff:") && states[0].contains("PATH="),
+        "{}",
+        states[0]
+    );
+    assert!(parents[0].starts_with("python3"), "{parents:?}");
+    let by_docker = |it: &String| it.starts_with("containerd-shim");
+    assert!(parents[1..].iter().all(by_docker), "{parents:?}");
+}
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
@@ -39,7 +100,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     argv.extend(words(&typed));
     let output = machine
         .ssh
-        .run(&container.command(&id(), &argv), b"")
+        .run(&container.command(&id(), "NAME=VALUE", &argv), b"")
         .await
         .unwrap();
     let expected = typed.join("\0") + "\0";
@@ -48,7 +109,10 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     let argv = words(&["sh", "-c", "cat; pwd; echo to-stderr >&2; exit 37"]);
     let output = machine
         .ssh
-        .run(&container.command(&id(), &argv), b"in\0\xff\n")
+        .run(
+            &container.command(&id(), "NAME=VALUE", &argv),
+            b"in\0\xff\n",
+        )
         .await
         .unwrap();
     assert_eq!(output.stdout, b"in\0\xff\n/work\n");
@@ -58,10 +122,15 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     );
     let output = machine
         .ssh
-        .run(&container.command(&id(), &words(&["no-such"])), b"")
+        .run(
+            &container.command(&id(), "NAME=VALUE", &words(&["no-such"])),
+            b"",
+        )
         .await
         .unwrap();
     assert_eq!(output.status, 127);
+
+    are_the_same_by_docker(&machine, &container).await;
 
     // A signal reaches the command and what it started.
     let id = id();
@@ -70,7 +139,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
         "-c",
         "trap 'echo got it; exit 9' INT; sleep 60; echo slept",
     ]);
-    let command = container.command(&id, &argv);
+    let command = container.command(&id, "NAME=VALUE", &argv);
     let other = machine.login().await;
     let running = tokio::spawn(async move { other.run(&command, b"").await.unwrap() });
     let sleeps = "docker exec xdrive-demo ps -e | grep -q sleep";

@@ -21,10 +21,10 @@ async fn status(machine: &Machine, address: &str, path: &str) -> String {
 
 /// Checks that the variables of a session are those of the kernels that begin by its token.
 async fn kernels_have_variables(machine: &Machine, address: &str) {
-    let mut container = machine.host.running().await.unwrap().unwrap();
+    let container = machine.host.running().await.unwrap().unwrap();
     let session = SessionId("two".into());
     let variables = "export SECRET='kept-4711'\n";
-    let brought = machine.host.bring(&mut container, &session, variables);
+    let brought = machine.host.bring(&container, &session, variables);
     brought.await.unwrap();
     let kernel = format!("http://{address}/api/kernels?token=second-token");
     let begun = machine

@@ -18,7 +18,7 @@ async fn oddity(machine: &Machine, disk: &Disk, blank: bool) -> Oddity {
 
 async fn checksum(machine: &Machine, disk: &Disk) -> String {
     machine
-        .sh(&format!("sha256sum < {}", Machine::device(disk)))
+        .sh(&format!("cksum < {}", Machine::device(disk)))
         .await
 }
 
@@ -178,13 +178,13 @@ async fn a_name_finds_a_disk_only_where_no_volume_has_a_serial_number_and_of_its
     let mut order = drive.order(1, true);
     order.wait = Duration::from_secs(1);
     let absent = async |machine: &Machine, order: &MountOrder, node: &str| {
-        let before = machine.sh(&format!("sha256sum < {node}")).await;
+        let before = machine.sh(&format!("cksum < {node}")).await;
         let answer = machine.host.mount(order).await;
         assert!(
             matches!(answer, Err(ScriptError::NoDevice(_))),
             "{answer:?}"
         );
-        assert_eq!(machine.sh(&format!("sha256sum < {node}")).await, before);
+        assert_eq!(machine.sh(&format!("cksum < {node}")).await, before);
     };
     // Another disk has the name, and is blank: its size differs. Without a size the name proves
     // nothing.

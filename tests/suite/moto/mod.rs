@@ -18,4 +18,4 @@ mod life;
 mod providers;
 mod roles;
 mod selftest;
-mod server;
+pub(crate) mod server;

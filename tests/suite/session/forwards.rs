@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::json::document;
 use super::network::{LOST, NOTICED, Silence};
-use super::site::SESSION;
+use super::site::{SESSION, Site};
 use super::terminal::{ends, with_a_drive};
-use harness::eventually_within;
+use harness::{Pty, eventually_within, image_with};
 
 /// A server on this computer that echoes what it gets; its port.
 fn echoing() -> u16 {
@@ -54,6 +55,31 @@ fn echoes(port: u16) -> bool {
         std::io::Result::Ok(back == data)
     };
     exchange().unwrap_or(false)
+}
+
+/// A reader that has stopped: what it sends comes back, and it never reads. It ends with its stream.
+fn stalled(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    std::thread::spawn(move || while writer.write_all(&[0; 1 << 14]).is_ok() {});
+    stream
+}
+
+/// So many connections at once, each with something that comes back.
+fn at_once(port: u16, count: u32) -> bool {
+    let exchange = move |number: u32| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(NOTICED))?;
+        stream.write_all(&number.to_le_bytes())?;
+        let mut back = [0; 4];
+        stream.read_exact(&mut back)?;
+        std::io::Result::Ok(back == number.to_le_bytes())
+    };
+    let all = (0..count).map(|number| std::thread::spawn(move || exchange(number)));
+    let all: Vec<_> = all.collect();
+    all.into_iter()
+        .map(|it| it.join().unwrap())
+        .all(|it| it.unwrap_or(false))
 }
 
 /// Transfers through a port, one after the other, until it is dropped.
@@ -137,15 +163,136 @@ fn ports_lead_into_the_container_and_back_also_after_a_lost_network() {
     eventually_within(NOTICED, || pty.contents(), is_back);
     // The same ports, with the same transfers.
     transfers.iter().for_each(Transfers::go_on);
+    drop(transfers);
+    // A reader that has stopped holds up nobody.
+    let stopped = stalled(other);
+    assert!(at_once(one, 200), "200 connections at once");
+    assert!(echoes(one));
     pty.type_in("echo still-$((6*7))\r");
     pty.see("still-42");
-    drop(transfers);
+    stopped.shutdown(Shutdown::Both).unwrap();
     pty.type_in("exit\r");
     ends(pty, &site, 0, 2);
     assert!(
         TcpStream::connect(("127.0.0.1", one)).is_err(),
         "it is closed"
     );
+}
+
+/// Listens on a port of the loopback address, and sends back what comes, without any module.
+const LISTEN: &str = "socket(S,2,1,0);bind(S,pack(\"S n C4 x8\",2,shift,127,0,0,1));listen(S,9);\
+                      while(accept(C,S)){syswrite(C,$b)while(sysread(C,$b,65536));close(C)}";
+
+/// A port that nothing listens on, and that the system chooses for nobody.
+fn below_the_chosen() -> u16 {
+    let own = u16::try_from(std::process::id() % 9000).unwrap();
+    let mut ports = (20_000 + own..).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    ports.next().unwrap()
+}
+
+/// Types a line of `~C`.
+fn order(pty: &mut Pty, line: &str) {
+    pty.type_in(&format!("\r~C{line}"));
+    pty.see(&format!("xdrive> {line}"));
+    pty.type_in("\r");
+}
+
+/// Whether a line of `~C`, which is given up, would lead to this port.
+fn is_prompted(pty: &mut Pty, port: u16) -> bool {
+    let prompt = format!("Enter leads to port {port}: perl");
+    let shown = |pty: &Pty| ["xdrive> ", &prompt].map(|text| pty.sent(text));
+    let before = shown(pty);
+    pty.type_in("\r~C\x03");
+    eventually_within(SESSION, || pty.contents(), || shown(pty)[0] > before[0]);
+    shown(pty)[1] > before[1]
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ports_are_offered_added_listed_and_ended_while_a_shell_runs() {
+    let site = Site::new();
+    let (tar, here) = (site.path("perl.tar"), echoing());
+    std::fs::write(&tar, image_with(&["perl"])).unwrap();
+    let words = ["connect", "demo", "--no-jupyter", "--image"];
+    let mut pty = site.in_terminal(&[&words[..], &[tar.to_str().unwrap()]].concat());
+    pty.see_within(SESSION, "# ");
+    let nothing = site.run(&["ports", "demo"]);
+    nothing.is(0).prints("  nothing listens in the container\n");
+
+    let (one, two) = (below_the_chosen(), 7002);
+    let clear = "printf '\\033[H\\033[2J'";
+    let serve = |port: u16| format!("perl -e '{LISTEN}' {port} & {clear}\r");
+    pty.type_in(&serve(one));
+    let offer = |port: u16| format!("perl listens on port {port}: ~C and Enter lead there");
+    pty.see_within(SESSION, &offer(one));
+    assert!(!echoes(one), "it was opened unasked");
+    order(&mut pty, "");
+    pty.see(&format!("Enter leads to port {one}: perl"));
+    let opened = format!("127.0.0.1:{one} leads to port {one} in the container");
+    pty.see(&opened);
+    assert!(echoes(one));
+    order(&mut pty, "");
+    pty.see("no port is offered");
+
+    // Not on the screen of a full-screen program, but in the list and after it.
+    pty.type_in(&format!("printf '\\033[?1049h'; {}", serve(two)));
+    let listed = || {
+        pty.type_in("\r~#");
+        pty.contents()
+            .contains(&format!("{two}: ~C -L {two} leads there"))
+    };
+    eventually_within(SESSION, || "the offer in the list".to_owned(), listed);
+    assert_eq!(pty.sent(&offer(two)), 0, "{}", pty.contents());
+    pty.type_in("\rprintf '\\033[?1049l'\r");
+    pty.see(&offer(two));
+    // A server that is restarted has its offer again, without another line.
+    pty.type_in("kill $!\r");
+    let gone = || !is_prompted(&mut pty, two);
+    eventually_within(SESSION, || "the end of the offer".to_owned(), gone);
+    pty.type_in(&serve(two));
+    let again = || is_prompted(&mut pty, two);
+    eventually_within(SESSION, || "the offer again".to_owned(), again);
+    assert_eq!(pty.sent(&offer(two)), 1, "{}", pty.contents());
+
+    // The other way round; what cannot be; and the end of one.
+    order(&mut pty, &format!("-R 7003:127.0.0.1:{here}"));
+    pty.see(&format!(
+        "port 7003 in the container leads to port {here} here"
+    ));
+    order(&mut pty, "-L 80:80");
+    pty.see("-L 80:80: it is not [BIND:]PORT[:HOST:PORT]");
+    let ports = site.run(&["ports", "demo"]);
+    ports
+        .is(0)
+        .prints(&format!("{one:>7}  127.0.0.1             perl\n"));
+    ports
+        .prints("   7003  ")
+        .prints("  leads out of the container (-R)\n");
+    let rows = document("ports", site.run(&["ports", "demo", "--json"]).is(0));
+    let kind = |port: u16| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["port"] == port).unwrap()["kind"].clone()
+    };
+    assert_eq!(
+        (kind(one), kind(7003)),
+        ("program".into(), "forward".into())
+    );
+    order(&mut pty, &format!("-KL {one}"));
+    pty.see(&format!("port {one} of this computer is forwarded no more"));
+    assert!(
+        TcpStream::connect(("127.0.0.1", one)).is_err(),
+        "it is closed"
+    );
+    let remote = format!("port 7003 in the container leads to port {here} here");
+    let [before, closed] = [&remote, &opened].map(|line| pty.sent(line));
+    pty.type_in("\r~#");
+    let listed = || pty.sent(&remote) > before;
+    eventually_within(SESSION, || pty.contents(), listed);
+    assert_eq!(pty.sent(&opened), closed, "{}", pty.contents());
+    pty.type_in("exit\r");
+    ends(pty, &site, 0, 1);
+    let gone = site.run(&["ports", "demo"]);
+    gone.is(69).says("demo is not up: nothing runs on it");
 }
 
 #[test]

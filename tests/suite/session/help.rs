@@ -11,15 +11,19 @@ use super::site::Site;
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "",
     "connect",
     "run",
     "attach",
     "logs",
+    "ports",
     "ps",
     "list",
     "stop",
+    "cp",
+    "sync",
+    "code",
     "ssh-config",
     "proxy",
     "prices",

@@ -60,6 +60,8 @@ fn a_file_in_the_containers_layer_crosses_two_instances() {
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     let site = Site::new();
+    let identity = "[user]\n\temail = jane@example.com\n";
+    std::fs::write(site.home().join(".gitconfig"), identity).unwrap();
     let mut pty = site.in_terminal(&["connect", "demo"]);
     pty.see_within(SESSION, "/work#");
     let shown = pty.contents();
@@ -80,6 +82,14 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
         "open('from-a-notebook', 'w').write('x'); print(6 * 7)",
     );
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "42\n", "{ran:?}");
+    // Git in a kernel has this laptop's identity a moment after the shell opened.
+    let names = "import os; print('jane@' in open(os.environ['GIT_CONFIG_SYSTEM']).read())";
+    let has_names = || notebook(&url, names).stdout == b"True\n";
+    eventually_within(
+        SESSION,
+        || "Git's identity in a kernel".to_owned(),
+        has_names,
+    );
 
     pty.type_in("ls\r");
     pty.see("from-a-notebook");

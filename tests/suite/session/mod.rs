@@ -3,6 +3,7 @@
 mod account;
 mod addresses;
 mod afar;
+mod along;
 mod arch;
 mod attached;
 mod cheapest;

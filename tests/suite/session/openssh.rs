@@ -1,9 +1,12 @@
 //! OpenSSH's own clients, and what calls them, in a drive's container.
 
 mod carried;
+mod copied;
+mod synced;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -16,7 +19,7 @@ use super::terminal::with_a_drive;
 use harness::eventually_within;
 
 /// A process that is killed when it is dropped.
-struct Client(Child);
+pub(super) struct Client(Child);
 
 impl Drop for Client {
     fn drop(&mut self) {
@@ -113,6 +116,20 @@ fn end(site: &Site, lead: Running) {
     );
     fs::write(host.join("v1/work/end"), "").unwrap();
     lead.end().is(0).says("demo is saved: snap-");
+}
+
+/// An SSH agent with xdrive's own key, and its socket.
+pub(super) fn agent(site: &Site) -> (Client, PathBuf) {
+    let socket = site.path("agent");
+    let mut agent = Command::new("ssh-agent");
+    agent.args(["-D", "-a", socket.to_str().unwrap()]);
+    let agent = Client(agent.stdout(Stdio::null()).spawn().unwrap());
+    eventually_within(SESSION, || "an agent".to_owned(), || socket.exists());
+    let key = site.home().join(".config/xdrive/id_ed25519");
+    let mut adding = Command::new("ssh-add");
+    let added = adding.arg(&key).env("SSH_AUTH_SOCK", &socket).output();
+    assert!(added.unwrap().status.success());
+    (agent, socket)
 }
 
 fn noise(length: usize) -> Vec<u8> {
@@ -215,6 +232,14 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
     }
     site.is_saved("demo", 1);
     site.run(&["proxy", "demo"]).is(69).says("brings it up");
+    let hint =
+        "demo is not up, and cp launches nothing\n\nhint: xdrive --local connect demo brings";
+    site.run(&["cp", "small.tar", "demo:"]).is(69).says(hint);
+    opens_an_editor(
+        &site,
+        69,
+        "demo is not up, and code launches nothing\n\nhint: xdrive",
+    );
 
     let mut shell = site.in_terminal(&["connect", "demo"]);
     shell.see_within(SESSION, "# ");
@@ -243,6 +268,7 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
     assert_eq!(again.wait_within(SESSION), 0, "{}", again.contents());
     again.see("left demo: ssh goes on with it; 15 min after it the host closes the drive");
     drop(staying);
+    opens_an_editor(&site, 7, "");
     assert_eq!(ran(&site, &["ssh", "demo.xdrive", "echo up"]), "up\n");
     assert_eq!(site.drive("demo")["state"], "running");
     // A client that hangs up without a word is gone, too.
@@ -256,6 +282,43 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
         .is(0)
         .says("demo is saved: snap-");
     site.is_saved("demo", 2);
+}
+
+/// Checks that `xdrive code` ends with this code and says this; if it is its editor's, that this was
+/// called as it is to be, with ssh's configuration written.
+fn opens_an_editor(site: &Site, code: i32, said: &str) {
+    let programs = site.path("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let mut command = site.command(&["code", "demo", "/work/a b"]);
+    let none = command.output().unwrap();
+    assert_eq!(none.status.code(), Some(69), "{none:?}");
+    let stderr = String::from_utf8_lossy(&none.stderr);
+    assert!(
+        stderr.contains("there is no program code in PATH"),
+        "{stderr}"
+    );
+    let editor = programs.join("code");
+    fs::write(&editor, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n").unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    let config = site.home().join(".config/xdrive/ssh_config");
+    if code == 7 {
+        fs::remove_file(&config).unwrap();
+    }
+    command.env(
+        "PATH",
+        format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", programs.display()),
+    );
+    let ended = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(code), "{stderr}");
+    assert!(stderr.contains(said), "{stderr}");
+    if code == 7 {
+        let words = "--remote|ssh-remote+demo.xdrive|/work/a b|";
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), words);
+        assert!(fs::read_to_string(&config).unwrap().contains("proxy '%n'"));
+        let again = command.output().unwrap();
+        assert!(again.stderr.is_empty(), "{again:?}");
+    }
 }
 
 #[test]

@@ -21,26 +21,26 @@ fn end(site: &Site) {
 /// may come, and the close.
 const OFF: Duration = Duration::from_mins(4);
 
+/// The words of `verb` that has the waiting command run on the drive.
+fn waiting<'a>(verb: &[&'a str], image: &'a str) -> Vec<&'a str> {
+    let options = ["--no-jupyter", "--image", image, "--", "sh", "-c", WAITING];
+    [verb, &options].concat()
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_command_that_was_left_with_an_escape_is_come_back_to() {
     let site = Site::new();
     let image = site.image();
-    let mut pty = site.in_terminal(&[
-        "connect",
-        "demo",
-        "--no-jupyter",
-        "--image",
-        &image,
-        "--",
-        "sh",
-        "-c",
-        WAITING,
-    ]);
+    let mut pty = site.in_terminal(&waiting(&["connect", "demo"], &image));
     pty.see_within(SESSION, "begun");
     pty.type_in("~d\r");
     assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    pty.see("until its command has ended");
     pty.see("xdrive --local attach demo  comes back to it");
+    // Whoever comes and goes meanwhile leaves it alone.
+    let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
+    visit.is(0).says("another session goes on with it");
     let listed = site.run(&["ps"]);
     listed.is(0).prints("demo on ").prints("  running  ");
     listed
@@ -66,18 +66,7 @@ fn a_command_that_was_left_with_an_escape_is_come_back_to() {
 fn a_run_keeps_its_host_and_nobody_ends_it_by_leaving() {
     let site = Site::new();
     let image = site.image();
-    let started = site.run(&[
-        "run",
-        "demo",
-        "-d",
-        "--no-jupyter",
-        "--image",
-        &image,
-        "--",
-        "sh",
-        "-c",
-        WAITING,
-    ]);
+    let started = site.run(&waiting(&["run", "demo", "-d"], &image));
     started
         .is(0)
         .says("until its command has ended")
@@ -123,17 +112,7 @@ fn a_run_keeps_its_host_and_nobody_ends_it_by_leaving() {
 fn a_run_goes_on_when_its_terminal_is_closed() {
     let site = Site::new();
     let image = site.image();
-    let mut running = site.start(&[
-        "run",
-        "demo",
-        "--no-jupyter",
-        "--image",
-        &image,
-        "--",
-        "sh",
-        "-c",
-        WAITING,
-    ]);
+    let mut running = site.start(&waiting(&["run", "demo"], &image));
     running.prints("begun\n");
     running.signal(rustix::process::Signal::HUP);
     let left = running.end();
@@ -180,5 +159,74 @@ fn a_run_that_is_over_before_its_laptop_leaves_keeps_no_host() {
     let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
     eventually_within(OFF, || "no instance".to_owned(), switched_off);
     site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
+}
+
+/// Counts its runs, and goes on from the checkpoint of the one before. For that it takes longer than
+/// programs have otherwise. The third run ends well.
+const TRAINING: &str = "echo run >>/work/runs; sync; set -- $(cat /work/runs); \
+                        trap 'sleep 8; echo $XDRIVE_NOTICE >/work/checkpoint; exit $((3 - $#))' TERM; \
+                        echo run-$#-$(cat /work/checkpoint 2>/dev/null); \
+                        while :; do sleep 0.1; done";
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
+    let site = Site::new();
+    let image = site.image();
+    let run = ["run", "demo", "--restart", "--notice", "20s"];
+    let spot = ["--fallback", "none", "--no-jupyter", "--image", &image];
+    let mut running = site.start(&[&run[..], &spot, &["--", "sh", "-c", TRAINING]].concat());
+    running.prints("run-1-\n");
+    site.interrupt("demo", 120);
+    running.says("the command is asked to end within 20 s");
+    running.says("the command is started again, and 2 more times at most");
+    running.prints("run-2-20\n");
+    // Gone without a word.
+    site.interrupt("demo", 0);
+    running.says("the command is started again, and 1 more times at most");
+    running.prints("run-3-20\n");
+    site.interrupt("demo", 120);
+    let ended = running.end();
+    ended.is(0).says("demo is saved: snap-");
+    assert_eq!(ended.stdout, "run-1-\nrun-2-20\nrun-3-20\n");
+    for (words, error) in [
+        (&["--restart", "-d"][..], "cannot be used with"),
+        (&["--tries", "2"], "--restart"),
+        (
+            &["--notice", "5m"],
+            "a command has to end in 5s at least and 1m at most",
+        ),
+        (&["--restart", "--tries", "0"], "from 1 to 1000"),
+    ] {
+        let refused = site.run(&[&["run", "demo"][..], words, &["--", "true"]].concat());
+        refused.is(2).says(error);
+    }
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_that_was_stopped_while_its_laptop_slept_is_not_started_again() {
+    let site = Site::new();
+    let image = site.image();
+    let run = [
+        "run",
+        "demo",
+        "--restart",
+        "--no-jupyter",
+        "--image",
+        &image,
+    ];
+    let script = ["--", "sh", "-c", "echo begun; sleep 1000"];
+    let mut running = site.start(&[&run[..], &script].concat());
+    running.prints("begun\n");
+    running.signal(rustix::process::Signal::STOP);
+    site.run(&["stop", "demo"]).is(0).says("demo is saved");
+    running.signal(rustix::process::Signal::CONT);
+    let ended = running.end();
+    ended.is(255);
+    assert!(!ended.stderr.contains("started again"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "begun\n");
     site.is_saved("demo", 1);
 }

@@ -117,6 +117,24 @@ fn a_shell_that_is_gone_is_said_to_be() {
 
 #[test]
 #[ignore = "needs root and sshd"]
+fn a_line_to_the_session_that_was_begun_meanwhile_is_given_up() {
+    let sshd = Sshd::start();
+    let (mut pty, first, second) = between_two_links(&sshd);
+    cut(&pty, &first);
+    pty.type_in("~C-L 8");
+    pty.see("xdrive> -L 8");
+    second.revive();
+    eventually("the shell's screen", || {
+        !pty.screen(vt100::Screen::alternate_screen)
+    });
+    pty.type_in("echo still-$((6*7))\r");
+    pty.see("still-42");
+    pty.type_in("exit 6\r");
+    ended_well(pty, &sshd, "Status(6) 6");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
 fn escapes_work_while_there_is_no_connection_and_nothing_else_is_typed() {
     let sshd = Sshd::start();
     for (typed, end) in [("~.", "Escaped while away"), ("~d", "Detached while away")] {

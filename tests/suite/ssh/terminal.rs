@@ -105,6 +105,43 @@ fn escapes_list_themselves_and_end_the_session() {
 
 #[test]
 #[ignore = "needs root and sshd"]
+fn a_line_to_the_session_is_not_for_the_host_and_holds_back_its_output() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    let (begun, over) = (sshd.path("begun"), sshd.path("over"));
+    pty.type_in(&format!(
+        "(until [ -e {} ]; do sleep 0.02; done; echo out$((1+1)); echo >{}) &\r",
+        begun.display(),
+        over.display()
+    ));
+    pty.type_in("\r~C-L 8x\x7f");
+    pty.see("xdrive> -L 8");
+    std::fs::write(begun, "").unwrap();
+    eventually("the output", || over.exists());
+    pty.type_in("0\x7f1\r");
+    pty.see("out2");
+    let shown = pty.contents();
+    let place = |text: &str| {
+        shown
+            .find(text)
+            .unwrap_or_else(|| panic!("{text} in {shown}"))
+    };
+    assert!(place("xdrive> -L 81") < place("the answer to Line(\"-L 81\")"));
+    assert!(place("the answer to") < place("out2"), "{shown}");
+    // Given up, it is answered by nothing; the next line is the shell's.
+    pty.type_in("\r~C-L 99\x03echo still-$((6*7))\r");
+    pty.see("still-42");
+    assert!(
+        !pty.contents().contains("Line(\"-L 99"),
+        "{}",
+        pty.contents()
+    );
+    pty.type_in("exit 3\r");
+    ended_well(pty, &sshd, "Status(3) 3");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
 fn what_is_left_on_in_the_terminal_is_switched_off() {
     let sshd = Sshd::start();
     let mut pty = at_prompt(&sshd);

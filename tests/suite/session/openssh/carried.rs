@@ -1,14 +1,12 @@
 //! What OpenSSH's clients carry: files, repositories, forwards, an agent.
 
+use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use sha2::{Digest as _, Sha256};
-
-use super::{Client, client, configured, end, fed, leading, noise, ran, refused};
+use super::{Client, agent, client, configured, end, fed, leading, noise, ran, refused};
 use crate::session::site::{SESSION, Site};
 use harness::{eventually_within, image_with};
 
@@ -141,17 +139,7 @@ fn pushes_and_clones(site: &Site, content: &[u8]) {
 
 /// Checks that a forwarded agent is in the container, for one connection.
 fn has_the_agent(site: &Site) {
-    let socket = site.path("agent");
-    let mut agent = Command::new("ssh-agent");
-    agent.args(["-D", "-a", socket.to_str().unwrap()]);
-    let agent = Client(agent.stdout(Stdio::null()).spawn().unwrap());
-    eventually_within(SESSION, || "an agent".to_owned(), || socket.exists());
-    let key = site.home().join(".config/xdrive/id_ed25519");
-    let added = Command::new("ssh-add")
-        .arg(&key)
-        .env("SSH_AUTH_SOCK", &socket)
-        .output();
-    assert!(added.unwrap().status.success());
+    let (agent, socket) = agent(site);
     let mut asking = client(
         site,
         &["ssh", "-A", "demo.xdrive", "ssh-add -l; ls /run/xdrive"],

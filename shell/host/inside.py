@@ -1,0 +1,82 @@
+"""The drive's container as the host sees it: which it is, and its first process."""
+
+import json
+import os
+
+LAYER = "/v1/xdrive/layer"  # the record of the container, as `engine` writes it
+SETTINGS = "/v1/docker/containers"  # where dockerd has them, for each container
+STATES = "/run/docker/runtime-runc/moby"  # where runc has the containers of dockerd
+
+# What reading a record that is not there, or of another shape, may raise.
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+
+
+class State:
+    """A container that runs, as runc sees it: its own, or another runtime's that calls it."""
+
+    def __init__(self, container, state):
+        self.container = container
+        self.pid = state["init_process_pid"]
+        groups = state["config"]["cgroups"]
+        is_systemd = groups.get("Systemd", groups.get("systemd"))
+        self.flags = ["--systemd-cgroup"] if is_systemd else []  # as dockerd calls runc
+
+
+def container():
+    """The id of the drive's container; none where there is none."""
+    try:
+        with open(LAYER) as record:
+            for line in record:
+                key, _, value = line.rstrip("\n").partition("=")
+                if key == "container":
+                    return value
+    except OSError:
+        pass
+    return None
+
+
+def state():
+    """The drive's container, if it runs and runc knows it."""
+    own = container()
+    try:
+        with open(f"{STATES}/{own}/state.json") as text:
+            found = State(own, json.load(text))
+        return found if lives(found.pid) else None
+    except UNREADABLE:
+        return None
+
+
+def enterable(container):
+    """The container of this name or id, if it is the drive's, runs, and `runc exec` gives a command
+    what `docker exec` does. Another runtime, or GPUs, may add devices and environment to what
+    docker knows, or take some away.
+    """
+    found = state()
+    try:
+        with open(f"{SETTINGS}/{found.container}/config.v2.json") as text:
+            name = json.load(text)["Name"].lstrip("/")
+        with open(f"{SETTINGS}/{found.container}/hostconfig.json") as text:
+            settings = json.load(text)
+        is_plain = settings["Runtime"] == "runc" and not settings["DeviceRequests"]
+        return found if is_plain and container in (found.container, name) else None
+    except UNREADABLE:
+        return None
+
+
+def init():
+    """The process id of the container's first process; 0 where it does not run."""
+    found = state()
+    own = container()
+    if found or own is None:
+        return found.pid if found else 0
+    import subprocess  # which takes as long to load as all else
+
+    words = ["docker", "inspect", "--format", "{{.State.Pid}}", own]
+    try:
+        return int(subprocess.run(words, capture_output=True, timeout=10).stdout or 0)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return 0
+
+
+def lives(pid):
+    return bool(pid) and os.path.exists(f"/proc/{pid}")

@@ -1,0 +1,70 @@
+//! `xdrive code`: VS Code, in a drive's container.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, anyhow};
+
+use super::flags::Reach;
+use super::{Context, key, proxy, ssh_config};
+use crate::config::SUFFIX;
+use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
+use crate::session;
+
+/// The program that opens VS Code (its documentation, *Command Line Interface*).
+const PROGRAM: &str = "code";
+
+/// `xdrive code`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive.
+    #[arg(value_name = "NAME", value_parser = proxy::drive)]
+    pub drive: DriveName,
+
+    /// The folder or file to open.
+    #[arg(value_name = "PATH", default_value = "/work")]
+    pub path: OsString,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Opens it. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let drive = &args.drive;
+    let program = found().ok_or_else(|| {
+        let error = anyhow!("there is no program {PROGRAM} in PATH, which opens VS Code");
+        Failure::new(Exit::Unavailable, error).hint(format!(
+            "in VS Code \"Shell Command: Install '{PROGRAM}' command in PATH\" makes it; or \
+             \"Remote-SSH: Connect to Host\" there, with {drive}{SUFFIX}"
+        ))
+    })?;
+    let reach = super::reach(args.reach, &paths)?;
+    let request = super::request(drive.clone(), false, reach);
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        session::check_up(request, cloud, key(&paths)?, PROGRAM).await
+    })?;
+    ssh_config::ensure(context, &paths)?;
+    let opened = Command::new(program)
+        .arg("--remote")
+        .arg(format!("ssh-remote+{drive}{SUFFIX}"))
+        .arg(&args.path)
+        .status()
+        .with_context(|| format!("{PROGRAM} cannot be started"))?;
+    Ok(opened
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(1))
+}
+
+/// Where the program is.
+fn found() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let programs = std::env::split_paths(&folders).map(|folder| folder.join(PROGRAM));
+    { programs }.find(|program| program.is_file())
+}

@@ -1,0 +1,120 @@
+//! `xdrive cp`: files between this computer and drives.
+
+use std::ffi::{OsStr, OsString};
+
+use anyhow::anyhow;
+
+use super::flags::Reach;
+use super::{Context, key};
+use crate::config::SUFFIX;
+use crate::failure::{Exit, Failure};
+use crate::session;
+use crate::transfer::Copying;
+use crate::transfer::place::{InvalidPlaces, Place, order};
+
+/// How it is called.
+pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME:DST
+       xdrive cp [OPTIONS] NAME:SRC… DST";
+
+/// `xdrive cp`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to copy, and last where to: paths here, or NAME:PATH.
+    ///
+    /// Paths on a drive are below /work unless they begin with / or ~. Folders are copied with all
+    /// that is in them, and links in them as links. ./a:b is a file here.
+    #[arg(value_name = "PLACE", required = true, num_args = 2..)]
+    pub places: Vec<OsString>,
+
+    /// Nothing more: folders are copied anyway, as by scp with -r.
+    #[arg(short, long, hide = true)]
+    pub recursive: bool,
+
+    /// Copy also what has the same size and time there.
+    #[arg(long)]
+    pub ignore_times: bool,
+
+    /// Copy although another caller has or had the drive.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Copies. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let xdrive = context.which(&paths)?.command(&paths);
+    let (drive, order) =
+        parsed(&args.places).map_err(|error| usage(error, &args.places, &xdrive))?;
+    let reach = super::reach(args.reach, &paths)?;
+    let request = super::request(drive, args.shared, reach);
+    let how = Copying {
+        verb: "cp",
+        ignores_times: args.ignore_times,
+        watches: false,
+    };
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        session::copy(request, cloud, key(&paths)?, order, how).await
+    })
+}
+
+fn parsed(
+    places: &[OsString],
+) -> Result<(crate::ids::DriveName, crate::transfer::Order), InvalidPlaces> {
+    let places = places.iter().map(|place| Place::parse(place, SUFFIX));
+    let mut places = places.collect::<Result<Vec<Place>, _>>()?;
+    let destination = places.pop().ok_or(InvalidPlaces::Empty)?;
+    order(&places, &destination)
+}
+
+/// The failure of places that make no sense, with what to type.
+fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
+    let first = places
+        .first()
+        .map_or(OsStr::new("FILE"), OsString::as_os_str);
+    let hint = match &error {
+        InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
+        InvalidPlaces::BothThere => {
+            format!("{xdrive} cp {} ., and then from here", first.display())
+        }
+        InvalidPlaces::BothHere | InvalidPlaces::Empty | InvalidPlaces::Mixed => {
+            format!("{xdrive} cp FILE… NAME:PATH, or {xdrive} cp NAME:PATH… FOLDER")
+        }
+    };
+    Failure::new(Exit::Usage, anyhow!(error)).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_make_no_sense_are_told_what_would() {
+        for (words, error, hint) in [
+            ("a b", "nothing here names a drive", "cp FILE… NAME:PATH"),
+            (
+                "a:b c:d",
+                "both sides are on drives",
+                "xdrive cp a:b ., and",
+            ),
+            (
+                "a:b c d:e",
+                "the sources have to be",
+                "cp NAME:PATH… FOLDER",
+            ),
+            ("a b_*:c", "\"b_*:c\" names no drive", "./b_*:c is a file"),
+        ] {
+            let places: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            let failure = usage(parsed(&places).unwrap_err(), &places, "xdrive");
+            assert_eq!(failure.exit, Exit::Usage);
+            let said = failure.to_string();
+            assert!(said.contains(error) && said.contains(hint), "{said}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `xdrive ports`: on which ports something listens in a drive's container.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::flags::Reach;
+use super::{Context, key, print};
+use crate::failure::Failure;
+use crate::ids::DriveName;
+use crate::report;
+use crate::session::{self, Listener};
+
+/// `xdrive ports`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive.
+    #[arg(value_name = "NAME")]
+    pub drive: DriveName,
+
+    /// One JSON document instead of text.
+    ///
+    /// A failure is one line of JSON at the end of standard error.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Look although the drive is another caller's.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// A port, as `ports --json` prints it (`src/cli/schemas/ports.json`).
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    drive: &'a str,
+    instance: &'a str,
+    port: u16,
+    addresses: &'a [String],
+    program: &'a str,
+    /// `program`; `chosen` in the range that the system chooses from; `forward` for the end of a
+    /// session's.
+    kind: &'static str,
+}
+
+/// Lists the ports. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let reach = super::reach(args.reach, &paths)?;
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        let xdrive = cloud.command.clone();
+        let request = super::request(args.drive.clone(), args.shared, reach);
+        let (instance, ports) = session::list_ports(request, cloud, key(&paths)?).await?;
+        let drive = args.drive.as_str();
+        if args.json {
+            let rows = ports.iter().map(|it| row(drive, &instance, it));
+            return Ok(report::json(&rows.collect::<Vec<_>>()).map(|()| 0)?);
+        }
+        print(&text(drive, &instance, &ports, &xdrive))
+    })
+}
+
+fn row<'a>(drive: &'a str, instance: &'a str, it: &'a Listener) -> Row<'a> {
+    Row {
+        drive,
+        instance,
+        port: it.port,
+        addresses: &it.addresses,
+        program: &it.program,
+        kind: kind(it),
+    }
+}
+
+fn kind(it: &Listener) -> &'static str {
+    match (it.is_forward, it.is_chosen) {
+        (true, _) => "forward",
+        (_, true) => "chosen",
+        _ => "program",
+    }
+}
+
+/// The drive's instance, the ports below it, and how one gets to the first that is for people.
+fn text(drive: &str, instance: &str, ports: &[Listener], xdrive: &str) -> String {
+    let mut text = format!("{drive} on {instance}\n");
+    if ports.is_empty() {
+        text.push_str("  nothing listens in the container\n");
+    }
+    for it in ports {
+        let what = match kind(it) {
+            "forward" => "leads out of the container (-R)".to_owned(),
+            "chosen" => format!("{}, on an ephemeral port", it.name()),
+            _ => it.name().to_owned(),
+        };
+        let addresses = it.addresses.join(" ");
+        let _ = writeln!(text, "  {:>5}  {addresses:<20}  {what}", it.port);
+    }
+    if let Some(it) = ports.iter().find(|it| it.is_for_people()) {
+        let port = it.port;
+        let _ = writeln!(
+            text,
+            "{xdrive} connect {drive} -L {port} leads there; in a shell ~C -L {port} does"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_a_line_with_what_has_it() {
+        let listener = |port, program: &str| Listener {
+            port,
+            addresses: vec!["127.0.0.1".to_owned()],
+            program: program.to_owned(),
+            is_chosen: port > 32768,
+            is_forward: program.is_empty(),
+        };
+        let ports = [
+            listener(6006, "python3"),
+            listener(7001, ""),
+            listener(40000, "node"),
+        ];
+        assert_eq!(
+            text("demo", "i-1", &ports, "xdrive"),
+            "demo on i-1\n   \
+             6006  127.0.0.1             python3\n   \
+             7001  127.0.0.1             leads out of the container (-R)\n  \
+             40000  127.0.0.1             node, on an ephemeral port\n\
+             xdrive connect demo -L 6006 leads there; in a shell ~C -L 6006 does\n"
+        );
+        let nothing = "demo on i-1\n  nothing listens in the container\n";
+        assert_eq!(text("demo", "i-1", &[], "xdrive"), nothing);
+    }
+}

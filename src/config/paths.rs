@@ -1,0 +1,58 @@
+//! Where xdrive's files are.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use etcetera::BaseStrategy as _;
+use etcetera::base_strategy::Xdg;
+
+use super::environment;
+use crate::failure::{Exit, Failure};
+
+/// The paths of xdrive's files (XDG base directory specification).
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// This laptop's private SSH key.
+    pub key: PathBuf,
+    /// The state of the EC2 in a folder.
+    pub local_dir: PathBuf,
+    /// Whether `local_dir` is from the command line.
+    pub local_dir_named: bool,
+    /// The trees and images of the EC2 in a folder, shared by all its state directories.
+    pub local_cache: PathBuf,
+    /// The names of drives, kept for completions.
+    pub names: PathBuf,
+    /// What `xdrive ssh-config` writes for OpenSSH's client.
+    pub ssh_config: PathBuf,
+    /// The folder of the host keys for that client.
+    pub known_hosts: PathBuf,
+    /// That client's own configuration.
+    pub users_ssh_config: PathBuf,
+}
+
+impl Paths {
+    /// Finds the paths by the environment; `local_dir` overrides that of the EC2 in a folder.
+    pub fn find(local_dir: Option<PathBuf>) -> Result<Self, Failure> {
+        let xdg = Xdg::new()
+            .context("cannot tell where your files are")
+            .map_err(|error| Failure::new(Exit::Config, error).hint("set HOME"))?;
+        let cache = std::env::var_os(environment::CACHE)
+            .map_or_else(|| xdg.cache_dir().join("xdrive"), PathBuf::from);
+        let config = xdg.config_dir().join("xdrive");
+        Ok(Self {
+            config: config.join("config.toml"),
+            key: config.join("id_ed25519"),
+            local_dir_named: local_dir.as_ref().is_some_and(|dir| {
+                std::env::var_os(environment::LOCAL_DIR).as_deref() != Some(dir.as_os_str())
+            }),
+            local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
+            local_cache: cache.join("local"),
+            names: cache.join("names"),
+            ssh_config: config.join("ssh_config"),
+            known_hosts: config.join("known_hosts"),
+            users_ssh_config: xdg.home_dir().join(".ssh").join("config"),
+        })
+    }
+}

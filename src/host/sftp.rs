@@ -1,0 +1,497 @@
+//! A client of `shell/host/sftp.py`: requests for files in a container, any number under way at
+//! once.
+//!
+//! Names are bytes, as they are on the host: `russh-sftp` has them as `String`, and refuses a whole
+//! folder for one name that is not UTF-8. Of SFTP's own requests few are needed here: most are those
+//! of `shell/host/files.py`, which take a whole file, and nanoseconds.
+//!
+//! It never waits to send: whoever asks limits what is under way.
+
+mod packet;
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::{mpsc, oneshot};
+
+use packet::{Body, Fields, Garbled, Reply, kind, taken};
+
+use crate::ssh::channel::{Output, Outputs, Sender};
+use crate::ssh::{Ssh, SshError};
+
+pub(crate) use packet::{Attributes, Entry, Kind};
+
+/// The most data in a request or an answer, in bytes: the server takes 255 KiB, and whole pages are
+/// written faster.
+pub(crate) const MOST: usize = 240 << 10;
+
+/// How many bytes of small requests go together.
+const TOGETHER: usize = 128 << 10;
+
+/// How many bytes a request has that goes by itself.
+const LARGE: usize = 16 << 10;
+
+/// How much of what the server says on standard error is kept, in bytes.
+const WORDS: usize = 4 << 10;
+
+/// How long the end of the connection may come after that of the server.
+const BEHIND: Duration = Duration::from_secs(1);
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SftpError {
+    /// There is no such file or folder.
+    #[error("no such file or folder")]
+    Missing,
+    /// The file ends here.
+    #[error("it ends early")]
+    End,
+    /// The server's reason.
+    #[error("{0}")]
+    Refused(String),
+    /// The server cannot be started: its words.
+    #[error("the host's file server cannot be started: {0}")]
+    NoServer(String),
+    /// The connection, or the server, has ended.
+    #[error("{0}")]
+    Lost(String),
+    /// An answer that makes no sense.
+    #[error("the host's file server gave an answer that makes no sense")]
+    Garbled,
+}
+
+impl From<Garbled> for SftpError {
+    fn from(_: Garbled) -> Self {
+        Self::Garbled
+    }
+}
+
+impl From<SshError> for SftpError {
+    fn from(error: SshError) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+/// A server in a container. Cheap to clone; it ends when the last clone is dropped.
+#[derive(Clone)]
+pub(crate) struct Sftp {
+    requests: mpsc::UnboundedSender<Request>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// An open file or folder there.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle(Bytes);
+
+/// A request that is sent, whose answer may be there already.
+pub(crate) struct Pending {
+    answer: oneshot::Receiver<Reply>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// A request: all of it but the data at its end, and that.
+struct Request(Bytes, Option<Bytes>);
+
+#[derive(Default)]
+struct Waiting {
+    last: u32,
+    answers: HashMap<u32, oneshot::Sender<Reply>>,
+    /// Why there will be no more answers.
+    ended: Option<String>,
+}
+
+impl Sftp {
+    /// Starts the server by `command` ([`super::scripts::Host::file_server`]).
+    pub(crate) async fn open(ssh: &Ssh, command: &str) -> Result<Self, SftpError> {
+        let (outputs, sender) = ssh.exec(command, None).await?.split();
+        let (requests, queue) = mpsc::unbounded_channel();
+        let waiting = Arc::<Mutex<Waiting>>::default();
+        tokio::spawn(carry(
+            ssh.clone(),
+            (outputs, sender),
+            queue,
+            Arc::clone(&waiting),
+        ));
+        let sftp = Self { requests, waiting };
+        match sftp.begin(kind::INIT, |_| {}).reply().await {
+            Ok(_) => Ok(sftp),
+            Err(SftpError::Lost(words)) if !ssh.has_ended() => Err(SftpError::NoServer(words)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin(&self, kind: u8, write: impl FnOnce(&mut Body)) -> Pending {
+        self.begin_with(kind, write, None)
+    }
+
+    fn begin_with(&self, kind: u8, write: impl FnOnce(&mut Body), data: Option<Bytes>) -> Pending {
+        let (sender, answer) = oneshot::channel();
+        let waiting = Arc::clone(&self.waiting);
+        let id = {
+            let mut waiting = lock(&waiting);
+            // The answer to the first request has no number, and counts as that of 0.
+            let id = waiting.last;
+            waiting.last = waiting.last.wrapping_add(1);
+            if waiting.ended.is_none() {
+                waiting.answers.insert(id, sender);
+            }
+            id
+        };
+        let mut body = Body::new(kind, id);
+        write(&mut body);
+        let head = body.finish(data.as_ref().map_or(0, Bytes::len));
+        // Fails only where the server has ended, which the answer has.
+        let _ = self.requests.send(Request(head, data));
+        Pending { answer, waiting }
+    }
+
+    fn extended(&self, name: &str, write: impl FnOnce(&mut Body)) -> Pending {
+        self.extended_with(name, write, None)
+    }
+
+    fn extended_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut Body),
+        data: Option<Bytes>,
+    ) -> Pending {
+        let write = |body: &mut Body| {
+            body.text(name.as_bytes());
+            write(body);
+        };
+        self.begin_with(kind::EXTENDED, write, data)
+    }
+
+    /// The path that a shell would make of one that begins with `~`.
+    pub(crate) async fn expand(&self, path: &[u8]) -> Result<Vec<u8>, SftpError> {
+        let asked = self.extended("expand-path@openssh.com", |body| body.text(path));
+        let mut fields = asked.reply().await?;
+        fields.number()?;
+        Ok(fields.text()?.to_vec())
+    }
+
+    /// What there is at `path`: where that is a link, what it leads to if `follows`, else the link.
+    /// None if there is nothing.
+    pub(crate) async fn look(
+        &self,
+        path: &[u8],
+        follows: bool,
+    ) -> Result<Option<Entry>, SftpError> {
+        let asked = self.extended("look@xdrive", |body| {
+            body.text(path);
+            body.byte(u8::from(follows));
+        });
+        let mut fields = match asked.reply().await {
+            Err(SftpError::Missing) => return Ok(None),
+            answer => answer?,
+        };
+        let attributes = fields.attributes()?;
+        Ok(Some(Entry {
+            name: Vec::new(),
+            attributes,
+            target: fields.text()?.to_vec(),
+        }))
+    }
+
+    /// All that is in a folder.
+    pub(crate) async fn list(&self, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
+        let mut entries = Vec::new();
+        let mut asked = self.extended("list@xdrive", |body| body.text(path));
+        loop {
+            let mut fields = asked.reply().await?;
+            let handle = fields.text()?;
+            while !fields.is_empty() {
+                entries.push(fields.entry()?);
+            }
+            if handle.is_empty() {
+                return Ok(entries);
+            }
+            asked = self.extended("list-on@xdrive", |body| body.text(&handle));
+        }
+    }
+
+    /// Makes a folder; false if it is there.
+    pub(crate) async fn make_folder(&self, path: &[u8], mode: u32) -> Result<bool, SftpError> {
+        let asked = self.extended("folder@xdrive", |body| {
+            body.text(path);
+            body.number(mode);
+        });
+        Ok(asked.reply().await?.byte()? != 0)
+    }
+
+    /// Writes a file of at most [`MOST`] bytes, in place of what has its path.
+    pub(crate) fn put(&self, path: &[u8], attributes: &Attributes, content: Bytes) -> Pending {
+        let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let write = |body: &mut Body| {
+            body.text(path);
+            body.kept(attributes);
+            body.number(length);
+        };
+        self.extended_with("put@xdrive", write, Some(content))
+    }
+
+    /// Asks for a file's content, for [`Pending::content`].
+    pub(crate) fn get(&self, path: &[u8]) -> Pending {
+        self.extended("get@xdrive", |body| {
+            body.text(path);
+            body.number(u32::try_from(MOST).unwrap_or(u32::MAX));
+        })
+    }
+
+    /// Makes a link, in place of what has its path.
+    pub(crate) fn link(&self, path: &[u8], target: &[u8], changed: i64) -> Pending {
+        self.extended("link@xdrive", |body| {
+            body.text(target);
+            body.text(path);
+            body.time(changed);
+        })
+    }
+
+    /// Sets permissions and the time of change.
+    pub(crate) fn set(&self, path: &[u8], attributes: &Attributes) -> Pending {
+        self.extended("set@xdrive", |body| {
+            body.text(path);
+            body.kept(attributes);
+        })
+    }
+
+    /// Opens the part of a file for writing and reading, or begins it; also its size. Refused while
+    /// another server has it.
+    pub(crate) async fn open_part(&self, path: &[u8]) -> Result<(Handle, u64), SftpError> {
+        let asked = self.extended("part@xdrive", |body| body.text(path));
+        let mut fields = asked.reply().await?;
+        let size = fields.long()?;
+        Ok((Handle(fields.text()?), size))
+    }
+
+    /// The SHA-256 of the first `length` bytes of a file.
+    pub(crate) async fn hash(&self, file: &Handle, length: u64) -> Result<Vec<u8>, SftpError> {
+        let asked = self.extended("hash@xdrive", |body| {
+            body.text(&file.0);
+            body.long(length);
+        });
+        Ok(asked.reply().await?.rest().to_vec())
+    }
+
+    /// Cuts a file at `length` bytes.
+    pub(crate) async fn truncate(&self, file: &Handle, length: u64) -> Result<(), SftpError> {
+        let asked = self.begin(kind::FSETSTAT, |body| {
+            body.text(&file.0);
+            // The size alone.
+            body.number(1);
+            body.long(length);
+        });
+        asked.done().await
+    }
+
+    /// Writes at most [`MOST`] bytes to a file.
+    pub(crate) fn write(&self, file: &Handle, at: u64, data: Bytes) -> Pending {
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let write = |body: &mut Body| {
+            body.text(&file.0);
+            body.long(at);
+            body.number(length);
+        };
+        self.begin_with(kind::WRITE, write, Some(data))
+    }
+
+    /// Makes a part of `size` bytes the file at `path`.
+    pub(crate) async fn finish(
+        &self,
+        file: &Handle,
+        part: &[u8],
+        path: &[u8],
+        attributes: &Attributes,
+    ) -> Result<(), SftpError> {
+        let asked = self.extended("finish@xdrive", |body| {
+            body.text(&file.0);
+            body.long(attributes.size);
+            body.text(part);
+            body.text(path);
+            body.kept(attributes);
+        });
+        asked.done().await
+    }
+
+    /// Opens a file for reading.
+    pub(crate) async fn open_file(&self, path: &[u8]) -> Result<Handle, SftpError> {
+        let asked = self.begin(kind::OPEN, |body| {
+            body.text(path);
+            // For reading; without attributes.
+            body.number(1);
+            body.number(0);
+        });
+        Ok(Handle(asked.reply().await?.text()?))
+    }
+
+    /// Asks for at most [`MOST`] bytes of a file, for [`Pending::data`].
+    pub(crate) fn read(&self, file: &Handle, at: u64, length: u32) -> Pending {
+        self.begin(kind::READ, |body| {
+            body.text(&file.0);
+            body.long(at);
+            body.number(length);
+        })
+    }
+
+    /// Closes a file.
+    pub(crate) async fn close(&self, file: &Handle) -> Result<(), SftpError> {
+        self.begin(kind::CLOSE, |body| body.text(&file.0))
+            .done()
+            .await
+    }
+
+    /// Removes a file or a link.
+    pub(crate) async fn remove(&self, path: &[u8]) -> Result<(), SftpError> {
+        self.begin(kind::REMOVE, |body| body.text(path))
+            .done()
+            .await
+    }
+
+    /// Removes an empty folder.
+    pub(crate) async fn remove_folder(&self, path: &[u8]) -> Result<(), SftpError> {
+        self.begin(kind::RMDIR, |body| body.text(path)).done().await
+    }
+}
+
+impl Pending {
+    async fn reply(self) -> Result<Fields, SftpError> {
+        match self.answer.await {
+            Ok(reply) if reply.kind == kind::STATUS => {
+                let mut fields = reply.fields;
+                match fields.number()? {
+                    0 => Ok(fields),
+                    1 => Err(SftpError::End),
+                    2 => Err(SftpError::Missing),
+                    _ => {
+                        let words = fields.text()?;
+                        let words = String::from_utf8_lossy(&words);
+                        Err(SftpError::Refused(in_lower_case(&words)))
+                    }
+                }
+            }
+            Ok(reply) => Ok(reply.fields),
+            Err(_) => {
+                let ended = lock(&self.waiting).ended.clone();
+                Err(SftpError::Lost(ended.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Waits until it is done.
+    pub(crate) async fn done(self) -> Result<(), SftpError> {
+        self.reply().await.map(drop)
+    }
+
+    /// The file that [`Sftp::get`] asked for; none if it is too long for that.
+    pub(crate) async fn content(self) -> Result<Option<(Attributes, Bytes)>, SftpError> {
+        let mut fields = self.reply().await?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let attributes = fields.attributes()?;
+        Ok(Some((attributes, fields.rest())))
+    }
+
+    /// What [`Sftp::read`] asked for; nothing at the end of the file.
+    pub(crate) async fn data(self) -> Result<Bytes, SftpError> {
+        match self.reply().await {
+            Err(SftpError::End) => Ok(Bytes::new()),
+            answer => Ok(answer?.text()?),
+        }
+    }
+}
+
+/// An error's words as the end of a sentence.
+fn in_lower_case(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Carries requests and answers until either side ends.
+async fn carry(
+    ssh: Ssh,
+    (mut outputs, sender): (Outputs, Sender),
+    mut queue: mpsc::UnboundedReceiver<Request>,
+    waiting: Arc<Mutex<Waiting>>,
+) {
+    let mut words = Vec::new();
+    {
+        let mut sending = pin!(send(&mut queue, &sender));
+        let mut arrived = BytesMut::new();
+        loop {
+            tokio::select! {
+                // Nobody asks any more, or the connection has ended.
+                () = &mut sending => break,
+                output = outputs.next() => match output {
+                    Some(Output::Stdout(data)) => {
+                        arrived.extend_from_slice(&data);
+                        if pass(&mut arrived, &waiting).is_err() {
+                            words = b"its answers make no sense".to_vec();
+                            break;
+                        }
+                    }
+                    Some(Output::Stderr(data)) => {
+                        let room = WORDS.saturating_sub(words.len());
+                        words.extend_from_slice(&data[..data.len().min(room)]);
+                    }
+                    Some(Output::Status(_)) => {}
+                    None => break,
+                },
+            }
+        }
+    }
+    drop(sender);
+    let ended = tokio::time::timeout(BEHIND, ssh.ended()).await;
+    let ended = ended.unwrap_or_else(|_| {
+        let words = String::from_utf8_lossy(&words);
+        let last = words.trim().lines().next_back();
+        last.unwrap_or("the host's file server ended").to_owned()
+    });
+    let mut waiting = lock(&waiting);
+    waiting.ended = Some(ended);
+    waiting.answers.clear();
+}
+
+/// Passes the whole answers that have arrived to those who wait for them.
+fn pass(arrived: &mut BytesMut, waiting: &Mutex<Waiting>) -> Result<(), Garbled> {
+    while let Some((id, reply)) = taken(arrived)? {
+        let answer = lock(waiting).answers.remove(&id);
+        if let Some(answer) = answer {
+            // Fails only where nobody waits any more.
+            let _ = answer.send(reply);
+        }
+    }
+    Ok(())
+}
+
+/// Sends requests until there are no more, or the connection ends.
+async fn send(queue: &mut mpsc::UnboundedReceiver<Request>, sender: &Sender) {
+    while let Some(request) = queue.recv().await {
+        let mut next = Some(request);
+        let mut together = BytesMut::new();
+        while let Some(Request(head, data)) = next {
+            together.extend_from_slice(&head);
+            let data = data.unwrap_or_default();
+            if data.len() < LARGE {
+                together.extend_from_slice(&data);
+            } else if !sender.send(together.split().freeze()).await || !sender.send(data).await {
+                return;
+            }
+            if together.len() >= TOGETHER && !sender.send(together.split().freeze()).await {
+                return;
+            }
+            next = queue.try_recv().ok();
+        }
+        if !together.is_empty() && !sender.send(together.freeze()).await {
+            return;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a session brings along into its container, besides ports: variables, the SSH agent of this
+//! computer, Git's identity, and AWS credentials.
+//!
+//! It is there before the shell or command begins, and as long as the session lasts. Nothing of it
+//! is on the drive: what has to be written is on the container's tmpfs.
+
+use anyhow::anyhow;
+
+use super::container::{self, Inside};
+use super::credentials::Endpoint;
+use super::forwards::or_go_on_without;
+use super::state::Parts;
+use crate::config::GitUser;
+use crate::ec2::Instance;
+use crate::failure::{Exit, Failure};
+use crate::host::container::{Came, git_file};
+use crate::ids::SessionId;
+use crate::ssh::agent::AgentForward;
+
+/// What leads from the container to this computer. Dropping it ends that.
+#[derive(Default)]
+pub(super) struct Along {
+    agent: Option<AgentForward>,
+    credentials: Option<Endpoint>,
+}
+
+impl Along {
+    /// What is there, a line each.
+    pub(super) fn lines(&self) -> Option<String> {
+        let agent = self.agent.as_ref().map(|_| "the SSH agent");
+        let credentials = self.credentials.as_ref().map(|_| "the AWS credentials");
+        let lines = agent.into_iter().chain(credentials);
+        let lines: Vec<String> = lines
+            .map(|what| format!("{what} of this computer can be used in the container"))
+            .collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// Brings along what is asked for.
+pub(super) async fn bring(
+    parts: &mut Parts<'_>,
+    instance: &Instance,
+    inside: &mut Inside,
+) -> Result<(), Failure> {
+    let shows = (parts.report, parts.request.json);
+    let options = &parts.request.options;
+    let session = parts.reconciler.session().clone();
+    let hosts = parts.reconciler.hosts();
+    // One that was left is led to this session's agent where it was led to its own.
+    let name = if parts.request.is_shell() {
+        shell_name(inside, hosts.terminal(), &session)
+    } else {
+        session.0.clone()
+    };
+    let mut variables = options.variables.clone();
+    inside.container.git = options.git.as_ref().map(GitUser::config);
+    let Some((ssh, _)) = hosts.link(&instance.id) else {
+        // The shell finds that out, too, and reports it.
+        return Ok(());
+    };
+    let mut along = Along::default();
+    if let Some(agent) = &options.agent {
+        let (command, socket) = inside.host.agent(&inside.container, &name);
+        let forwarded = AgentForward::open(ssh, command, agent.clone()).await;
+        let forwarded = forwarded.map_err(|error| {
+            let why = anyhow!(error).context("the SSH agent cannot be forwarded");
+            Failure::new(Exit::Unavailable, why)
+        });
+        along.agent = or_go_on_without(forwarded, inside, shows)?;
+        if along.agent.is_some() {
+            variables.set("SSH_AUTH_SOCK", &socket);
+        }
+    }
+    if let Some(chain) = &parts.request.credentials {
+        let opened = Endpoint::open(ssh, inside, &session, chain).await;
+        along.credentials = or_go_on_without(opened, inside, shows)?;
+        if let Some(endpoint) = &along.credentials {
+            endpoint.name_in(&mut variables);
+        }
+    }
+    inside.along = along;
+    let is_empty = variables.is_empty();
+    if let Some(config) = &inside.container.git {
+        variables.set_missing("GIT_CONFIG_SYSTEM", &git_file(config));
+    }
+    if is_empty {
+        // The shell has Git's configuration from its own command, and waits for nothing.
+        inside.bring_for_jupyter(session, variables);
+        return Ok(());
+    }
+    let script = variables.script();
+    let brought = inside.host.bring(&inside.container, &session, &script);
+    let file = brought.await.map_err(container::failure)?;
+    inside.container.variables = Some(file);
+    Ok(())
+}
+
+/// The name of the terminal in which the shell runs: of the one that was `left`, or a new one.
+pub(super) fn shell_name(inside: &Inside, left: Option<&str>, session: &SessionId) -> String {
+    match (&inside.container.came, left) {
+        (Came::Running, Some(left)) => left.to_owned(),
+        // An earlier session's shell has ended with its container.
+        _ => session.to_string(),
+    }
+}

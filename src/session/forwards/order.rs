@@ -1,0 +1,114 @@
+//! What a line of `~C` asks for, in the words of ssh's command line.
+
+use crate::config::Forwarding;
+
+/// What is understood, for whoever asks.
+pub(super) const USAGE: &str = "\
+-L PORT[:HOST:PORT]   lead a port on this computer into the container
+-R PORT[:HOST:PORT]   lead a port in the container to this computer
+-KL PORT, -KR PORT    end such a forward
+Enter alone opens what the line above it offers; ~# lists all offers";
+
+/// An order about forwards.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// `-L`, `-R`: open it.
+    Open(Way, Forwarding),
+    /// `-KL`, `-KR`: end those on this port.
+    Close(Way, u16),
+    /// Open what was offered last.
+    Accept,
+    /// Show what is understood.
+    Help,
+}
+
+/// Which way a forward leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From this computer into the container.
+    Local,
+    /// From the container to this computer.
+    Remote,
+}
+
+impl Way {
+    pub(super) fn flag(self) -> &'static str {
+        match self {
+            Self::Local => "-L",
+            Self::Remote => "-R",
+        }
+    }
+}
+
+impl Order {
+    /// Parses a line; why it cannot be parsed.
+    pub(super) fn parse(line: &str) -> Result<Self, String> {
+        let line = line.trim();
+        match line {
+            "" => return Ok(Self::Accept),
+            "?" | "-h" | "-?" | "help" => return Ok(Self::Help),
+            _ => {}
+        }
+        let flags = [("-L", Way::Local), ("-R", Way::Remote)];
+        for (flag, way) in flags {
+            if let Some(rest) = line.strip_prefix(flag) {
+                let rest = rest.trim_start();
+                let wanted = rest
+                    .parse()
+                    .map_err(|why| format!("{flag} {rest}: {why}"))?;
+                return Ok(Self::Open(way, wanted));
+            }
+        }
+        for (flag, way) in [("-KL", Way::Local), ("-KR", Way::Remote)] {
+            if let Some(rest) = line.strip_prefix(flag) {
+                // ssh takes an address in front of it.
+                let port = rest
+                    .trim()
+                    .rsplit(':')
+                    .next()
+                    .and_then(|it| it.parse().ok());
+                let port = port.ok_or_else(|| format!("{line}: {flag} takes a port"))?;
+                return Ok(Self::Close(way, port));
+            }
+        }
+        Err(format!("{line}: not understood"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Order {
+        Order::parse(line).unwrap_or_else(|why| panic!("{line}: {why}"))
+    }
+
+    #[test]
+    fn lines_are_understood_as_ssh_does() {
+        let forward = |text: &str| text.parse::<Forwarding>().unwrap();
+        for line in ["-L 80", "-L80", "  -L   80 "] {
+            assert_eq!(
+                parse(line),
+                Order::Open(Way::Local, forward("80")),
+                "{line}"
+            );
+        }
+        let remote = Order::Open(Way::Remote, forward("*:80:db:81"));
+        assert_eq!(parse("-R *:80:db:81"), remote);
+        for line in ["-KL 80", "-KL80", "-KL localhost:80"] {
+            assert_eq!(parse(line), Order::Close(Way::Local, 80), "{line}");
+        }
+        assert_eq!(parse("-KR 80"), Order::Close(Way::Remote, 80));
+        assert_eq!((parse(" "), parse("?")), (Order::Accept, Order::Help));
+        for wrong in ["-L", "-L x", "-KL", "-K 80", "-D 1080", "!ls", "6006"] {
+            assert!(Order::parse(wrong).is_err(), "{wrong}");
+        }
+        let why = Order::parse("-L 80:80").unwrap_err();
+        assert!(why.starts_with("-L 80:80: it is not [BIND:]PORT"), "{why}");
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        assert!(USAGE.lines().all(|line| line.len() < 79), "{USAGE}");
+    }
+}

@@ -1,0 +1,199 @@
+//! The table of a session's forwards, and what opens one into its container.
+
+use std::net::SocketAddr;
+
+use super::offers::Offers;
+use super::order::Way;
+use crate::config::Forwarding;
+use crate::host::container::Container;
+use crate::host::ports::JUPYTER_PORT;
+use crate::host::scripts::Host;
+use crate::ssh::Ssh;
+use crate::ssh::forward::{Destination, Forward, ForwardError, Wanted, Within};
+use crate::ssh::remote::{Here, RemoteForward, RemoteWanted};
+
+/// All forwards of a session.
+#[derive(Default)]
+pub(super) struct Table {
+    /// The way into the container, once there is one.
+    pub(super) entrance: Option<Entrance>,
+    pub(super) local: Vec<Entry<Forward>>,
+    pub(super) remote: Vec<Entry<RemoteForward>>,
+    pub(super) offers: Offers,
+    /// Whether Jupyter has a forward of its own.
+    pub(super) has_jupyter: bool,
+    /// How many servers have had a name.
+    servers: usize,
+}
+
+/// A forward that was asked for; none if it could not be opened.
+pub(super) struct Entry<F> {
+    pub(super) forward: Option<F>,
+    pub(super) wanted: Forwarding,
+}
+
+/// What opens forwards into one container.
+#[derive(Clone)]
+pub(super) struct Entrance {
+    pub(super) ssh: Ssh,
+    pub(super) host: Host,
+    pub(super) container: Container,
+    /// The session, which names its servers.
+    pub(super) session: String,
+    pub(super) is_exact: bool,
+}
+
+impl Table {
+    /// The entrance, with the command of a new server in the container.
+    pub(super) fn server(&mut self, way: Way) -> Option<(Entrance, String)> {
+        let entrance = self.entrance.clone()?;
+        self.servers += 1;
+        let name = format!("{}{}{}", entrance.session, way.flag(), self.servers);
+        let server = entrance.host.ssh_server(&entrance.container, Some(&name));
+        Some((entrance, server))
+    }
+
+    /// Adds it on the port that it has got; its line.
+    pub(super) fn add_local(&mut self, forward: Forward, wanted: &Forwarding) -> String {
+        let wanted = Forwarding {
+            port: forward.port(),
+            ..wanted.clone()
+        };
+        let forward = Some(forward);
+        let entry = Entry { forward, wanted };
+        let line = entry.line();
+        self.local.push(entry);
+        line.unwrap_or_default()
+    }
+
+    pub(super) fn add_remote(&mut self, forward: RemoteForward, wanted: &Forwarding) -> String {
+        let entry = Entry {
+            forward: Some(forward),
+            wanted: wanted.clone(),
+        };
+        let line = entry.line();
+        self.remote.push(entry);
+        line.unwrap_or_default()
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let local = self.local.iter().filter_map(Entry::<Forward>::line);
+        let remote = self.remote.iter().filter_map(Entry::<RemoteForward>::line);
+        local.chain(remote).collect()
+    }
+
+    /// Ends the forwards on this port; the answer.
+    pub(super) fn close(&mut self, way: Way, port: u16) -> String {
+        let before = self.local.len() + self.remote.len();
+        let is_on = |open: Option<u16>| open == Some(port);
+        match way {
+            Way::Local => self
+                .local
+                .retain(|it| !is_on(it.forward.as_ref().map(Forward::port))),
+            Way::Remote => self
+                .remote
+                .retain(|it| !is_on(it.forward.as_ref().map(RemoteForward::port))),
+        }
+        let place = match way {
+            Way::Local => "of this computer",
+            Way::Remote => "in the container",
+        };
+        if before == self.local.len() + self.remote.len() {
+            format!("port {port} {place} is not forwarded: ~# lists what is")
+        } else {
+            format!("port {port} {place} is forwarded no more")
+        }
+    }
+
+    /// Whether a forward leads to this port of the container.
+    pub(super) fn has_way(&self, port: u16) -> bool {
+        let leads = |it: &Entry<_>| it.wanted.is_to_loopback() && it.wanted.host_port == port;
+        (self.has_jupyter && port == JUPYTER_PORT) || self.local.iter().any(leads)
+    }
+}
+
+impl Entry<Forward> {
+    pub(super) fn line(&self) -> Option<String> {
+        let (at, to) = (self.wanted.interface, destination(&self.wanted));
+        let port = self.forward.as_ref()?.port();
+        Some(format!("{at}:{port} leads to {to} in the container"))
+    }
+}
+
+impl Entry<RemoteForward> {
+    pub(super) fn line(&self) -> Option<String> {
+        let to = destination(&self.wanted);
+        let port = self.forward.as_ref()?.port();
+        Some(format!("port {port} in the container leads to {to} here"))
+    }
+}
+
+impl<F> Entry<F> {
+    pub(super) fn unopened(wanted: &Forwarding) -> Self {
+        Self {
+            forward: None,
+            wanted: wanted.clone(),
+        }
+    }
+}
+
+/// A line about a port that could not be had, where another one was taken. Of this computer's, those
+/// below 1024 may be root's.
+pub(super) fn replaced(way: Way, wanted: &Forwarding, port: u16) -> Option<String> {
+    let place = match way {
+        Way::Local => "",
+        Way::Remote => " in the container",
+    };
+    let (busy, flag) = (wanted.port, way.flag());
+    let why = match way {
+        Way::Local if busy < 1024 => "is busy, or root's",
+        _ => "is busy",
+    };
+    (port != busy).then(|| format!("port {busy}{place} {why}: {flag} {wanted} gets port {port}"))
+}
+
+/// The end of a forward.
+fn destination(forward: &Forwarding) -> String {
+    if forward.is_to_loopback() {
+        format!("port {}", forward.host_port)
+    } else {
+        format!("{}:{}", forward.host, forward.host_port)
+    }
+}
+
+pub(super) fn open(
+    entrance: &Entrance,
+    wanted: &Forwarding,
+    server: String,
+) -> Result<Forward, ForwardError> {
+    let at = Wanted {
+        interface: wanted.interface,
+        port: wanted.port,
+        is_exact: entrance.is_exact,
+    };
+    let address = SocketAddr::new(entrance.container.address, wanted.host_port);
+    let to = Destination {
+        address: wanted.is_to_loopback().then_some(address),
+        within: Some(Within {
+            server,
+            host: wanted.host.clone(),
+            port: wanted.host_port,
+        }),
+    };
+    Forward::to(&entrance.ssh, at, to)
+}
+
+pub(super) async fn open_remote(
+    entrance: &Entrance,
+    wanted: &Forwarding,
+    server: String,
+) -> Result<RemoteForward, ForwardError> {
+    let wanted = RemoteWanted {
+        server,
+        bind: wanted.bind(),
+        port: wanted.port,
+        is_exact: entrance.is_exact,
+        to: Here::Port(wanted.host.clone(), wanted.host_port),
+    };
+    RemoteForward::open(&entrance.ssh, wanted).await
+}

@@ -1,0 +1,22 @@
+//! The ports on which something listens in a drive's container, looked at from any laptop. Nothing is
+//! launched for that, and no lease begins.
+
+use super::{Request, begin};
+use crate::cloud::Cloud;
+use crate::failure::Failure;
+use crate::host::ports::Listener;
+use crate::ssh::UserKey;
+
+/// What listens in the container of a drive that is up: its instance's id, and the ports. Fails if it
+/// is not up.
+pub async fn list_ports(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+) -> Result<(String, Vec<Listener>), Failure> {
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    let facts = session.check(listing).await?;
+    let (instance, host) = session.reach_live(facts.host).await?;
+    let listeners = host.listeners().await.map_err(anyhow::Error::new)?;
+    Ok((instance.id.to_string(), listeners))
+}

@@ -1,0 +1,70 @@
+//! Visits: what uses a drive that is up as a guest does, and launches, mounts, starts and saves
+//! nothing.
+
+use anyhow::anyhow;
+
+use super::preflight::DriveFacts;
+use super::{Request, Session, begin};
+use crate::cloud::Cloud;
+use crate::drive::HostError;
+use crate::ec2::Instance;
+use crate::failure::{Exit, Failure};
+use crate::ssh::UserKey;
+
+/// Fails unless the drive of `request` is up, for `visitor`, such as `code`. No host is asked.
+pub async fn check_up(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+    visitor: &str,
+) -> Result<(), Failure> {
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    let facts = session.check(listing).await?;
+    session.host_that_is_up(facts, visitor).map(drop)
+}
+
+impl Session {
+    /// The instance that has the drive, for `visitor`, such as `ssh`.
+    pub(super) fn host_that_is_up(
+        &self,
+        facts: DriveFacts,
+        visitor: &str,
+    ) -> Result<Instance, Failure> {
+        let drive = &self.request.drive;
+        let has_parts = !facts.volumes.is_empty() || !facts.snapshots.is_empty();
+        match facts.host {
+            Some(host) => Ok(host),
+            None if has_parts => Err(self.not_up(&anyhow!(
+                "{drive} is not up, and {visitor} launches nothing"
+            ))),
+            None => Err(Failure::no_drive(drive, &self.cloud.command)),
+        }
+    }
+
+    /// The failure of a visit to a drive that is not up, or not any more.
+    pub(super) fn not_up(&self, error: &anyhow::Error) -> Failure {
+        let (command, drive) = (&self.cloud.command, &self.request.drive);
+        Failure::new(Exit::Unavailable, anyhow!("{error:#}"))
+            .hint(format!("{command} connect {drive} brings it up"))
+    }
+
+    /// The failure of a visit to `host` where the container does not run.
+    pub(super) fn no_container(&self, host: &Instance) -> Failure {
+        let (drive, id) = (&self.request.drive, &host.id);
+        self.not_up(&anyhow!(
+            "{drive} is on {id}, where its container does not run"
+        ))
+    }
+
+    /// The failure of a visit that could not attach to `host`.
+    pub(super) fn not_attached(&self, host: &Instance, error: HostError) -> Failure {
+        let (drive, id) = (&self.request.drive, &host.id);
+        if let HostError::Closing(reason) = error {
+            return self.not_up(&anyhow!("{drive} is being closed: {reason}"));
+        }
+        let error = anyhow::Error::new(error).context(format!("{drive} is up on {id}"));
+        let command = &self.cloud.command;
+        Failure::new(Exit::Unavailable, error)
+            .hint(format!("{command} list {drive} shows its state"))
+    }
+}

@@ -1,0 +1,112 @@
+//! The SSH agent of this computer, for what runs on a host.
+//!
+//! Owns an SSH connection of its own, over which the host asks the agent, and a command on the host
+//! that leads programs there to it. Both are made again whenever they end, and the place where those
+//! programs find it stays the same. Keys never leave the agent; whoever may use its socket on the
+//! host has it sign meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use russh::client::Msg;
+use russh::keys::agent::client::AgentClient;
+use russh::{Channel, ChannelMsg};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::channel::Session;
+use super::connection::Ssh;
+use super::peer::Accepts;
+use super::relay::relay;
+use super::start::{self, ShellError};
+
+/// The pause before the agent is offered again, after that failed.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// An agent that is forwarded; dropping it ends that.
+#[derive(Debug)]
+pub struct AgentForward(JoinHandle<()>);
+
+/// A connection over which a host asks the agent.
+struct Offered {
+    ssh: Ssh,
+    /// The command that leads programs there to the agent.
+    session: Session,
+    /// What they opened.
+    opened: mpsc::UnboundedReceiver<Channel<Msg>>,
+}
+
+impl AgentForward {
+    /// Forwards the agent that listens at `socket`, beside `ssh`; returns once programs on the host
+    /// reach it. `command` is the one there that leads them to it: it prints `xdrive: agent=` and
+    /// where it is, and ends with its standard input.
+    pub async fn open(ssh: &Ssh, command: String, socket: PathBuf) -> Result<Self, ShellError> {
+        let offered = Offered::beside(ssh, &command).await?;
+        Ok(Self(tokio::spawn(serve(offered, command, socket))))
+    }
+}
+
+impl Drop for AgentForward {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Offered {
+    async fn beside(ssh: &Ssh, command: &str) -> Result<Self, ShellError> {
+        let (sender, opened) = mpsc::unbounded_channel();
+        let ssh = ssh.accepting_sibling(Accepts::Agent(sender)).await?;
+        let session = start::with_agent(&ssh, command).await?;
+        Ok(Self {
+            ssh,
+            session,
+            opened,
+        })
+    }
+}
+
+/// Answers until it is aborted.
+async fn serve(mut offered: Offered, command: String, socket: PathBuf) {
+    loop {
+        answer_all(&mut offered, &socket).await;
+        offered = loop {
+            match Offered::beside(&offered.ssh, &command).await {
+                Ok(again) => break again,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        };
+    }
+}
+
+/// Answers until the connection or the command ends.
+async fn answer_all(offered: &mut Offered, socket: &Path) {
+    let mut connections = JoinSet::new();
+    loop {
+        let channel = tokio::select! {
+            Some(channel) = offered.opened.recv() => channel,
+            Some(_) = connections.join_next() => continue,
+            _ = offered.ssh.ended() => return,
+            message = offered.session.messages.wait() => match message {
+                Some(ChannelMsg::Close) | None => return,
+                Some(_) => continue,
+            },
+        };
+        let (ssh, socket) = (offered.ssh.clone(), socket.to_owned());
+        connections.spawn(async move { answer(&ssh, channel, &socket).await });
+    }
+}
+
+/// Leads one connection to the agent. Without an agent here its channel is dropped, which closes it.
+async fn answer(ssh: &Ssh, channel: Channel<Msg>, socket: &Path) {
+    let session = ssh.accepted(channel);
+    let Ok(mut agent) = AgentClient::connect_uds(socket).await else {
+        return;
+    };
+    if let Some(binding) = ssh.agent_binding() {
+        // Keys that are for certain hosts alone need it (OpenSSH's PROTOCOL.agent, "session-bind").
+        // An agent that does not know it refuses, and goes on.
+        let _unknown = agent.bind_session(binding, true).await;
+    }
+    let (reader, writer) = tokio::io::split(agent.into_inner());
+    relay(reader, writer, session).await;
+}

@@ -1,0 +1,327 @@
+//! Copies from a container to this computer.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::anyhow;
+use tokio::task::spawn_blocking;
+
+use super::jobs::{Jobs, run_all};
+use super::part::{self, PartError};
+use super::place::path;
+use super::{Limits, Servers, State, Stop, TOGETHER, joined, local, lock, name_of};
+use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
+
+/// Something to copy.
+#[derive(Debug)]
+struct Item {
+    from: Vec<u8>,
+    to: PathBuf,
+    entry: Entry,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// A folder with all that is in it.
+    Folder(Item),
+    /// Small files and links, and files of which only the permissions differ.
+    Batch(Vec<Item>),
+    Large(Item),
+}
+
+/// What all jobs share.
+struct Down {
+    servers: Servers,
+    state: Arc<State>,
+    limits: Limits,
+    /// The folders, which get their permissions and times at the end.
+    folders: Mutex<Vec<(PathBuf, Attributes)>>,
+}
+
+/// Copies the `sources` to `to`.
+pub(super) async fn copy(
+    sources: Vec<Vec<u8>>,
+    to: PathBuf,
+    servers: Servers,
+    state: Arc<State>,
+) -> Result<(), Stop> {
+    let down = Arc::new(Down {
+        servers,
+        state,
+        limits: Limits::default(),
+        folders: Mutex::default(),
+    });
+    let first = down.first(&sources, &to).await?;
+    let running = Arc::clone(&down);
+    run_all(first, move |job, jobs| Arc::clone(&running).run(job, jobs)).await?;
+    down.finish_folders().await
+}
+
+fn refused(path: &Path, error: &io::Error) -> Stop {
+    Stop::Refused(anyhow!("{}: {error}", path.display()))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Stop> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Stop::Refused(anyhow!(error)))
+}
+
+impl Down {
+    /// The jobs for what was named.
+    async fn first(&self, sources: &[Vec<u8>], to: &Path) -> Result<Vec<Job>, Stop> {
+        let there = local::look(to, true).map_err(|error| refused(to, &error))?;
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        if !is_folder && (sources.len() > 1 || to.as_os_str().as_bytes().ends_with(b"/")) {
+            let to = to.display();
+            return Err(Stop::Refused(anyhow!("{to} is no folder on this computer")));
+        }
+        let sftp = self.servers.one();
+        let mut jobs = Vec::new();
+        let mut batch = Vec::new();
+        let mut taken = HashSet::new();
+        for named in sources {
+            let looked = async {
+                let from = match &**named {
+                    b"" => b".".to_vec(),
+                    [b'~', ..] => sftp.expand(named).await?,
+                    _ => named.clone(),
+                };
+                let entry = sftp.look(&from, true).await?.ok_or(SftpError::Missing)?;
+                Ok::<_, SftpError>((from, entry))
+            };
+            let (from, entry) = match looked.await {
+                Ok(looked) => looked,
+                Err(error) => {
+                    self.state.failed(named, error)?;
+                    continue;
+                }
+            };
+            let to = match name_of(&from) {
+                Some(name) if is_folder => to.join(path(name)),
+                _ => to.to_owned(),
+            };
+            if !taken.insert(to.clone()) {
+                self.state.problem(named, "another one has its name");
+                continue;
+            }
+            let there = local::look(&to, false).map_err(|error| refused(&to, &error))?;
+            if let Some(there) = &there
+                && entry.attributes.kind() == Kind::Folder
+                && there.attributes.kind() == Kind::Link
+                && to.is_dir()
+            {
+                // The user's own link, as it was named.
+                let to = to.canonicalize().map_err(|error| refused(&to, &error))?;
+                jobs.push(Job::Folder(Item { from, to, entry }));
+                continue;
+            }
+            let item = Item { from, to, entry };
+            jobs.extend(self.choose(item, there.as_ref(), &mut batch));
+        }
+        jobs.extend((!batch.is_empty()).then_some(Job::Batch(batch)));
+        Ok(jobs)
+    }
+
+    async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
+        match job {
+            Job::Folder(item) => self.folder(item, &jobs).await,
+            Job::Batch(items) => self.batch(items, &jobs).await,
+            Job::Large(item) => self.large(item).await,
+        }
+    }
+
+    /// The job for an item of which this is `there` already; none if there is nothing to do, or it
+    /// goes with the `batch`.
+    fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Vec<Item>) -> Option<Job> {
+        let (state, source) = (&self.state, &item.entry.attributes);
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        match source.kind() {
+            Kind::Folder => return Some(Job::Folder(item)),
+            Kind::Other => {
+                state.problem(&item.from, "it is no file, folder or link");
+                return None;
+            }
+            _ if is_folder => {
+                state.problem(&item.from, "a folder has its name on this computer");
+                return None;
+            }
+            Kind::Link => {
+                state.progress.find(0);
+                if there.is_some_and(|it| {
+                    it.attributes.kind() == Kind::Link && it.target == item.entry.target
+                }) {
+                    state.progress.is_there();
+                    return None;
+                }
+            }
+            Kind::File => {
+                state.progress.find(source.size);
+                if state.is_done(item.to.as_os_str().as_bytes()) {
+                    return None;
+                }
+                if let Some(there) = there.filter(|it| it.attributes.kind() == Kind::File)
+                    && state.is_same(source, &there.attributes)
+                {
+                    if source.permissions() == there.attributes.permissions() {
+                        state.progress.is_there();
+                        return None;
+                    }
+                } else if source.size > MOST as u64 {
+                    return Some(Job::Large(item));
+                }
+            }
+        }
+        batch.push(item);
+        None
+    }
+
+    /// Makes a folder and finds what is in it.
+    async fn folder(&self, folder: Item, jobs: &Jobs<Job>) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.folders.acquire().await else {
+            return Ok(());
+        };
+        let Item { from, to, entry } = folder;
+        let made = {
+            let (to, attributes) = (to.clone(), entry.attributes);
+            blocking(move || {
+                if local::make_folder(&to, &attributes)? {
+                    return Ok(Vec::new());
+                }
+                local::list(&to)
+            })
+        };
+        let (listed, there) = tokio::join!(self.servers.one().list(&from), made);
+        let there: Vec<Entry> = match there? {
+            Ok(there) => there,
+            Err(error) => {
+                self.state.problem(&from, &error);
+                return Ok(());
+            }
+        };
+        lock(&self.folders).push((to.clone(), entry.attributes));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => return self.state.failed(&from, error),
+        };
+        let there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for entry in listed {
+            let there = there.get(&*entry.name).copied();
+            bytes += entry.attributes.size;
+            let item = Item {
+                from: joined(&from, &entry.name),
+                to: to.join(path(&entry.name)),
+                entry,
+            };
+            let job = self.choose(item, there, &mut batch);
+            let is_full = batch.len() >= TOGETHER.0 || bytes >= TOGETHER.1;
+            let full = (is_full && !batch.is_empty()).then(|| std::mem::take(&mut batch));
+            if full.is_some() {
+                bytes = 0;
+            }
+            for job in job.into_iter().chain(full.map(Job::Batch)) {
+                // Fails only where the copy has ended.
+                let _ = jobs.send(job);
+            }
+        }
+        if !batch.is_empty() {
+            let _ = jobs.send(Job::Batch(batch));
+        }
+        Ok(())
+    }
+
+    /// Copies small files and links, and sets the permissions of files that are there.
+    async fn batch(&self, items: Vec<Item>, jobs: &Jobs<Job>) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.batches.acquire().await else {
+            return Ok(());
+        };
+        let sftp = self.servers.one();
+        let asked: Vec<_> = items
+            .into_iter()
+            .map(|item| {
+                let source = &item.entry.attributes;
+                let is_small = source.kind() == Kind::File && source.size <= MOST as u64;
+                let pending = is_small.then(|| sftp.get(&item.from));
+                (item, pending)
+            })
+            .collect();
+        let mut arrived = Vec::with_capacity(asked.len());
+        for (item, pending) in asked {
+            let content = match pending {
+                None => None,
+                Some(pending) => match pending.content().await {
+                    Ok(Some(content)) => Some(content),
+                    Ok(None) => {
+                        let _ = jobs.send(Job::Large(item));
+                        continue;
+                    }
+                    Err(error) => {
+                        self.state.failed(&item.from, error)?;
+                        continue;
+                    }
+                },
+            };
+            arrived.push((item, content));
+        }
+        let state = Arc::clone(&self.state);
+        blocking(move || {
+            for (item, content) in arrived {
+                let Entry {
+                    attributes, target, ..
+                } = &item.entry;
+                let (bytes, written) = match content {
+                    Some((attributes, content)) => (
+                        content.len() as u64,
+                        local::write(&item.to, &attributes, &content),
+                    ),
+                    None if attributes.kind() == Kind::Link => {
+                        (0, local::link(&item.to, target, attributes.changed))
+                    }
+                    None => (0, local::set(&item.to, attributes)),
+                };
+                match written {
+                    Ok(()) => state.finish(item.to.into_os_string().into_encoded_bytes(), bytes),
+                    Err(error) => state.problem(&item.from, &error),
+                }
+            }
+        })
+        .await
+    }
+
+    async fn large(&self, item: Item) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.large.acquire().await else {
+            return Ok(());
+        };
+        let sftp = self.servers.one();
+        match part::fetch(sftp, &item.from, &item.to, &self.state).await {
+            Ok(()) => {
+                let to = item.to.into_os_string().into_encoded_bytes();
+                self.state.finish(to, item.entry.attributes.size);
+            }
+            Err(PartError::Server(error)) => self.state.failed(&item.from, error)?,
+            Err(PartError::Here(error)) => self.state.problem(&item.from, &error),
+            Err(PartError::Changed) => self.state.problem(&item.from, "it changed meanwhile"),
+        }
+        Ok(())
+    }
+
+    /// Sets the permissions and times of folders: the deepest first, since one without permissions
+    /// leads to none below it.
+    async fn finish_folders(&self) -> Result<(), Stop> {
+        let mut folders = std::mem::take(&mut *lock(&self.folders));
+        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
+        let state = Arc::clone(&self.state);
+        blocking(move || {
+            for (path, attributes) in folders {
+                if let Err(error) = local::set(&path, &attributes) {
+                    state.problem(path.as_os_str().as_bytes(), &error);
+                }
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,372 @@
+//! Large files, in pieces: the part that was begun is taken up where it stopped.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use bytes::{Bytes, BytesMut};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use super::{State, WINDOW, joined, local};
+use crate::host::sftp::{Attributes, Handle, MOST, Pending, Sftp, SftpError};
+use crate::ids::random_id;
+
+/// Why a large file was not copied.
+#[derive(Debug)]
+pub(super) enum PartError {
+    Server(SftpError),
+    Here(io::Error),
+    /// The source was changed meanwhile.
+    Changed,
+}
+
+impl From<SftpError> for PartError {
+    fn from(error: SftpError) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<io::Error> for PartError {
+    fn from(error: io::Error) -> Self {
+        Self::Here(error)
+    }
+}
+
+/// The name of the part of a file. Where the source is another by then, so is the name.
+fn part_name(name: &[u8], source: &Attributes) -> String {
+    let mut digest = Sha256::new();
+    digest.update(name);
+    digest.update(source.size.to_be_bytes());
+    digest.update(source.changed.to_be_bytes());
+    format!(".xdrive-{}.part", &hex::encode(digest.finalize())[..16])
+}
+
+/// Whether a file of this name is a part.
+pub(super) fn is_part(name: &[u8]) -> bool {
+    name.starts_with(b".xdrive-") && name.ends_with(b".part")
+}
+
+/// A name that no other part has.
+fn own_name() -> io::Result<String> {
+    let id = random_id().map_err(io::Error::other)?;
+    Ok(format!(".xdrive-{id}.part"))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// Splits a path in the container into its folder, with the slash, and its name.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let start = path
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |it| it + 1);
+    path.split_at(start)
+}
+
+/// Copies the file `from` to `to` in the container.
+pub(super) async fn send(
+    sftp: &Sftp,
+    from: &Path,
+    to: &[u8],
+    state: &State,
+) -> Result<(), PartError> {
+    let path = from.to_owned();
+    let source = blocking(move || local::look(&path, true)).await?;
+    let source = source.ok_or(PartError::Changed)?.attributes;
+    let (folder, name) = split(to);
+    let mut part = joined(folder, part_name(name, &source).as_bytes());
+    let (handle, length) = match sftp.open_part(&part).await {
+        // Somebody else has it, or a connection that is not given up yet.
+        Err(SftpError::Refused(_)) => {
+            part = joined(folder, own_name()?.as_bytes());
+            sftp.open_part(&part).await?
+        }
+        opened => opened?,
+    };
+    let mut counted = 0;
+    let sent = async {
+        let start = send_start(sftp, &handle, from, &source, length).await?;
+        state.progress.add(start);
+        counted += start;
+        send_rest(sftp, &handle, from, &source, start, |bytes| {
+            state.progress.add(bytes);
+            counted += bytes;
+        })
+        .await?;
+        sftp.finish(&handle, &part, to, &source).await?;
+        Ok::<(), PartError>(())
+    };
+    let sent = sent.await;
+    state.progress.take(counted);
+    match &sent {
+        Ok(()) => sftp.close(&handle).await?,
+        // It is taken up over another connection.
+        Err(PartError::Server(SftpError::Lost(_))) => {}
+        Err(_) => {
+            // What failed is what counts.
+            let _ = sftp.close(&handle).await;
+            let _ = sftp.remove(&part).await;
+        }
+    }
+    sent
+}
+
+/// Where to go on: at the end of the part, if that is how the source begins; else at the beginning.
+async fn send_start(
+    sftp: &Sftp,
+    part: &Handle,
+    from: &Path,
+    source: &Attributes,
+    length: u64,
+) -> Result<u64, PartError> {
+    if length > 0 && length <= source.size {
+        let path = from.to_owned();
+        let (there, here) = tokio::join!(
+            sftp.hash(part, length),
+            blocking(move || local::hash(&path, length)),
+        );
+        if there? == here? {
+            return Ok(length);
+        }
+    }
+    if length > 0 {
+        sftp.truncate(part, 0).await?;
+    }
+    Ok(0)
+}
+
+async fn send_rest(
+    sftp: &Sftp,
+    part: &Handle,
+    from: &Path,
+    source: &Attributes,
+    start: u64,
+    mut on_sent: impl FnMut(u64),
+) -> Result<(), PartError> {
+    let (pieces, queue) = mpsc::channel(WINDOW / 4);
+    let path = from.to_owned();
+    let reading = blocking(move || {
+        let file = File::open(path)?;
+        let mut at = start;
+        loop {
+            let mut piece = BytesMut::zeroed(MOST);
+            let length = read_at(&file, &mut piece, at)?;
+            if length == 0 {
+                return Ok(local::attributes(&file.metadata()?));
+            }
+            piece.truncate(length);
+            at += length as u64;
+            // The copy has ended.
+            if pieces.blocking_send(piece.freeze()).is_err() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+    });
+    let writing = write_pieces(sftp, part, queue, start, &mut on_sent);
+    let (written, read) = tokio::join!(writing, reading);
+    let (length, read) = (written?, read?);
+    if length != source.size || read.changed != source.changed {
+        return Err(PartError::Changed);
+    }
+    Ok(())
+}
+
+/// Writes what comes from the queue; where it ends.
+async fn write_pieces(
+    sftp: &Sftp,
+    part: &Handle,
+    mut queue: mpsc::Receiver<Bytes>,
+    start: u64,
+    on_sent: &mut impl FnMut(u64),
+) -> Result<u64, SftpError> {
+    let mut under_way = VecDeque::<(Pending, u64)>::new();
+    let mut at = start;
+    loop {
+        let piece = queue.recv().await;
+        let is_end = piece.is_none();
+        if let Some(piece) = piece {
+            let length = piece.len() as u64;
+            under_way.push_back((sftp.write(part, at, piece), length));
+            at += length;
+        }
+        while under_way.len() >= WINDOW || is_end {
+            let Some((pending, length)) = under_way.pop_front() else {
+                return Ok(at);
+            };
+            pending.done().await?;
+            on_sent(length);
+        }
+    }
+}
+
+fn read_at(file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < piece.len() {
+        match file.read_at(&mut piece[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Copies the file `from` in the container to `to`.
+pub(super) async fn fetch(
+    sftp: &Sftp,
+    from: &[u8],
+    to: &Path,
+    state: &State,
+) -> Result<(), PartError> {
+    let source = sftp.look(from, true).await?.ok_or(SftpError::Missing)?;
+    let source = source.attributes;
+    let handle = sftp.open_file(from).await?;
+    let (file, part) = {
+        let (_, name) = split(from);
+        let part = to.with_file_name(part_name(name, &source));
+        let to = to.to_owned();
+        blocking(move || {
+            if let Ok(file) = local::open_part(&part) {
+                return Ok((file, part));
+            }
+            // Another process has it.
+            let part = to.with_file_name(own_name()?);
+            Ok((local::open_part(&part)?, part))
+        })
+        .await?
+    };
+    let mut counted = 0;
+    let fetched = async {
+        let start = fetch_start(sftp, &handle, &file, &part, &source).await?;
+        state.progress.add(start);
+        counted += start;
+        let file = file.try_clone()?;
+        fetch_rest(sftp, &handle, file, &source, start, |bytes| {
+            state.progress.add(bytes);
+            counted += bytes;
+        })
+        .await?;
+        // Without a change meanwhile it is one file, and no mixture of two.
+        match sftp.look(from, true).await? {
+            Some(now) if now.attributes == source => Ok::<(), PartError>(()),
+            _ => Err(PartError::Changed),
+        }
+    };
+    let fetched = fetched.await;
+    state.progress.take(counted);
+    match fetched {
+        Err(error @ PartError::Server(SftpError::Lost(_))) => return Err(error),
+        Err(error) => {
+            // What failed is what counts.
+            let _ = sftp.close(&handle).await;
+            let _ = std::fs::remove_file(&part);
+            return Err(error);
+        }
+        Ok(()) => {}
+    }
+    let to = to.to_owned();
+    blocking(move || local::finish(&file, &part, &to, &source)).await?;
+    Ok(sftp.close(&handle).await?)
+}
+
+async fn fetch_start(
+    sftp: &Sftp,
+    handle: &Handle,
+    file: &File,
+    part: &Path,
+    source: &Attributes,
+) -> Result<u64, PartError> {
+    let length = file.metadata()?.len();
+    if length > 0 && length <= source.size {
+        let path = part.to_owned();
+        let (there, here) = tokio::join!(
+            sftp.hash(handle, length),
+            blocking(move || local::hash(&path, length)),
+        );
+        if there? == here? {
+            return Ok(length);
+        }
+    }
+    if length > 0 {
+        file.set_len(0)?;
+    }
+    Ok(0)
+}
+
+async fn fetch_rest(
+    sftp: &Sftp,
+    handle: &Handle,
+    file: File,
+    source: &Attributes,
+    start: u64,
+    mut on_fetched: impl FnMut(u64),
+) -> Result<(), PartError> {
+    let (pieces, mut queue) = mpsc::channel::<Bytes>(WINDOW / 4);
+    let writing = blocking(move || {
+        let mut at = start;
+        while let Some(piece) = queue.blocking_recv() {
+            file.write_all_at(&piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    });
+    let reading = async {
+        let mut under_way = VecDeque::<(Pending, u64)>::new();
+        let mut at = start;
+        loop {
+            while at < source.size && under_way.len() < WINDOW {
+                let length = (source.size - at).min(MOST as u64);
+                let asked = u32::try_from(length).unwrap_or(u32::MAX);
+                under_way.push_back((sftp.read(handle, at, asked), length));
+                at += length;
+            }
+            let Some((pending, length)) = under_way.pop_front() else {
+                drop(pieces);
+                return Ok(());
+            };
+            let piece = pending.data().await?;
+            if piece.len() as u64 != length {
+                return Err(PartError::Changed);
+            }
+            // The writing failed, which is the error.
+            if pieces.send(piece).await.is_err() {
+                return Ok(());
+            }
+            on_fetched(length);
+        }
+    };
+    let (read, written) = tokio::join!(reading, writing);
+    read?;
+    Ok(written?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_of_one_name_size_and_time() {
+        let source = |size, changed| Attributes {
+            mode: 0o100_644,
+            size,
+            changed,
+        };
+        let name = part_name(b"a", &source(1, 2));
+        assert_eq!(name, part_name(b"a", &source(1, 2)));
+        assert_ne!(name, part_name(b"b", &source(1, 2)));
+        assert_ne!(name, part_name(b"a", &source(2, 2)));
+        assert_ne!(name, part_name(b"a", &source(1, 3)));
+        assert!(name.starts_with(".xdrive-") && name.len() < 40, "{name}");
+        assert_eq!(split(b"a/b/c"), (&b"a/b/"[..], &b"c"[..]));
+        assert_eq!(split(b"c"), (&b""[..], &b"c"[..]));
+    }
+}

@@ -1,0 +1,167 @@
+//! Where something is copied from or to, as it is typed: a path here, or `NAME:PATH`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use super::Order;
+use crate::ids::{DriveName, InvalidName};
+
+/// A place that was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On this computer.
+    Here(PathBuf),
+    /// In the container of a drive. Without a leading `/` it is below `/work`.
+    There(DriveName, Vec<u8>),
+}
+
+/// The places between which nothing can be copied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidPlaces {
+    /// What stands before a colon is no drive's name.
+    #[error("{given:?} names no drive: {why}")]
+    Name {
+        /// All of it.
+        given: String,
+        /// What is wrong with the name.
+        why: InvalidName,
+    },
+    /// All are on this computer.
+    #[error("nothing here names a drive: both sides are on this computer")]
+    BothHere,
+    /// Both sides are on drives.
+    #[error("both sides are on drives, and one has to be on this computer")]
+    BothThere,
+    /// The sources are on several sides.
+    #[error("the sources have to be all here, or all on one drive")]
+    Mixed,
+    /// A place without a path.
+    #[error("a place cannot be empty")]
+    Empty,
+}
+
+impl Place {
+    /// Parses `NAME:PATH`, or a path here: one without a colon, or with a slash before the first
+    /// one, as scp does. `suffix` may follow the name.
+    pub(crate) fn parse(given: &OsStr, suffix: &str) -> Result<Self, InvalidPlaces> {
+        let bytes = given.as_bytes();
+        if bytes.is_empty() {
+            return Err(InvalidPlaces::Empty);
+        }
+        let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
+        let Some(colon) = end.filter(|at| *at > 0 && bytes[*at] == b':') else {
+            return Ok(Self::Here(PathBuf::from(given)));
+        };
+        let name = String::from_utf8_lossy(&bytes[..colon]);
+        let name = name.strip_suffix(suffix).unwrap_or(&name);
+        match name.parse() {
+            Ok(drive) => Ok(Self::There(drive, bytes[colon + 1..].to_vec())),
+            Err(why) => Err(InvalidPlaces::Name {
+                given: given.to_string_lossy().into_owned(),
+                why,
+            }),
+        }
+    }
+}
+
+/// The drive, and what is copied between it and this computer.
+pub(crate) fn order(
+    sources: &[Place],
+    destination: &Place,
+) -> Result<(DriveName, Order), InvalidPlaces> {
+    let mut here = Vec::new();
+    let mut there = Vec::new();
+    for source in sources {
+        match source {
+            Place::Here(path) => here.push(path.clone()),
+            Place::There(drive, path) => there.push((drive, path.clone())),
+        }
+    }
+    match destination {
+        Place::There(drive, to) if there.is_empty() => Ok((
+            drive.clone(),
+            Order::Up {
+                sources: here,
+                to: to.clone(),
+            },
+        )),
+        Place::There(..) if here.is_empty() => Err(InvalidPlaces::BothThere),
+        Place::Here(_) if there.is_empty() => Err(InvalidPlaces::BothHere),
+        Place::Here(to) if here.is_empty() => {
+            let drive = there[0].0.clone();
+            if there.iter().any(|(other, _)| **other != drive) {
+                return Err(InvalidPlaces::Mixed);
+            }
+            let sources = there.into_iter().map(|(_, path)| path).collect();
+            let to = to.clone();
+            Ok((drive, Order::Down { sources, to }))
+        }
+        _ => Err(InvalidPlaces::Mixed),
+    }
+}
+
+/// A path of this computer from the bytes of a name.
+pub(super) fn path(bytes: &[u8]) -> PathBuf {
+    OsString::from_vec(bytes.to_vec()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(given: &[u8]) -> Result<Place, InvalidPlaces> {
+        Place::parse(OsStr::from_bytes(given), ".xdrive")
+    }
+
+    fn there(path: &[u8]) -> Place {
+        Place::There("demo".parse().unwrap(), path.to_vec())
+    }
+
+    #[test]
+    fn a_colon_before_any_slash_ends_a_drives_name() {
+        assert_eq!(place(b"demo:a"), Ok(there(b"a")));
+        assert_eq!(place(b"demo.xdrive:a"), Ok(there(b"a")));
+        assert_eq!(place(b"demo:"), Ok(there(b"")));
+        assert_eq!(place(b"demo:a:b\xff"), Ok(there(b"a:b\xff")));
+        for here in [&b"a"[..], b"./a:b", b"/a:b", b":a", b"a/b:c", b"gr\xfcn"] {
+            let path = path(here);
+            assert_eq!(place(here), Ok(Place::Here(path)));
+        }
+        assert!(matches!(place(b"a b:c"), Err(InvalidPlaces::Name { .. })));
+        assert_eq!(place(b""), Err(InvalidPlaces::Empty));
+    }
+
+    #[test]
+    fn one_side_is_here_and_the_other_is_one_drive() {
+        let here = || Place::Here("x".into());
+        let other = Place::There("other".parse().unwrap(), Vec::new());
+        let orders = |sources: &[Place], to| order(sources, &to).map(|(_, order)| order);
+        assert_eq!(
+            orders(&[here()], there(b"y")),
+            Ok(Order::Up {
+                sources: vec!["x".into()],
+                to: b"y".to_vec()
+            })
+        );
+        assert_eq!(
+            orders(&[there(b"y"), there(b"z")], here()),
+            Ok(Order::Down {
+                sources: vec![b"y".to_vec(), b"z".to_vec()],
+                to: "x".into()
+            })
+        );
+        assert_eq!(orders(&[here()], here()), Err(InvalidPlaces::BothHere));
+        assert_eq!(
+            orders(&[there(b"")], there(b"")),
+            Err(InvalidPlaces::BothThere)
+        );
+        for sources in [[here(), there(b"")], [there(b""), other]] {
+            assert_eq!(orders(&sources, here()), Err(InvalidPlaces::Mixed));
+        }
+        assert_eq!(
+            orders(&[here(), there(b"")], there(b"")),
+            Err(InvalidPlaces::Mixed)
+        );
+    }
+}

@@ -1,0 +1,415 @@
+//! Copies from this computer into a container, and folders that are synchronized.
+
+mod delete;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::anyhow;
+use bytes::Bytes;
+use tokio::task::spawn_blocking;
+
+use super::jobs::{Jobs, run_all};
+use super::part::{self, PartError};
+use super::place::path;
+use super::rules::Rules;
+use super::{Limits, Servers, State, Stop, Sync, TOGETHER, joined, local, lock, name_of};
+use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
+
+/// Something to copy.
+#[derive(Debug)]
+struct Item {
+    from: PathBuf,
+    to: Vec<u8>,
+    entry: Entry,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// A folder with all that is in it; the rules of the one that it is in, if there are any.
+    Folder(Item, Option<Rules>),
+    /// Small files and links.
+    Batch(Vec<Item>),
+    Large(Item),
+}
+
+/// What all jobs share.
+struct Up {
+    servers: Servers,
+    state: Arc<State>,
+    limits: Limits,
+    /// How it is synchronized, if it is.
+    sync: Option<Sync>,
+    /// The folders, which get their permissions and times at the end.
+    folders: Mutex<Vec<(Vec<u8>, Attributes)>>,
+}
+
+/// Copies the `sources` to `to`.
+pub(super) async fn copy(
+    sources: &[PathBuf],
+    to: Vec<u8>,
+    servers: Servers,
+    state: Arc<State>,
+) -> Result<(), Stop> {
+    let up = Up::new(servers, state, None);
+    let first = up.first(sources, to).await?;
+    up.run_all(first).await
+}
+
+/// Makes `to` what is in `folder`, but for what git ignores there.
+pub(super) async fn sync(
+    folder: PathBuf,
+    to: Vec<u8>,
+    sync: Sync,
+    servers: Servers,
+    state: Arc<State>,
+) -> Result<(), Stop> {
+    let up = Up::new(servers, state, Some(sync));
+    let unreadable = |error: io::Error| Stop::Refused(anyhow!("{}: {error}", folder.display()));
+    let from = folder.canonicalize().map_err(unreadable)?;
+    let entry = local::look(&from, true).map_err(unreadable)?;
+    let gone = || unreadable(io::ErrorKind::NotFound.into());
+    let entry = entry.ok_or_else(gone)?;
+    let to = up.named(to).await?;
+    up.make_above(&to).await?;
+    up.run_all(vec![Job::Folder(Item { from, to, entry }, None)])
+        .await
+}
+
+fn is_ignored(rules: &Rules, folder: &Path, entry: &Entry) -> bool {
+    let is_folder = entry.attributes.kind() == Kind::Folder;
+    part::is_part(&entry.name) || rules.ignores(&folder.join(path(&entry.name)), is_folder)
+}
+
+/// The failure of a request without which nothing can be copied.
+fn refused(path: &[u8], error: SftpError) -> Stop {
+    match error {
+        SftpError::Lost(why) => Stop::Lost(why),
+        error => Stop::Refused(anyhow!("{}: {error}", String::from_utf8_lossy(path))),
+    }
+}
+
+impl Up {
+    fn new(servers: Servers, state: Arc<State>, sync: Option<Sync>) -> Arc<Self> {
+        Arc::new(Self {
+            servers,
+            state,
+            limits: Limits::default(),
+            sync,
+            folders: Mutex::default(),
+        })
+    }
+
+    async fn run_all(self: &Arc<Self>, first: Vec<Job>) -> Result<(), Stop> {
+        let running = Arc::clone(self);
+        run_all(first, move |job, jobs| Arc::clone(&running).run(job, jobs)).await?;
+        self.finish_folders().await
+    }
+
+    /// The path in the container that was named.
+    async fn named(&self, path: Vec<u8>) -> Result<Vec<u8>, Stop> {
+        match &*path {
+            b"" => Ok(b".".to_vec()),
+            [b'~', ..] => {
+                let expanded = self.servers.one().expand(&path).await;
+                expanded.map_err(|it| refused(&path, it))
+            }
+            _ => Ok(path),
+        }
+    }
+
+    /// Makes the folders above a path.
+    async fn make_above(&self, path: &[u8]) -> Result<(), Stop> {
+        let slashes = path
+            .iter()
+            .enumerate()
+            .filter(|(at, it)| *at > 0 && **it == b'/');
+        for (at, _) in slashes {
+            let made = self.servers.one().make_folder(&path[..at], 0o777).await;
+            made.map_err(|it| refused(&path[..at], it))?;
+        }
+        Ok(())
+    }
+
+    /// The jobs for what was named.
+    async fn first(&self, sources: &[PathBuf], to: Vec<u8>) -> Result<Vec<Job>, Stop> {
+        let sftp = self.servers.one();
+        let to = self.named(to).await?;
+        let there = sftp.look(&to, true).await.map_err(|it| refused(&to, it))?;
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        if !is_folder && (sources.len() > 1 || to.ends_with(b"/")) {
+            let to = String::from_utf8_lossy(&to);
+            return Err(Stop::Refused(anyhow!("{to} is no folder in the container")));
+        }
+        let mut jobs = Vec::new();
+        let mut batch = Vec::new();
+        let mut taken = HashSet::new();
+        for from in sources {
+            let name = from.as_os_str().as_bytes();
+            let entry = match local::look(from, true) {
+                Ok(Some(entry)) => entry,
+                Ok(None) => {
+                    self.state.problem(name, "there is no such file or folder");
+                    continue;
+                }
+                Err(error) => {
+                    self.state.problem(name, &error);
+                    continue;
+                }
+            };
+            let to = match name_of(name) {
+                Some(name) if is_folder => joined(&to, name),
+                _ => to.clone(),
+            };
+            if !taken.insert(to.clone()) {
+                self.state.problem(name, "another one has its name");
+                continue;
+            }
+            let there = sftp.look(&to, false).await.map_err(|it| refused(&to, it))?;
+            let from = from.clone();
+            let item = Item { from, to, entry };
+            jobs.extend(self.choose(item, there.as_ref(), None, &mut batch));
+        }
+        jobs.extend((!batch.is_empty()).then_some(Job::Batch(batch)));
+        Ok(jobs)
+    }
+
+    async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
+        match job {
+            Job::Folder(item, above) => self.folder(item, above, &jobs).await,
+            Job::Batch(items) => self.batch(items, &jobs).await,
+            Job::Large(item) => self.large(item).await,
+        }
+    }
+
+    /// The job for an item of which this is `there` already; none if there is nothing to do, or it
+    /// goes with the `batch`.
+    fn choose(
+        &self,
+        item: Item,
+        there: Option<&Entry>,
+        rules: Option<&Rules>,
+        batch: &mut Vec<Item>,
+    ) -> Option<Job> {
+        let (state, source) = (&self.state, &item.entry.attributes);
+        let name = item.from.as_os_str().as_bytes();
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        match source.kind() {
+            Kind::Folder => return Some(Job::Folder(item, rules.cloned())),
+            Kind::Other => {
+                state.problem(name, "it is no file, folder or link");
+                return None;
+            }
+            _ if is_folder => {
+                state.problem(name, "a folder has its name in the container");
+                return None;
+            }
+            Kind::Link => {
+                state.progress.find(0);
+                if there.is_some_and(|it| {
+                    it.attributes.kind() == Kind::Link && it.target == item.entry.target
+                }) {
+                    state.progress.is_there();
+                    return None;
+                }
+            }
+            Kind::File => {
+                state.progress.find(source.size);
+                if state.is_done(&item.to) {
+                    return None;
+                }
+                if let Some(there) = there.filter(|it| it.attributes.kind() == Kind::File)
+                    && state.is_same(source, &there.attributes)
+                {
+                    if source.permissions() == there.attributes.permissions() {
+                        state.progress.is_there();
+                        return None;
+                    }
+                } else if source.size > MOST as u64 {
+                    return Some(Job::Large(item));
+                }
+            }
+        }
+        batch.push(item);
+        None
+    }
+
+    /// Makes a folder and finds what is in it.
+    async fn folder(
+        &self,
+        folder: Item,
+        above: Option<Rules>,
+        jobs: &Jobs<Job>,
+    ) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.folders.acquire().await else {
+            return Ok(());
+        };
+        let Item { from, to, entry } = folder;
+        let sftp = self.servers.one();
+        let name = from.as_os_str().as_bytes().to_vec();
+        let attributes = entry.attributes;
+        let is_sync = self.sync.is_some();
+        let listing = {
+            let from = from.clone();
+            spawn_blocking(move || {
+                let rules = is_sync.then(|| match above {
+                    Some(above) => above.within(&from),
+                    None => Rules::of(&from),
+                });
+                let mut listed = local::list(&from)?;
+                if let Some(rules) = &rules {
+                    listed.retain(|it| !is_ignored(rules, &from, it));
+                }
+                Ok((listed, rules))
+            })
+        };
+        let mode = attributes.permissions() | 0o700;
+        let there = match sftp.make_folder(&to, mode).await {
+            Ok(true) => Ok(Vec::new()),
+            Ok(false) => sftp.list(&to).await,
+            Err(error) => Err(error),
+        };
+        let there = match there {
+            Ok(there) => there,
+            Err(error) => return self.state.failed(&name, error),
+        };
+        lock(&self.folders).push((to.clone(), attributes));
+        let (listed, rules) = match listing.await.map_err(io::Error::other).flatten() {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.state.problem(&name, &error);
+                return Ok(());
+            }
+        };
+        let mut there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
+        if let Some(rules) = &rules {
+            self.clear_away(&from, &to, &listed, &mut there, rules)
+                .await?;
+        }
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        for entry in listed {
+            let there = there.get(&*entry.name).copied();
+            bytes += entry.attributes.size;
+            let item = Item {
+                from: from.join(path(&entry.name)),
+                to: joined(&to, &entry.name),
+                entry,
+            };
+            let job = self.choose(item, there, rules.as_ref(), &mut batch);
+            let is_full = batch.len() >= TOGETHER.0 || bytes >= TOGETHER.1;
+            let full = (is_full && !batch.is_empty()).then(|| std::mem::take(&mut batch));
+            if full.is_some() {
+                bytes = 0;
+            }
+            for job in job.into_iter().chain(full.map(Job::Batch)) {
+                // Fails only where the copy has ended.
+                let _ = jobs.send(job);
+            }
+        }
+        if !batch.is_empty() {
+            let _ = jobs.send(Job::Batch(batch));
+        }
+        Ok(())
+    }
+
+    /// Copies small files and links, and sets the permissions of files that are there.
+    async fn batch(&self, items: Vec<Item>, jobs: &Jobs<Job>) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.batches.acquire().await else {
+            return Ok(());
+        };
+        let reading = spawn_blocking(move || {
+            let read = items.into_iter().map(|item| {
+                let content = match item.entry.attributes.kind() {
+                    Kind::File if item.entry.attributes.size <= MOST as u64 => {
+                        local::read(&item.from, MOST)
+                    }
+                    _ => Ok(None),
+                };
+                (item, content)
+            });
+            read.collect::<Vec<_>>()
+        });
+        let read = reading
+            .await
+            .map_err(|error| Stop::Refused(anyhow!(error)))?;
+        let sftp = self.servers.one();
+        let mut sent = Vec::new();
+        for (item, content) in read {
+            match content {
+                Ok(content) => {
+                    if let Some((pending, bytes)) = begin(sftp, &item, content) {
+                        sent.push((item, pending, bytes));
+                    } else {
+                        let _ = jobs.send(Job::Large(item));
+                    }
+                }
+                Err(error) => {
+                    let name = item.from.as_os_str().as_bytes();
+                    self.state.problem(name, &error);
+                }
+            }
+        }
+        for (item, pending, bytes) in sent {
+            match pending.done().await {
+                Ok(()) => self.state.finish(item.to, bytes),
+                Err(error) => self.state.failed(item.from.as_os_str().as_bytes(), error)?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn large(&self, item: Item) -> Result<(), Stop> {
+        let Ok(_permit) = self.limits.large.acquire().await else {
+            return Ok(());
+        };
+        let name = item.from.as_os_str().as_bytes();
+        let sftp = self.servers.one();
+        match part::send(sftp, &item.from, &item.to, &self.state).await {
+            Ok(()) => self.state.finish(item.to, item.entry.attributes.size),
+            Err(PartError::Server(error)) => self.state.failed(name, error)?,
+            Err(PartError::Here(error)) => self.state.problem(name, &error),
+            Err(PartError::Changed) => self.state.problem(name, "it changed meanwhile"),
+        }
+        Ok(())
+    }
+
+    /// Sets the permissions and times of folders: the deepest first, since one without permissions
+    /// leads to none below it.
+    async fn finish_folders(&self) -> Result<(), Stop> {
+        let mut folders = std::mem::take(&mut *lock(&self.folders));
+        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        let sftp = self.servers.one();
+        for some in folders.chunks(TOGETHER.0) {
+            let set = some.iter().map(|(path, it)| (path, sftp.set(path, it)));
+            for (path, pending) in set.collect::<Vec<_>>() {
+                if let Err(error) = pending.done().await {
+                    self.state.failed(path, error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Begins to copy a small item; none if it is no small one any more. Also how many bytes it has.
+fn begin(sftp: &Sftp, item: &Item, content: Option<(Attributes, Bytes)>) -> Option<(Pending, u64)> {
+    let Entry {
+        attributes, target, ..
+    } = &item.entry;
+    match content {
+        Some((attributes, content)) => {
+            let bytes = content.len() as u64;
+            Some((sftp.put(&item.to, &attributes, content), bytes))
+        }
+        None if attributes.kind() == Kind::Link => {
+            Some((sftp.link(&item.to, target, attributes.changed), 0))
+        }
+        // What it has there is the same, but for its permissions.
+        None if attributes.size > MOST as u64 => Some((sftp.set(&item.to, attributes), 0)),
+        None => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! What a synchronized folder has in the container, and not here.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use super::super::part::is_part;
+use super::super::place::path as named;
+use super::super::rules::Rules;
+use super::super::{Stop, joined};
+use super::Up;
+use crate::host::sftp::{Entry, Kind};
+
+/// Whether something was deleted, once that is known.
+type Deleting<'a> = Pin<Box<dyn Future<Output = Result<bool, Stop>> + Send + 'a>>;
+
+impl Up {
+    /// Clears away what is in the way of what is `listed` in a folder, and what is only `there` if
+    /// that is to be deleted.
+    pub(super) async fn clear_away(
+        &self,
+        from: &Path,
+        to: &[u8],
+        listed: &[Entry],
+        there: &mut HashMap<&[u8], &Entry>,
+        rules: &Rules,
+    ) -> Result<(), Stop> {
+        let deletes = self.sync.is_some_and(|sync| sync.deletes);
+        let sources: HashMap<&[u8], Kind> = listed
+            .iter()
+            .map(|it| (&*it.name, it.attributes.kind()))
+            .collect();
+        let found: Vec<Entry> = there.values().map(|it| (*it).clone()).collect();
+        for entry in found {
+            let is_folder = entry.attributes.kind() == Kind::Folder;
+            let is_gone = match sources.get(&*entry.name) {
+                Some(kind) if (*kind == Kind::Folder) == is_folder => false,
+                // A file in a folder's way is replaced as by any other file.
+                Some(_) if !is_folder => {
+                    let path = joined(to, &entry.name);
+                    match self.servers.one().remove(&path).await {
+                        Ok(()) => true,
+                        Err(error) => {
+                            self.state.failed(&path, error)?;
+                            false
+                        }
+                    }
+                }
+                _ if deletes => {
+                    let here = from.join(named(&entry.name));
+                    let path = joined(to, &entry.name);
+                    self.delete(here, path, &entry, rules).await?
+                }
+                _ => false,
+            };
+            if is_gone {
+                there.remove(&*entry.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what is at `path`, where that is not ignored at its place `here`; whether it is gone.
+    fn delete<'a>(
+        &'a self,
+        here: PathBuf,
+        path: Vec<u8>,
+        entry: &'a Entry,
+        rules: &'a Rules,
+    ) -> Deleting<'a> {
+        Box::pin(async move {
+            let is_folder = entry.attributes.kind() == Kind::Folder;
+            if is_part(&entry.name) || rules.ignores(&here, is_folder) {
+                return Ok(false);
+            }
+            let sftp = self.servers.one();
+            let deleted = if is_folder {
+                let below = match sftp.list(&path).await {
+                    Ok(below) => below,
+                    Err(error) => return self.state.failed(&path, error).map(|()| false),
+                };
+                let rules = rules.within(&here);
+                let mut is_empty = true;
+                for entry in &below {
+                    let here = here.join(named(&entry.name));
+                    let path = joined(&path, &entry.name);
+                    is_empty &= self.delete(here, path, entry, &rules).await?;
+                }
+                if !is_empty {
+                    return Ok(false);
+                }
+                sftp.remove_folder(&path).await
+            } else {
+                sftp.remove(&path).await
+            };
+            match deleted {
+                Ok(()) => {
+                    self.state.progress.delete();
+                    Ok(true)
+                }
+                Err(error) => self.state.failed(&path, error).map(|()| false),
+            }
+        })
+    }
+}

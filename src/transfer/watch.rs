@@ -1,0 +1,120 @@
+//! Looking for changes in a folder.
+//!
+//! By reading it again and again, which every system and every file system can: the more there is in
+//! it the more seldom.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::local;
+use super::place::path;
+use super::rules::Rules;
+use crate::host::sftp::Kind;
+
+/// The shortest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How many times as long as a look the pause is: a twentieth of one processor.
+const TIMES: u32 = 20;
+
+/// A folder that is watched, but for what git ignores in it.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    folder: PathBuf,
+    /// What was seen last.
+    seen: Option<u64>,
+}
+
+impl Watch {
+    /// Watches from now on.
+    pub(crate) fn begin(folder: &Path) -> Self {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Self {
+            seen: Some(digest(&folder)),
+            folder,
+        }
+    }
+
+    /// Waits until something has changed since the last time.
+    pub(crate) async fn changed(&mut self) {
+        let mut pause = PAUSE;
+        loop {
+            sleep(pause).await;
+            let began = Instant::now();
+            let folder = self.folder.clone();
+            let seen = spawn_blocking(move || digest(&folder)).await.ok();
+            pause = PAUSE.max(began.elapsed() * TIMES);
+            if seen != self.seen {
+                self.seen = seen;
+                return;
+            }
+        }
+    }
+}
+
+/// A number that is another when something in the folder is. What cannot be read counts as nothing.
+fn digest(top: &Path) -> u64 {
+    let mut all = 0_u64;
+    let mut folders = vec![(top.to_owned(), None::<Rules>)];
+    while let Some((folder, above)) = folders.pop() {
+        let rules = above.map_or_else(|| Rules::of(&folder), |above| above.within(&folder));
+        for entry in local::list(&folder).unwrap_or_default() {
+            let path = folder.join(path(&entry.name));
+            let is_folder = entry.attributes.kind() == Kind::Folder;
+            if rules.ignores(&path, is_folder) {
+                continue;
+            }
+            let mut hash = DefaultHasher::new();
+            path.hash(&mut hash);
+            let it = &entry.attributes;
+            (it.mode, &entry.target).hash(&mut hash);
+            if is_folder {
+                // Its time changes with what is in it, ignored or not.
+                folders.push((path, Some(rules.clone())));
+            } else {
+                (it.size, it.changed).hash(&mut hash);
+            }
+            // In any order.
+            all = all.wrapping_add(hash.finish());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_change_is_seen_but_for_what_is_ignored() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path();
+        fs::create_dir(top.join("a")).unwrap();
+        fs::write(top.join(".gitignore"), "*.log\n").unwrap();
+        let mut before = digest(top);
+        let mut changes = |what: &str, is_change: bool| {
+            let now = digest(top);
+            assert_eq!(now != before, is_change, "{what}");
+            before = now;
+        };
+        changes("nothing", false);
+        fs::write(top.join("a/b"), "b").unwrap();
+        changes("a new file", true);
+        fs::write(top.join("a/b"), "bb").unwrap();
+        changes("a longer file", true);
+        fs::write(top.join("a/b.log"), "b").unwrap();
+        changes("an ignored file", false);
+        fs::rename(top.join("a/b"), top.join("a/c")).unwrap();
+        changes("another name", true);
+        fs::remove_file(top.join("a/c")).unwrap();
+        changes("no file", true);
+        fs::remove_file(top.join(".gitignore")).unwrap();
+        changes("other rules", true);
+    }
+}

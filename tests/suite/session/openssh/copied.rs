@@ -1,0 +1,285 @@
+//! What `xdrive cp` copies, and what is left of it when it is stopped.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::process::{Signal, kill_process};
+
+use super::super::connection_lost::{connections, recorded};
+use super::{end, leading, noise};
+use crate::session::site::{Running, SESSION, Site};
+use harness::eventually_within;
+
+/// What a path has: mode, time of change in nanoseconds, and content or target.
+type Found = (u32, i128, Vec<u8>);
+
+/// All that is below a folder.
+fn tree(top: &Path) -> BTreeMap<PathBuf, Found> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![top.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let content = if metadata.is_symlink() {
+                fs::read_link(&path)
+                    .unwrap()
+                    .as_os_str()
+                    .as_bytes()
+                    .to_vec()
+            } else if metadata.is_dir() {
+                folders.push(path.clone());
+                Vec::new()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            let time =
+                i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+            let below = path.strip_prefix(top).unwrap().to_owned();
+            found.insert(below, (metadata.mode(), time, content));
+        }
+    }
+    found
+}
+
+fn is_same(one: &Path, other: &Path) {
+    let (one, other) = (tree(one), tree(other));
+    assert!(
+        one.keys().eq(other.keys()),
+        "{:?}\n{:?}",
+        one.keys(),
+        other.keys()
+    );
+    for (path, found) in one {
+        assert!(found == other[&path], "{} differs", path.display());
+    }
+}
+
+/// The folder `/work` of the container.
+pub(super) fn work(site: &Site) -> PathBuf {
+    let init = recorded(site, "init.json").as_raw_nonzero();
+    format!("/proc/{init}/root/v1/work").into()
+}
+
+/// A folder with one of everything.
+fn things(site: &Site) -> PathBuf {
+    let folder = site.path("things");
+    fs::create_dir_all(folder.join("deep/er")).unwrap();
+    fs::write(folder.join("large"), noise(5 << 20)).unwrap();
+    fs::write(folder.join("deep/er/gr\u{fc}n"), "x").unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    fs::write(folder.join("a:b"), "colon").unwrap();
+    fs::write(folder.join(OsStr::from_bytes(b"\xff\xfe")), "bytes").unwrap();
+    fs::write(folder.join("closed"), "mine").unwrap();
+    fs::set_permissions(folder.join("closed"), Permissions::from_mode(0o460)).unwrap();
+    symlink("deep/er", folder.join("link")).unwrap();
+    symlink("nowhere", folder.join("dangling")).unwrap();
+    for number in 0..300 {
+        fs::write(folder.join(format!("deep/{number}")), number.to_string()).unwrap();
+    }
+    let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    for path in ["large", "empty", "deep/er"] {
+        let file = File::open(folder.join(path)).unwrap();
+        file.set_times(FileTimes::new().set_modified(old)).unwrap();
+    }
+    fs::set_permissions(folder.join("deep/er"), Permissions::from_mode(0o555)).unwrap();
+    folder
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn everything_is_copied_there_and_back_and_nothing_twice() {
+    let site = Site::new();
+    let lead = leading(&site, &site.image());
+    let folder = things(&site);
+    let work = work(&site);
+    site.run(&["cp", "things", "demo:"])
+        .is(0)
+        .says("copied 308 files, 5.0 MiB\n");
+    is_same(&folder, &work.join("things"));
+    site.run(&["cp", "-r", "things", "demo.xdrive:/work"])
+        .is(0)
+        .says("copied 0 files, 0 bytes; 308 were there already\n");
+    site.run(&["cp", "--ignore-times", "things/.", "demo:things"])
+        .is(0)
+        .says("copied 306 files, 5.0 MiB; 2 were there already\n");
+    fs::write(folder.join("deep/7"), "seven").unwrap();
+    fs::set_permissions(folder.join("large"), Permissions::from_mode(0o600)).unwrap();
+    site.run(&["cp", "things/", "demo:"])
+        .is(0)
+        .says("copied 2 files, 5 bytes; 306 were there already\n");
+    is_same(&folder, &work.join("things"));
+
+    site.run(&["cp", "demo:things", "back"])
+        .is(0)
+        .says("copied 308 files, 5.0 MiB\n");
+    is_same(&folder, &site.path("back"));
+    site.run(&["cp", "demo:things/.", "back"])
+        .is(0)
+        .says("copied 0 files, 0 bytes; 308 were there already\n");
+    fs::write(work.join("things/deep/8"), "eight").unwrap();
+    fs::set_permissions(work.join("things/large"), Permissions::from_mode(0o640)).unwrap();
+    site.run(&["cp", "demo:things/", "."])
+        .is(0)
+        .says("copied 2 files, 5 bytes; 306 were there already\n");
+    is_same(&folder, &work.join("things"));
+
+    // One by one: names with a colon, links that are named, the home folder.
+    fs::write(site.path("c:d"), "here").unwrap();
+    site.run(&["cp", "./c:d", "things/link", "demo:~/"]).is(0);
+    site.run(&["cp", "demo:~/c:d", "demo:things/link", "things/deep/er"])
+        .is(0);
+    let copied = folder.join("deep/er");
+    assert_eq!(fs::read(copied.join("c:d")).unwrap(), b"here");
+    assert_eq!(fs::read(copied.join("link/gr\u{fc}n")).unwrap(), b"x");
+    site.run(&["cp", "./c:d", "demo:renamed"]).is(0);
+    assert_eq!(fs::read(work.join("renamed")).unwrap(), b"here");
+    // A link at the destination is replaced, and what it leads to is not written to.
+    symlink("renamed", work.join("leads")).unwrap();
+    fs::write(site.path("leads"), "not there").unwrap();
+    site.run(&["cp", "leads", "demo:"]).is(0);
+    assert_eq!(fs::read(work.join("renamed")).unwrap(), b"here");
+    assert_eq!(fs::read(work.join("leads")).unwrap(), b"not there");
+    refuses(&site, &work);
+    end(&site, lead);
+    site.is_saved("demo", 1);
+}
+
+/// Checks what is said of what cannot be copied, and that the rest is.
+fn refuses(site: &Site, work: &Path) {
+    site.run(&["cp", "none", "demo:"])
+        .is(1)
+        .says("error: none was not copied: there is no such file or folder\n");
+    site.run(&["cp", "demo:none", "."])
+        .is(1)
+        .says("error: none was not copied: no such file or folder\n");
+    site.run(&["cp", "./c:d", "things", "demo:renamed"])
+        .is(1)
+        .says("error: renamed is no folder in the container\n");
+    site.run(&["cp", "./c:d", "demo:nowhere/"])
+        .is(1)
+        .says("error: nowhere/ is no folder in the container\n");
+    site.run(&["cp", "./c:d", "demo:nowhere/x"])
+        .is(1)
+        .says("error: ./c:d was not copied: no such file or folder\n");
+    fs::create_dir(work.join("odd")).unwrap();
+    fs::create_dir(work.join("odd/c:d")).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(site.path("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    fs::write(site.path("well"), "well").unwrap();
+    let some = site.run(&["cp", "./c:d", "pipe", "well", "demo:odd"]);
+    some.is(1)
+        .says("not copied: ./c:d: a folder has its name in the container\n")
+        .says("not copied: pipe: it is no file, folder or link\n")
+        .says("error: 2 files or folders were not copied\n");
+    assert_eq!(fs::read(work.join("odd/well")).unwrap(), b"well");
+}
+
+/// The part of a large file that is being copied into this folder; none before there is one of so
+/// many bytes.
+fn part(folder: &Path, least: u64) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries.find(|path| {
+        let name = path.file_name().unwrap().as_bytes();
+        let is_part = name.starts_with(b".xdrive-") && name.ends_with(b".part");
+        is_part && fs::metadata(path).is_ok_and(|it| it.len() >= least)
+    })
+}
+
+/// Starts a copy, and waits until its large file is there by a part of it.
+fn begun(site: &Site, words: &[&str], into: &Path) -> (Running, PathBuf) {
+    let running = site.start(words);
+    let mut found = None;
+    eventually_within(
+        SESSION,
+        || format!("a part in {}", into.display()),
+        || {
+            found = part(into, 4 << 20);
+            found.is_some()
+        },
+    );
+    (running, found.unwrap())
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_copy_that_is_stopped_leaves_no_half_file_and_goes_on() {
+    let site = Site::new();
+    let lead = leading(&site, &site.image());
+    let work = work(&site);
+    let content = noise(300 << 20);
+    fs::write(site.path("huge"), &content).unwrap();
+    fs::create_dir(site.path("here")).unwrap();
+    let (there, here) = (work.join("huge"), site.path("here/huge"));
+    let up = ["cp", "huge", "demo:"];
+    let down = ["cp", "demo:huge", "here"];
+    for (words, folder, path) in [(up, &*work, &there), (down, &*site.path("here"), &here)] {
+        // By Ctrl-C, and at once.
+        let (running, part) = begun(&site, &words, folder);
+        running.signal(Signal::INT);
+        running
+            .end()
+            .is(130)
+            .says("the same command goes on with it\n");
+        assert!(!path.exists() && part.exists());
+        let kept = fs::metadata(&part).unwrap().ino();
+        let (running, _) = begun(&site, &words, folder);
+        running.signal(Signal::KILL);
+        running.end();
+        assert!(!path.exists());
+        let length = fs::metadata(&part).unwrap().len();
+        assert!(length >= 4 << 20, "{length}");
+        site.run(&words).is(0).says("copied 1 file, 300 MiB\n");
+        assert!(fs::read(path).unwrap() == content);
+        // The part itself, not another one.
+        assert_eq!(fs::metadata(path).unwrap().ino(), kept);
+        assert_eq!(self::part(folder, 0), None);
+        fs::remove_file(path).unwrap();
+
+        // What does not begin like the source is none of it.
+        let (running, part) = begun(&site, &words, folder);
+        running.signal(Signal::KILL);
+        running.end();
+        fs::write(&part, vec![0; 4 << 20]).unwrap();
+        site.run(&words).is(0);
+        assert!(fs::read(path).unwrap() == content);
+    }
+    fs::remove_file(&there).unwrap();
+
+    // A connection that goes silent: over another one, from where it stopped.
+    let (mut running, _) = begun(&site, &up, &work);
+    for connection in connections(&site) {
+        kill_process(connection, Signal::STOP).unwrap();
+    }
+    running.says("the connection was lost: ");
+    let kept = fs::metadata(part(&work, 0).unwrap()).unwrap().ino();
+    running
+        .end()
+        .is(0)
+        .says(" again after ")
+        .says("copied 1 file, 300 MiB\n");
+    assert!(fs::read(&there).unwrap() == content);
+    assert_eq!(fs::metadata(&there).unwrap().ino(), kept);
+    assert_eq!(part(&work, 0), None);
+
+    // A host that begins to close is the end of it.
+    fs::remove_file(&there).unwrap();
+    let (running, _) = begun(&site, &up, &work);
+    site.run(&["stop", "demo"]).is(0);
+    let ended = running.end();
+    if ended.code() != 0 {
+        ended.is(255).says("the host closed the drive: ");
+    }
+    lead.end();
+    assert_eq!(site.drive("demo")["state"], "saved");
+    site.has_no_leaks();
+}
