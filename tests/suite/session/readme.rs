@@ -15,9 +15,8 @@ const BUILD: Duration = Duration::from_mins(10);
 
 /// Of the tester's environment, what Cargo needs: each variable, and where it points below the home
 /// folder if it is not set.
-const CARGO: [(&str, Option<&str>); 4] = [
+const CARGO: [(&str, Option<&str>); 3] = [
     ("CARGO_HOME", Some(".cargo")),
-    ("CARGO_TARGET_DIR", None),
     ("RUSTC_WORKSPACE_WRAPPER", None),
     ("RUSTUP_HOME", Some(".rustup")),
 ];
