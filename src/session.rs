@@ -53,11 +53,10 @@ mod stop;
 mod visit;
 
 use std::io::IsTerminal as _;
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc};
 
 use crate::cloud::Cloud;
 use crate::drive::Outcome;
@@ -383,7 +382,6 @@ impl Session {
         let (request, cloud) = (&self.request, &self.cloud);
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", cloud.command, request.drive);
-        let (stop, stopped) = oneshot::channel();
         let drive = Mutex::new(&mut self.reconciler);
         let (sender, mut messages) = mpsc::unbounded_channel();
         let output = match command {
@@ -391,18 +389,13 @@ impl Session {
             Some(_) => Output::Report(self.report.clone()),
         };
         let monitor = Monitor::new(Context {
-            instance,
-            ec2: &cloud.ec2,
-            clock: &cloud.clock,
-            drive: &drive,
             checkpoint: request.options.checkpoint,
             notice: match (&command, &request.task) {
                 (None, _) | (_, Task::Attach(_)) => None,
                 (Some(_), _) => Some(request.options.notice.unwrap_or(NOTICE)),
             },
-            output: output.clone(),
+            ..Context::new(instance, cloud, &drive, output.clone())
         });
-        let mut monitor = pin!(monitor.run(&mut self.news, stopped));
         let middle = async {
             // Without a terminal nobody can ask.
             let cost = std::io::stdin()
@@ -458,13 +451,7 @@ impl Session {
                 }
             }
         };
-        let ending = tokio::select! {
-            ended = middle => {
-                drop(stop);
-                Ending::of_both(monitor.await, ended)
-            }
-            Some(ending) = &mut monitor => ending,
-        };
+        let ending = monitor.beside(&mut self.news, middle).await;
         forwards.keep_in(&mut self.request.options);
         ending
     }

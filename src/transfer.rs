@@ -25,16 +25,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::anyhow;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
-use crate::host::sftp::{Attributes, Sftp, SftpError};
+use crate::host::sftp::{Attributes, Entry, Kind, MOST, Sftp, SftpError};
+
+use part::PartError;
 
 pub(crate) use progress::Progress;
 
 /// How many requests for a large file are under way: enough for what a connection's window takes.
 const WINDOW: usize = 32;
 
-/// How many small files go together, and how many bytes they have at most.
-const TOGETHER: (usize, u64) = (64, 1 << 20);
+/// How many requests for small things go together.
+const TOGETHER: usize = 64;
 
 /// How a folder is synchronized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +136,18 @@ struct State {
     /// The paths at the destination that are as they should be.
     done: Mutex<HashSet<Vec<u8>>>,
     problems: Mutex<Vec<Problem>>,
+}
+
+/// What is to be done about one thing that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// It is a folder, whose content is to be found.
+    Folder,
+    /// It is there already, or cannot be copied.
+    Nothing,
+    /// It goes with others: a small file or a link, or a file of which only the permissions differ.
+    Small,
+    Large,
 }
 
 /// How much is done at once.
@@ -235,6 +250,71 @@ impl State {
             && is_same_time(source.changed, there.changed)
     }
 
+    /// What is to be done about the source at `path`, which is to be at `to`, on the side of this
+    /// name, and of which this is `there` already.
+    fn due(
+        &self,
+        (path, source): (&[u8], &Entry),
+        (to, side): (&[u8], &str),
+        there: Option<&Entry>,
+    ) -> Due {
+        let attributes = &source.attributes;
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        match attributes.kind() {
+            Kind::Folder => Due::Folder,
+            Kind::Other => {
+                self.problem(path, "it is no file, folder or link");
+                Due::Nothing
+            }
+            _ if is_folder => {
+                self.problem(path, &format!("a folder has its name {side}"));
+                Due::Nothing
+            }
+            Kind::Link => {
+                self.progress.find(0);
+                let is_same = |there: &Entry| {
+                    there.attributes.kind() == Kind::Link && there.target == source.target
+                };
+                if there.is_some_and(is_same) {
+                    self.progress.is_there();
+                    return Due::Nothing;
+                }
+                Due::Small
+            }
+            Kind::File => {
+                self.progress.find(attributes.size);
+                if self.is_done(to) {
+                    return Due::Nothing;
+                }
+                let there = there.filter(|it| it.attributes.kind() == Kind::File);
+                match there.filter(|it| self.is_same(attributes, &it.attributes)) {
+                    Some(there) if attributes.permissions() == there.attributes.permissions() => {
+                        self.progress.is_there();
+                        Due::Nothing
+                    }
+                    None if attributes.size > MOST as u64 => Due::Large,
+                    _ => Due::Small,
+                }
+            }
+        }
+    }
+
+    /// The large file at `path`, of so many bytes, was copied to `to`, or was not.
+    fn large_ended(
+        &self,
+        path: &[u8],
+        (to, bytes): (Vec<u8>, u64),
+        copied: Result<(), PartError>,
+    ) -> Result<(), Stop> {
+        match copied {
+            Ok(()) => self.finish(to, bytes),
+            Err(PartError::Server(error)) => self.failed(path, error)?,
+            Err(PartError::Here(error)) => self.problem(path, &error),
+            Err(PartError::Changed) => self.problem(path, "it changed meanwhile"),
+        }
+        Ok(())
+    }
+
     /// What follows an error of a server's about `path`: it is lost, or `path` is a problem.
     fn failed(&self, path: &[u8], error: SftpError) -> Result<(), Stop> {
         match error {
@@ -279,19 +359,26 @@ fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// Splits a path into its folder, with the slash, and its name.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    path.split_at(slash.map_or(0, |it| it + 1))
+}
+
 /// The name that a copy of `path` has in a folder; none if what is in it is copied into that, as for
 /// `.`, `folder/.` and `/`.
 fn name_of(path: &[u8]) -> Option<&[u8]> {
     let end = path.iter().rposition(|byte| *byte != b'/')?;
-    let path = &path[..=end];
-    let start = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |it| it + 1);
-    match &path[start..] {
+    match split(&path[..=end]).1 {
         b"." | b".." => None,
         name => Some(name),
     }
+}
+
+/// Does `work`, which blocks.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Stop> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Stop::Refused(anyhow!(error)))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -322,6 +409,12 @@ mod tests {
         assert_eq!(joined(b"a/", b"b"), b"a/b");
         assert_eq!(joined(b"/", b"b"), b"/b");
         assert_eq!(joined(b"", b"b"), b"b");
+    }
+
+    #[test]
+    fn a_path_is_its_folder_and_its_name() {
+        assert_eq!(split(b"a/b/c"), (&b"a/b/"[..], &b"c"[..]));
+        assert_eq!(split(b"c"), (&b""[..], &b"c"[..]));
     }
 
     #[test]

@@ -13,10 +13,10 @@ exec` looks them up in its /etc/passwd and /etc/group each time. It needs runc a
 runtime, and no GPUs. Elsewhere, or where runc does not start the command, it is `docker exec`.
 
 runc gives the command the streams as they are, whose owner the command's user becomes: pipes, not
-files of the host's. It ends at once. So nobody stands between the
-command and its streams; whoever had it started becomes its parent (prctl(2),
-PR_SET_CHILD_SUBREAPER) and has its exit status. The keepers, `command.py` and `terminal.py`, do that
-themselves: a command whose first words are CALL is an Order for them.
+files of the host's. It ends at once, so nobody stands between the command and its streams; whoever
+had it started becomes its parent (prctl(2), PR_SET_CHILD_SUBREAPER) and has its exit status. The
+keepers, `command.py` and `terminal.py`, do that themselves: a command whose first words are CALL is
+an Order for them.
 """
 
 import fcntl
@@ -93,7 +93,7 @@ class Order:
     def runc(self, *flags):
         """The words for runc; none where `docker exec` has to do it."""
         state = inside.enterable(self.container)
-        if not state or not has_limits_of(state.pid):
+        if not state or not takes_limits_of(state.pid):
             return None
         runc = ["runc", "--root", inside.STATES, *state.flags, "exec"]
         terminal = ["-t"] if self.has_terminal else []
@@ -101,7 +101,7 @@ class Order:
         return [*runc, *flags, state.container, *self.command]
 
 
-def has_limits_of(init):
+def takes_limits_of(init):
     """Gives this process what a command inherits from it, as the container has it from dockerd; false
     if it cannot have that."""
     try:

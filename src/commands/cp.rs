@@ -8,9 +8,10 @@ use super::flags::Reach;
 use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
 use crate::session;
-use crate::transfer::Copying;
 use crate::transfer::place::{InvalidPlaces, Place, order};
+use crate::transfer::{Copying, Order};
 
 /// How it is called.
 pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME:DST
@@ -64,9 +65,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-fn parsed(
-    places: &[OsString],
-) -> Result<(crate::ids::DriveName, crate::transfer::Order), InvalidPlaces> {
+fn parsed(places: &[OsString]) -> Result<(DriveName, Order), InvalidPlaces> {
     let places = places.iter().map(|place| Place::parse(place, SUFFIX));
     let mut places = places.collect::<Result<Vec<Place>, _>>()?;
     let destination = places.pop().ok_or(InvalidPlaces::Empty)?;

@@ -8,7 +8,6 @@ use anyhow::anyhow;
 
 use super::container::{self, Inside};
 use super::credentials::Endpoint;
-use super::forwards::or_go_on_without;
 use super::state::Parts;
 use crate::config::GitUser;
 use crate::ec2::Instance;
@@ -67,14 +66,14 @@ pub(super) async fn bring(
             let why = anyhow!(error).context("the SSH agent cannot be forwarded");
             Failure::new(Exit::Unavailable, why)
         });
-        along.agent = or_go_on_without(forwarded, inside, shows)?;
+        along.agent = inside.or_go_on_without(forwarded, shows)?;
         if along.agent.is_some() {
             variables.set("SSH_AUTH_SOCK", &socket);
         }
     }
     if let Some(chain) = &parts.request.credentials {
         let opened = Endpoint::open(ssh, inside, &session, chain).await;
-        along.credentials = or_go_on_without(opened, inside, shows)?;
+        along.credentials = inside.or_go_on_without(opened, shows)?;
         if let Some(endpoint) = &along.credentials {
             endpoint.name_in(&mut variables);
         }

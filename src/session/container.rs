@@ -256,6 +256,24 @@ impl Inside {
         });
     }
 
+    /// What was opened for the session, if it was. Where the container ran before this session a
+    /// failure is printed: to end the session would end what runs there. Elsewhere it is the
+    /// session's failure.
+    pub(super) fn or_go_on_without<T>(
+        &self,
+        opened: Result<T, Failure>,
+        (report, json): (&Report, bool),
+    ) -> Result<Option<T>, Failure> {
+        match (opened, &self.container.came) {
+            (Ok(opened), _) => Ok(Some(opened)),
+            (Err(failure), Came::Running) => {
+                report.print(&failure.shown(json, failure.exit.code()));
+                Ok(None)
+            }
+            (Err(failure), _) => Err(failure),
+        }
+    }
+
     /// Jupyter's port on this computer.
     pub(super) fn port(&self) -> Option<u16> {
         self.notebook

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::ending::Ending;
@@ -171,17 +171,8 @@ impl Session {
     ) -> Ending {
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);
-        let monitor = Monitor::new(Context {
-            instance: host,
-            ec2: &cloud.ec2,
-            clock: &cloud.clock,
-            drive: &drive,
-            checkpoint: None,
-            notice: None,
-            output: Output::Report(self.report.clone()),
-        });
-        let (stop, stopped) = oneshot::channel();
-        let mut monitor = pin!(monitor.run(&mut self.news, stopped));
+        let output = Output::Report(self.report.clone());
+        let monitor = Monitor::new(Context::new(host, cloud, &drive, output));
         let reconnector = Reconnector {
             drive: &drive,
             host,
@@ -192,14 +183,8 @@ impl Session {
         };
         let copying = through_cuts(access, running, &reconnector);
         let copying = unless_ended(&mut self.signals, &self.report, copying);
-        tokio::select! {
-            ended = copying => {
-                drop(stop);
-                let ended = ended.unwrap_or_else(Ending::Asked);
-                Ending::of_both(monitor.await, Ok(ended))
-            }
-            Some(ending) = &mut monitor => ending,
-        }
+        let copying = async { Ok(copying.await.unwrap_or_else(Ending::Asked)) };
+        monitor.beside(&mut self.news, copying).await
     }
 }
 

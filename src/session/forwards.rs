@@ -20,9 +20,7 @@ use super::state::Parts;
 use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::container::Came;
 use crate::host::ports::Listener;
-use crate::report::Report;
 use crate::ssh::forward::{ForwardError, Interface};
 
 use order::{Order, USAGE, Way};
@@ -249,7 +247,7 @@ pub(super) async fn open_all(
         };
         let forward = open(&entrance, wanted, server);
         let forward = forward.map_err(|error| failure(error, Way::Local, wanted));
-        match or_go_on_without(forward, inside, shows)? {
+        match inside.or_go_on_without(forward, shows)? {
             Some(forward) => {
                 if let Some(line) = replaced(Way::Local, wanted, forward.port()) {
                     parts.report.print(&line);
@@ -265,7 +263,7 @@ pub(super) async fn open_all(
         };
         let forward = open_remote(&entrance, wanted, server).await;
         let forward = forward.map_err(|error| failure(error, Way::Remote, wanted));
-        match or_go_on_without(forward, inside, shows)? {
+        match inside.or_go_on_without(forward, shows)? {
             Some(forward) => {
                 if let Some(line) = replaced(Way::Remote, wanted, forward.port()) {
                     parts.report.print(&line);
@@ -280,23 +278,6 @@ pub(super) async fn open_all(
         parts.report.note(&lines);
     }
     Ok(forwards)
-}
-
-/// The forward, if it was opened. Where the container ran before this session a failure is printed:
-/// to end the session would end what runs there. Elsewhere it is the session's failure.
-pub(super) fn or_go_on_without<T>(
-    forward: Result<T, Failure>,
-    inside: &Inside,
-    (report, json): (&Report, bool),
-) -> Result<Option<T>, Failure> {
-    match (forward, &inside.container.came) {
-        (Ok(forward), _) => Ok(Some(forward)),
-        (Err(failure), Came::Running) => {
-            report.print(&failure.shown(json, failure.exit.code()));
-            Ok(None)
-        }
-        (Err(failure), _) => Err(failure),
-    }
 }
 
 /// The command of the server in the container for the forward of this name.

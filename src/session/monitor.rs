@@ -18,6 +18,7 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use crate::clock::Clock;
+use crate::cloud::Cloud;
 use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, Market};
 use crate::host::HostEvent;
@@ -92,6 +93,26 @@ pub(super) struct Context<'a> {
     pub(super) output: Output,
 }
 
+impl<'a> Context<'a> {
+    /// That of a session whose drive another one leads, or which runs no command.
+    pub(super) fn new(
+        instance: &'a Instance,
+        cloud: &'a Cloud,
+        drive: &'a SharedReconciler<'a>,
+        output: Output,
+    ) -> Self {
+        Self {
+            instance,
+            ec2: &cloud.ec2,
+            clock: &cloud.clock,
+            drive,
+            checkpoint: None,
+            notice: None,
+            output,
+        }
+    }
+}
+
 /// Watches over a session while its shell or command runs.
 pub(super) struct Monitor<'a> {
     context: Context<'a>,
@@ -123,8 +144,25 @@ impl<'a> Monitor<'a> {
         }
     }
 
+    /// Runs beside `work` until that has ended, or the monitor has an ending for it.
+    pub(super) async fn beside(
+        self,
+        news: &mut UnboundedReceiver<News>,
+        work: impl Future<Output = anyhow::Result<Ending>>,
+    ) -> Ending {
+        let (stop, stopped) = oneshot::channel();
+        let mut monitor = pin!(self.run(news, stopped));
+        tokio::select! {
+            ended = work => {
+                drop(stop);
+                Ending::of_both(monitor.await, ended)
+            }
+            Some(ending) = &mut monitor => ending,
+        }
+    }
+
     /// Runs until `stop` comes. Returns an ending if there was one before.
-    pub(super) async fn run(
+    async fn run(
         mut self,
         news: &mut UnboundedReceiver<News>,
         mut stop: oneshot::Receiver<()>,

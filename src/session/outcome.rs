@@ -14,14 +14,12 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::Committed;
 use crate::signals::End;
+use crate::ssh::shell::ShellExit;
 
 use super::DETACHED_LEASE;
 use super::cost::Cost;
 use super::ending::Ending;
 use super::{Session, room};
-
-/// The exit code of a session that its user ended (`~.`), as of ssh.
-const ESCAPED: u8 = 255;
 
 impl Session {
     /// Reports a failed commit: it loses nothing, but explains why a later session may create the
@@ -128,7 +126,7 @@ impl Session {
     pub(super) fn code(ending: Ending) -> Result<u8, Failure> {
         Ok(match ending {
             Ending::Exit(code) => code,
-            Ending::Escaped => ESCAPED,
+            Ending::Escaped => ShellExit::Escaped.code(),
             Ending::Asked(end) => end.exit_code(),
             // An interruption was reported when it came.
             Ending::Detached | Ending::Interruption(_) => 0,

@@ -9,7 +9,7 @@
 use std::pin::pin;
 
 use anyhow::Context as _;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 
 use super::container::{Connections, Inside};
 use super::ending::Ending;
@@ -90,17 +90,8 @@ impl Session {
         let again = format!("ssh {}{SUFFIX}", self.request.drive);
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);
-        let monitor = Monitor::new(Context {
-            instance: host,
-            ec2: &cloud.ec2,
-            clock: &cloud.clock,
-            drive: &drive,
-            checkpoint: None,
-            notice: None,
-            output: Output::Report(self.report.clone()),
-        });
-        let (stop, stopped) = oneshot::channel();
-        let mut monitor = pin!(monitor.run(&mut self.news, stopped));
+        let output = Output::Report(self.report.clone());
+        let monitor = Monitor::new(Context::new(host, cloud, &drive, output));
         let signals = &mut self.signals;
         let carrying = async {
             let mut carried = pin!(pipe(line, &server));
@@ -117,12 +108,6 @@ impl Session {
                 }
             }
         };
-        tokio::select! {
-            ended = carrying => {
-                drop(stop);
-                Ending::of_both(monitor.await, ended)
-            }
-            Some(ending) = &mut monitor => ending,
-        }
+        monitor.beside(&mut self.news, carrying).await
     }
 }

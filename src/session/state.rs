@@ -194,7 +194,7 @@ impl Session {
             && options.image.is_none()
             && options.variables.is_empty()
             && options.agent.is_none()
-            && !options.aws;
+            && request.credentials.is_none();
         let shell = is_shell.then(shell::term);
         let git = options.git.as_ref().map(GitUser::config);
         let shell = shell.as_deref().map(|term| (term, git.as_deref()));

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::anyhow;
-use tokio::task::spawn_blocking;
 
-use super::jobs::{Jobs, run_all};
-use super::part::{self, PartError};
+use super::jobs::{Batch, Jobs, run_all};
+use super::part;
 use super::place::path;
-use super::{Limits, Servers, State, Stop, TOGETHER, joined, local, lock, name_of};
+use super::{Due, Limits, Servers, State, Stop, blocking, joined, local, lock, name_of};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
 /// Something to copy.
@@ -64,11 +63,6 @@ fn refused(path: &Path, error: &io::Error) -> Stop {
     Stop::Refused(anyhow!("{}: {error}", path.display()))
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Stop> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Stop::Refused(anyhow!(error)))
-}
-
 impl Down {
     /// The jobs for what was named.
     async fn first(&self, sources: &[Vec<u8>], to: &Path) -> Result<Vec<Job>, Stop> {
@@ -80,7 +74,7 @@ impl Down {
         }
         let sftp = self.servers.one();
         let mut jobs = Vec::new();
-        let mut batch = Vec::new();
+        let mut batch = Batch::new();
         let mut taken = HashSet::new();
         for named in sources {
             let looked = async {
@@ -121,7 +115,7 @@ impl Down {
             let item = Item { from, to, entry };
             jobs.extend(self.choose(item, there.as_ref(), &mut batch));
         }
-        jobs.extend((!batch.is_empty()).then_some(Job::Batch(batch)));
+        jobs.extend(batch.rest().map(Job::Batch));
         Ok(jobs)
     }
 
@@ -135,47 +129,17 @@ impl Down {
 
     /// The job for an item of which this is `there` already; none if there is nothing to do, or it
     /// goes with the `batch`.
-    fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Vec<Item>) -> Option<Job> {
-        let (state, source) = (&self.state, &item.entry.attributes);
-        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
-        match source.kind() {
-            Kind::Folder => return Some(Job::Folder(item)),
-            Kind::Other => {
-                state.problem(&item.from, "it is no file, folder or link");
-                return None;
+    fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Batch<Item>) -> Option<Job> {
+        let to = (item.to.as_os_str().as_bytes(), "on this computer");
+        match self.state.due((&item.from, &item.entry), to, there) {
+            Due::Folder => Some(Job::Folder(item)),
+            Due::Nothing => None,
+            Due::Small => {
+                let bytes = item.entry.attributes.size;
+                batch.add(item, bytes).map(Job::Batch)
             }
-            _ if is_folder => {
-                state.problem(&item.from, "a folder has its name on this computer");
-                return None;
-            }
-            Kind::Link => {
-                state.progress.find(0);
-                if there.is_some_and(|it| {
-                    it.attributes.kind() == Kind::Link && it.target == item.entry.target
-                }) {
-                    state.progress.is_there();
-                    return None;
-                }
-            }
-            Kind::File => {
-                state.progress.find(source.size);
-                if state.is_done(item.to.as_os_str().as_bytes()) {
-                    return None;
-                }
-                if let Some(there) = there.filter(|it| it.attributes.kind() == Kind::File)
-                    && state.is_same(source, &there.attributes)
-                {
-                    if source.permissions() == there.attributes.permissions() {
-                        state.progress.is_there();
-                        return None;
-                    }
-                } else if source.size > MOST as u64 {
-                    return Some(Job::Large(item));
-                }
-            }
+            Due::Large => Some(Job::Large(item)),
         }
-        batch.push(item);
-        None
     }
 
     /// Makes a folder and finds what is in it.
@@ -207,29 +171,21 @@ impl Down {
             Err(error) => return self.state.failed(&from, error),
         };
         let there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
-        let mut batch = Vec::new();
-        let mut bytes = 0;
+        let mut batch = Batch::new();
         for entry in listed {
             let there = there.get(&*entry.name).copied();
-            bytes += entry.attributes.size;
             let item = Item {
                 from: joined(&from, &entry.name),
                 to: to.join(path(&entry.name)),
                 entry,
             };
-            let job = self.choose(item, there, &mut batch);
-            let is_full = batch.len() >= TOGETHER.0 || bytes >= TOGETHER.1;
-            let full = (is_full && !batch.is_empty()).then(|| std::mem::take(&mut batch));
-            if full.is_some() {
-                bytes = 0;
-            }
-            for job in job.into_iter().chain(full.map(Job::Batch)) {
+            if let Some(job) = self.choose(item, there, &mut batch) {
                 // Fails only where the copy has ended.
                 let _ = jobs.send(job);
             }
         }
-        if !batch.is_empty() {
-            let _ = jobs.send(Job::Batch(batch));
+        if let Some(rest) = batch.rest() {
+            let _ = jobs.send(Job::Batch(rest));
         }
         Ok(())
     }
@@ -297,16 +253,10 @@ impl Down {
             return Ok(());
         };
         let sftp = self.servers.one();
-        match part::fetch(sftp, &item.from, &item.to, &self.state).await {
-            Ok(()) => {
-                let to = item.to.into_os_string().into_encoded_bytes();
-                self.state.finish(to, item.entry.attributes.size);
-            }
-            Err(PartError::Server(error)) => self.state.failed(&item.from, error)?,
-            Err(PartError::Here(error)) => self.state.problem(&item.from, &error),
-            Err(PartError::Changed) => self.state.problem(&item.from, "it changed meanwhile"),
-        }
-        Ok(())
+        let fetched = part::fetch(sftp, &item.from, &item.to, &self.state).await;
+        let bytes = item.entry.attributes.size;
+        let to = item.to.into_os_string().into_encoded_bytes();
+        self.state.large_ended(&item.from, (to, bytes), fetched)
     }
 
     /// Sets the permissions and times of folders: the deepest first, since one without permissions

@@ -6,10 +6,43 @@ use anyhow::anyhow;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::Stop;
+use super::{Stop, TOGETHER};
 
 /// Where jobs find further ones.
 pub(super) type Jobs<J> = mpsc::UnboundedSender<J>;
+
+/// How many small items go together, and how many bytes they have.
+const MOST: (usize, u64) = (TOGETHER, 1 << 20);
+
+/// Small items that go together.
+#[derive(Debug)]
+pub(super) struct Batch<I> {
+    items: Vec<I>,
+    bytes: u64,
+}
+
+impl<I> Batch<I> {
+    pub(super) fn new() -> Self {
+        Self {
+            items: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes an item of so many bytes. Returns all of them if they are enough.
+    pub(super) fn add(&mut self, item: I, bytes: u64) -> Option<Vec<I>> {
+        self.items.push(item);
+        self.bytes += bytes;
+        let is_full = self.items.len() >= MOST.0 || self.bytes >= MOST.1;
+        if is_full { self.rest() } else { None }
+    }
+
+    /// What there is, if there is any.
+    pub(super) fn rest(&mut self) -> Option<Vec<I>> {
+        self.bytes = 0;
+        (!self.items.is_empty()).then(|| std::mem::take(&mut self.items))
+    }
+}
 
 /// Runs the `first` jobs, and those that they find, until there are none. The first that stops ends
 /// all others.

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::{State, WINDOW, joined, local};
+use super::{State, WINDOW, joined, local, split};
 use crate::host::sftp::{Attributes, Handle, MOST, Pending, Sftp, SftpError};
 use crate::ids::random_id;
 
@@ -62,13 +62,23 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-/// Splits a path in the container into its folder, with the slash, and its name.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    let start = path
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |it| it + 1);
-    path.split_at(start)
+/// Whether the first `length` bytes, of which the part has some, are those of the source: `there` in
+/// the container, and `here`.
+async fn is_beginning(
+    sftp: &Sftp,
+    (there, here): (&Handle, &Path),
+    length: u64,
+    source: &Attributes,
+) -> Result<bool, PartError> {
+    if length == 0 || length > source.size {
+        return Ok(false);
+    }
+    let path = here.to_owned();
+    let (there, here) = tokio::join!(
+        sftp.hash(there, length),
+        blocking(move || local::hash(&path, length)),
+    );
+    Ok(there? == here?)
 }
 
 /// Copies the file `from` to `to` in the container.
@@ -127,15 +137,8 @@ async fn send_start(
     source: &Attributes,
     length: u64,
 ) -> Result<u64, PartError> {
-    if length > 0 && length <= source.size {
-        let path = from.to_owned();
-        let (there, here) = tokio::join!(
-            sftp.hash(part, length),
-            blocking(move || local::hash(&path, length)),
-        );
-        if there? == here? {
-            return Ok(length);
-        }
+    if is_beginning(sftp, (part, from), length, source).await? {
+        return Ok(length);
     }
     if length > 0 {
         sftp.truncate(part, 0).await?;
@@ -286,15 +289,8 @@ async fn fetch_start(
     source: &Attributes,
 ) -> Result<u64, PartError> {
     let length = file.metadata()?.len();
-    if length > 0 && length <= source.size {
-        let path = part.to_owned();
-        let (there, here) = tokio::join!(
-            sftp.hash(handle, length),
-            blocking(move || local::hash(&path, length)),
-        );
-        if there? == here? {
-            return Ok(length);
-        }
+    if is_beginning(sftp, (handle, part), length, source).await? {
+        return Ok(length);
     }
     if length > 0 {
         file.set_len(0)?;
@@ -366,7 +362,5 @@ mod tests {
         assert_ne!(name, part_name(b"a", &source(2, 2)));
         assert_ne!(name, part_name(b"a", &source(1, 3)));
         assert!(name.starts_with(".xdrive-") && name.len() < 40, "{name}");
-        assert_eq!(split(b"a/b/c"), (&b"a/b/"[..], &b"c"[..]));
-        assert_eq!(split(b"c"), (&b""[..], &b"c"[..]));
     }
 }

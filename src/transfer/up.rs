@@ -12,11 +12,13 @@ use anyhow::anyhow;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::jobs::{Jobs, run_all};
-use super::part::{self, PartError};
+use super::jobs::{Batch, Jobs, run_all};
+use super::part;
 use super::place::path;
 use super::rules::Rules;
-use super::{Limits, Servers, State, Stop, Sync, TOGETHER, joined, local, lock, name_of};
+use super::{
+    Due, Limits, Servers, State, Stop, Sync, TOGETHER, blocking, joined, local, lock, name_of,
+};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 
 /// Something to copy.
@@ -145,7 +147,7 @@ impl Up {
             return Err(Stop::Refused(anyhow!("{to} is no folder in the container")));
         }
         let mut jobs = Vec::new();
-        let mut batch = Vec::new();
+        let mut batch = Batch::new();
         let mut taken = HashSet::new();
         for from in sources {
             let name = from.as_os_str().as_bytes();
@@ -173,7 +175,7 @@ impl Up {
             let item = Item { from, to, entry };
             jobs.extend(self.choose(item, there.as_ref(), None, &mut batch));
         }
-        jobs.extend((!batch.is_empty()).then_some(Job::Batch(batch)));
+        jobs.extend(batch.rest().map(Job::Batch));
         Ok(jobs)
     }
 
@@ -192,49 +194,19 @@ impl Up {
         item: Item,
         there: Option<&Entry>,
         rules: Option<&Rules>,
-        batch: &mut Vec<Item>,
+        batch: &mut Batch<Item>,
     ) -> Option<Job> {
-        let (state, source) = (&self.state, &item.entry.attributes);
-        let name = item.from.as_os_str().as_bytes();
-        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
-        match source.kind() {
-            Kind::Folder => return Some(Job::Folder(item, rules.cloned())),
-            Kind::Other => {
-                state.problem(name, "it is no file, folder or link");
-                return None;
+        let path = item.from.as_os_str().as_bytes();
+        let to = (&*item.to, "in the container");
+        match self.state.due((path, &item.entry), to, there) {
+            Due::Folder => Some(Job::Folder(item, rules.cloned())),
+            Due::Nothing => None,
+            Due::Small => {
+                let bytes = item.entry.attributes.size;
+                batch.add(item, bytes).map(Job::Batch)
             }
-            _ if is_folder => {
-                state.problem(name, "a folder has its name in the container");
-                return None;
-            }
-            Kind::Link => {
-                state.progress.find(0);
-                if there.is_some_and(|it| {
-                    it.attributes.kind() == Kind::Link && it.target == item.entry.target
-                }) {
-                    state.progress.is_there();
-                    return None;
-                }
-            }
-            Kind::File => {
-                state.progress.find(source.size);
-                if state.is_done(&item.to) {
-                    return None;
-                }
-                if let Some(there) = there.filter(|it| it.attributes.kind() == Kind::File)
-                    && state.is_same(source, &there.attributes)
-                {
-                    if source.permissions() == there.attributes.permissions() {
-                        state.progress.is_there();
-                        return None;
-                    }
-                } else if source.size > MOST as u64 {
-                    return Some(Job::Large(item));
-                }
-            }
+            Due::Large => Some(Job::Large(item)),
         }
-        batch.push(item);
-        None
     }
 
     /// Makes a folder and finds what is in it.
@@ -289,29 +261,21 @@ impl Up {
             self.clear_away(&from, &to, &listed, &mut there, rules)
                 .await?;
         }
-        let mut batch = Vec::new();
-        let mut bytes = 0;
+        let mut batch = Batch::new();
         for entry in listed {
             let there = there.get(&*entry.name).copied();
-            bytes += entry.attributes.size;
             let item = Item {
                 from: from.join(path(&entry.name)),
                 to: joined(&to, &entry.name),
                 entry,
             };
-            let job = self.choose(item, there, rules.as_ref(), &mut batch);
-            let is_full = batch.len() >= TOGETHER.0 || bytes >= TOGETHER.1;
-            let full = (is_full && !batch.is_empty()).then(|| std::mem::take(&mut batch));
-            if full.is_some() {
-                bytes = 0;
-            }
-            for job in job.into_iter().chain(full.map(Job::Batch)) {
+            if let Some(job) = self.choose(item, there, rules.as_ref(), &mut batch) {
                 // Fails only where the copy has ended.
                 let _ = jobs.send(job);
             }
         }
-        if !batch.is_empty() {
-            let _ = jobs.send(Job::Batch(batch));
+        if let Some(rest) = batch.rest() {
+            let _ = jobs.send(Job::Batch(rest));
         }
         Ok(())
     }
@@ -321,7 +285,7 @@ impl Up {
         let Ok(_permit) = self.limits.batches.acquire().await else {
             return Ok(());
         };
-        let reading = spawn_blocking(move || {
+        let read = blocking(move || {
             let read = items.into_iter().map(|item| {
                 let content = match item.entry.attributes.kind() {
                     Kind::File if item.entry.attributes.size <= MOST as u64 => {
@@ -332,10 +296,8 @@ impl Up {
                 (item, content)
             });
             read.collect::<Vec<_>>()
-        });
-        let read = reading
-            .await
-            .map_err(|error| Stop::Refused(anyhow!(error)))?;
+        })
+        .await?;
         let sftp = self.servers.one();
         let mut sent = Vec::new();
         for (item, content) in read {
@@ -366,15 +328,11 @@ impl Up {
         let Ok(_permit) = self.limits.large.acquire().await else {
             return Ok(());
         };
-        let name = item.from.as_os_str().as_bytes();
         let sftp = self.servers.one();
-        match part::send(sftp, &item.from, &item.to, &self.state).await {
-            Ok(()) => self.state.finish(item.to, item.entry.attributes.size),
-            Err(PartError::Server(error)) => self.state.failed(name, error)?,
-            Err(PartError::Here(error)) => self.state.problem(name, &error),
-            Err(PartError::Changed) => self.state.problem(name, "it changed meanwhile"),
-        }
-        Ok(())
+        let sent = part::send(sftp, &item.from, &item.to, &self.state).await;
+        let bytes = item.entry.attributes.size;
+        let path = item.from.as_os_str().as_bytes();
+        self.state.large_ended(path, (item.to, bytes), sent)
     }
 
     /// Sets the permissions and times of folders: the deepest first, since one without permissions
@@ -383,7 +341,7 @@ impl Up {
         let mut folders = std::mem::take(&mut *lock(&self.folders));
         folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         let sftp = self.servers.one();
-        for some in folders.chunks(TOGETHER.0) {
+        for some in folders.chunks(TOGETHER) {
             let set = some.iter().map(|(path, it)| (path, sftp.set(path, it)));
             for (path, pending) in set.collect::<Vec<_>>() {
                 if let Err(error) = pending.done().await {

@@ -88,9 +88,15 @@ impl Local {
     pub(super) fn open(gate: &Arc<Gate>, answers: Answers) -> io::Result<Self> {
         let own =
             |stream: &dyn AsFd| -> io::Result<OwnedFd> { stream.as_fd().try_clone_to_owned() };
+        let (input, output) = (own(&io::stdin())?, own(&io::stdout())?);
+        Self::on(input, output, gate, answers)
+    }
+
+    /// The terminal on these streams.
+    fn on(input: OwnedFd, output: OwnedFd, gate: &Arc<Gate>, answers: Answers) -> io::Result<Self> {
         Ok(Self {
-            input: Source::open(own(&io::stdin())?)?,
-            output: Sink::open(own(&io::stdout())?, Arc::clone(gate))?,
+            input: Source::open(input)?,
+            output: Sink::open(output, Arc::clone(gate))?,
             escapes: Escapes::default(),
             screen: Screen::default(),
             margin: Margin::default(),

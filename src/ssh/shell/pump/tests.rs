@@ -10,21 +10,9 @@ fn local() -> (Local, UnixStream) {
     let null = std::fs::File::open("/dev/null").unwrap();
     let (output, shown) = UnixStream::pair().unwrap();
     shown.set_nonblocking(true).unwrap();
-    let local = Local {
-        input: Source::open(null.into()).unwrap(),
-        output: Sink::open(output.into(), Arc::default()).unwrap(),
-        escapes: Escapes::default(),
-        screen: Screen::default(),
-        margin: Margin::default(),
-        answers: Box::new(|question| format!("{question:?}")),
-        lines: Vec::new(),
-        bell: false,
-        title: None,
-        seen: 0,
-        has_own_screen: false,
-        has_line: false,
-        unshown: None,
-    };
+    let answers: Answers = Box::new(|question| format!("{question:?}"));
+    let gate = Arc::default();
+    let local = Local::on(null.into(), output.into(), &gate, answers).unwrap();
     (local, shown)
 }
 
