@@ -178,19 +178,41 @@ fn inputs_are_quoted() {
     );
 }
 
-#[test]
-fn an_exit_status_outlives_a_message_that_its_keeper_never_read() {
-    let script = "import socket, keeper\n\
-                  caller, kept = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
-                  caller.send(b'w'); kept.send(b'5'); kept.close()\n\
-                  print(keeper.status(caller), keeper.status(caller))";
-    let output = Command::new("python3")
-        .args(["-B", "-c", script])
+/// What a script prints about the keeper at the other end of a socket.
+fn printed_of_a_keeper(script: &str) -> String {
+    let script = format!(
+        "import signal, socket, keeper\n\
+         caller, kept = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+         {script}"
+    );
+    let output = Command::new("timeout")
+        .args(["20", "python3", "-B", "-c", &script])
         .env(
             "PYTHONPATH",
             concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host"),
         )
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "5 255\n");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn an_exit_status_outlives_a_message_that_its_keeper_never_read() {
+    let script = "caller.send(b'w'); kept.send(b'5'); kept.close()\n\
+                  print(keeper.status(caller), keeper.status(caller))";
+    assert_eq!(printed_of_a_keeper(script), "5 255\n");
+}
+
+/// The new size comes while the status is on its way from the kernel to Python.
+#[test]
+fn an_exit_status_outlives_a_size_that_comes_with_it() {
+    let script = "class Late:\n    \
+                      def recv(self, most):\n        \
+                          received = caller.recv(most)\n        \
+                          signal.raise_signal(signal.SIGWINCH)\n        \
+                          return received\n\
+                  keeper.announces_sizes(caller)\n\
+                  kept.send(b'5'); kept.close()\n\
+                  print(keeper.status(Late()))";
+    assert_eq!(printed_of_a_keeper(script), "5\n");
 }
