@@ -122,15 +122,16 @@ pub fn git_file(config: &str) -> String {
 }
 
 /// The beginning of a script: writes that file, and has Git read it in place of the system's, the
-/// lowest of all its configurations, unless the container names one itself. The lock keeps `git
-/// config --system` from writing there what would be gone with the session.
+/// lowest of all its configurations, unless the container names one itself, or another user of it
+/// made the folder. The lock keeps `git config --system` from writing there what would be gone with
+/// the session.
 fn with_git(config: Option<&str>) -> String {
     let Some(config) = config else {
         return String::new();
     };
     let (file, config) = (git_file(config), quote(config));
     format!(
-        "[ -n \"${{GIT_CONFIG_SYSTEM-}}\" ] || {{ (umask 022; mkdir -p {GIT} && \
+        "[ -n \"${{GIT_CONFIG_SYSTEM-}}\" ] || {{ (umask 022; mkdir -p {GIT} && [ -O {GIT} ] && \
          {{ [ -e {file} ] || printf %s {config} >{file}; }} && : >{file}.lock) 2>/dev/null && \
          export GIT_CONFIG_SYSTEM={file}; }}; "
     )

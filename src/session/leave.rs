@@ -5,8 +5,8 @@
 //! leading session confirms it. A connection of an SSH client's saves nothing: where none but those
 //! remain, the host closes the drive when the lease ends after the last of them.
 
+use super::Session;
 use super::ending::Ending;
-use super::{LEASE, Session};
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -128,11 +128,8 @@ impl Session {
     /// Prints who goes on with the drive, and what follows. Returns the exit code.
     fn report_others(&self, ending: Ending, remaining: &Remaining) -> Result<u8, Failure> {
         let follows = match remaining.sessions {
-            0 => {
-                let lease = self.request.options.keep.unwrap_or(LEASE);
-                let minutes = lease.as_secs().div_ceil(60);
-                format!("ssh goes on with it; {minutes} min after it the host closes the drive")
-            }
+            // Their lease may be longer than this session's.
+            0 => "ssh or cp goes on; the host closes it at the end of its lease".to_owned(),
             1 => "another session goes on with it, and the last one to leave saves it".to_owned(),
             n => format!("{n} other sessions go on with it, and the last one to leave saves it"),
         };

@@ -266,7 +266,7 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
     again.see_within(SESSION, "end that session and save now? [y/N]");
     again.type_in("\r");
     assert_eq!(again.wait_within(SESSION), 0, "{}", again.contents());
-    again.see("left demo: ssh goes on with it; 15 min after it the host closes the drive");
+    again.see("left demo: ssh or cp goes on; the host closes it at the end of its lease");
     drop(staying);
     opens_an_editor(&site, 7, "");
     assert_eq!(ran(&site, &["ssh", "demo.xdrive", "echo up"]), "up\n");
