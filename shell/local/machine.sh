@@ -87,6 +87,13 @@ settle() {
     # What has no hardware, no network or no purpose here only delays the login.
     # shellcheck disable=SC2046  # a list
     chroot "$tree" systemctl mask $(sed 's/#.*//' "$here/masked-units")
+    # Each is run at every `daemon-reload`. What is left is cloud-init's.
+    mkdir -p "$tree/etc/systemd/system-generators"
+    for generator in "$tree"/usr/lib/systemd/system-generators/systemd-*; do
+        ln -s /dev/null "$tree/etc/systemd/system-generators/${generator##*/}"
+    done
+    # Where there is such a script, `systemctl disable` runs two programs, and each reloads.
+    rm -f "$tree"/etc/init.d/docker "$tree"/etc/rc?.d/*docker
     : >"$tree/etc/machine-id"
     : >"$tree/etc/fstab"
     rm -f "$tree/var/lib/dbus/machine-id"

@@ -26,7 +26,7 @@ use harness::simulation::wire::{Fault, WAYS};
 use world::{Ended, World};
 
 /// How many cases a bounded run takes.
-const BOUND: usize = 24;
+const BOUND: usize = 12;
 
 /// How many cases one EC2 serves, before its lists are full of ended resources.
 const CASES: usize = 12;

@@ -13,10 +13,11 @@ const INSIDE: &str = "/work#";
 /// More than the build of a program that the tests have built already takes.
 const BUILD: Duration = Duration::from_mins(10);
 
-/// Of the tester's environment, what Cargo needs: each variable, and where it points below the home
-/// folder if it is not set.
-const CARGO: [(&str, Option<&str>); 3] = [
+/// Of the tester's environment, what Cargo needs to find all built: each variable, and where it
+/// points below the home folder if it is not set.
+const CARGO: [(&str, Option<&str>); 4] = [
     ("CARGO_HOME", Some(".cargo")),
+    ("CARGO_INCREMENTAL", None),
     ("RUSTC_WORKSPACE_WRAPPER", None),
     ("RUSTUP_HOME", Some(".rustup")),
 ];
