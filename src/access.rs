@@ -31,7 +31,7 @@ use crate::ssh::{HostKey, Ssh, UserKey};
 
 pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
-pub(crate) use attached::Held;
+pub(crate) use attached::Reattached;
 use attached::{Attachment, Link};
 pub(crate) use client_line::by_ssh;
 use client_line::{is_by_ssh, no_answer, other, session_of, translated};

@@ -202,9 +202,9 @@ pub enum Command {
     /// What is done with drives.
     #[command(flatten)]
     Drive(DriveCommand),
-    /// Print the IAM policy that allows what xdrive does.
+    /// Print the IAM policy that xdrive needs.
     ///
-    /// And no more, to standard output.
+    /// It allows what xdrive does, and no more.
     Policy(policy::Args),
     /// The EC2 in a folder: for other tools, and notices of spot.
     ///
@@ -227,7 +227,7 @@ pub enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "topic")]
         dir: Option<PathBuf>,
     },
-    /// Print what makes a shell complete xdrive's words.
+    /// Print the completion script of a shell.
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
@@ -257,8 +257,8 @@ pub enum DriveCommand {
     /// Run a command that outlives this computer.
     ///
     /// As `connect NAME -- CMD`; but the host is kept for it, at most for --max. With -d xdrive
-    /// leaves at once. When the command has ended and nobody is there, the host closes the drive and
-    /// switches itself off.
+    /// leaves at once. When the command has ended and no session is attached, the host closes the
+    /// drive and switches itself off.
     Run(Box<run::Args>),
     /// Come back to a command that runs on a drive.
     ///
@@ -308,7 +308,7 @@ pub enum DriveCommand {
     Prices(prices::Args),
     /// Finish what was left, clear away, list the rest.
     ///
-    /// What killed and forgotten sessions left, what nobody needs, and what the rest costs.
+    /// What killed and forgotten sessions left, what is unused, and what the rest costs.
     Gc(gc::Args),
     /// Check what xdrive needs: credentials, rights, network.
     ///
@@ -409,13 +409,13 @@ fn log(verbose: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The filter that `said` has, if that is one.
-fn filter(said: Option<String>) -> Result<EnvFilter, Failure> {
-    let Some(said) = said.filter(|said| !said.is_empty()) else {
+/// Parses the filter of logs; without one, warnings are logged.
+fn filter(given: Option<String>) -> Result<EnvFilter, Failure> {
+    let Some(given) = given.filter(|given| !given.is_empty()) else {
         return Ok("xdrive=warn".into());
     };
-    EnvFilter::builder().parse(&said).map_err(|error| {
-        let error = anyhow!("{}={said} is no filter of logs: {error}", environment::LOG);
+    EnvFilter::builder().parse(&given).map_err(|error| {
+        let error = anyhow!("{}={given} is no filter of logs: {error}", environment::LOG);
         Failure::new(Exit::Usage, error).hint("XDRIVE_LOG=xdrive::ec2=debug, or -v")
     })
 }

@@ -195,7 +195,7 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
              are",
         ),
         (Kind::Denied, _) if error.message.contains("iam:PassRole") => Some(
-            "whoever administers the account can allow handing on the role of --instance-profile; \
+            "an administrator of the account can allow handing on the role of --instance-profile; \
              `xdrive policy --role ARN` prints the right",
         ),
         (_, "OptInRequired") => Some(
@@ -207,7 +207,7 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
         ),
         _ if is_about_key(error) => Some(KEY),
         (Kind::Denied, _) => Some(
-            "whoever administers the account can allow this call: `xdrive policy` prints all that \
+            "an administrator of the account can allow this call: `xdrive policy` prints all that \
              xdrive needs, and `xdrive doctor` tries it",
         ),
         (_, "RulesPerSecurityGroupLimitExceeded" | "SecurityGroupLimitExceeded") => {

@@ -37,13 +37,13 @@
 //!
 //! | # | promise | where it is kept |
 //! | --- | --- | --- |
-//! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and nobody was ever handed it | [`drive::proof`] |
+//! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and never used | [`drive::proof`] |
 //! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off, or silent and its lease long past | [`drive::proof`], `shell/host/close` |
 //! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
 //! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` |
 //! | P6 | no host is talked to whose key is not the recorded one | [`ssh::connection`] |
-//! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that nobody ever took |
+//! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that no client ever claimed |
 //! | P8 | the terminal is restored on every way out | [`terminal`] |
 //!
 //! # The rooms
@@ -60,9 +60,9 @@
 //! | [`cloud`] | the EC2 of a command, with its waiting times and defaults |
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
-//! | `launch` | what to launch: terms, offers, the image, and the failures of launches |
+//! | `launch` | what a launch asks: terms, offers as text, the image, and the failures of launches |
 //! | `transfer` | copies of files between this computer and a container |
-//! | [`drive`] | tags, what was observed, the pure plan, what to launch, proofs, the loop |
+//! | [`drive`] | tags, what was observed, the pure plan, pools and offers, proofs, the loop |
 //! | [`ec2`] | EC2's resources in our types, errors in our kinds: the only user of the SDK |
 //! | [`host`] | the contract with `shell/host/`: the inputs and outputs of its scripts |
 //! | [`ssh`] | connections, shells, forwards, keys: the only user of russh |

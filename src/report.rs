@@ -37,10 +37,10 @@ pub enum Color {
     Never,
 }
 
-/// What `--color` said: for the whole process, as `--quiet` is.
+/// The choice of `--color`, for the whole process, as `--quiet` is.
 static COLOR: Mutex<Color> = Mutex::new(Color::Auto);
 
-/// From now on words are coloured as `choice` says.
+/// Sets when words are coloured, for the whole process.
 pub fn set_color(choice: Color) {
     *COLOR.lock().unwrap_or_else(PoisonError::into_inner) = choice;
 }

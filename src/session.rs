@@ -11,7 +11,7 @@
 //! Before the drive was ever attached, the save is an unwind; `drive` decides which.
 //!
 //! While the drive is in use two things run side by side: `shell` (or the command, or `reconnect`)
-//! and `monitor`. The one `select!` between their endings is in `Session::stay`. They share the
+//! and `monitor`. The one `select!` between their endings is in `Monitor::run_with`. They share the
 //! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
 mod along;
@@ -53,7 +53,6 @@ mod stop;
 mod visit;
 
 use std::io::IsTerminal as _;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::{Mutex, mpsc};
@@ -82,32 +81,17 @@ pub use runs::{Listed, list_runs, logs};
 pub use stop::stop;
 pub use visit::check_up;
 
-use container::Inside;
+use container::ContainerSession;
 use cost::Cost;
 use ending::{Ending, Interruption};
 use forwards::Forwards;
 use guest::Joined;
 use monitor::{Context, Monitor, Output};
-use preflight::Listing;
 use prompt::unless_ended;
 use reconnect::Reconnector;
+use request::{LEASE, NOTICE, SPOOL};
 use shell::{Piped, run_command, run_shell};
-use state::{Parts, Session};
-
-/// The default lease: how long an instance runs on without a sign of life from here. Longer than a
-/// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
-const LEASE: Duration = Duration::from_mins(15);
-
-/// The default lease of an instance that is left running on purpose (`~d`): a night.
-const DETACHED_LEASE: Duration = Duration::from_hours(8);
-
-/// How long a command may take to end by default when its instance is taken: enough for a checkpoint
-/// of some gigabytes.
-const NOTICE: Duration = Duration::from_secs(30);
-
-/// How many bytes of each output of a command its host keeps by default: hours of a training's
-/// lines, and little beside a root disk.
-const SPOOL: u64 = 64 << 20;
+use state::{Parts, Session, begin};
 
 /// Runs one session: connects, and saves at the end. Returns the exit code: the shell's or
 /// command's own, or that of the signal that ended it.
@@ -188,21 +172,6 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     session.leave(&host, ending, is_shell).await
 }
 
-/// Begins a session, and lists its drive at the same time: the caller's identity comes from STS,
-/// the list from EC2, and neither waits for the other's connection.
-async fn begin(
-    request: Request,
-    cloud: Cloud,
-    key: UserKey,
-) -> Result<(Session, Result<Listing, Failure>), Failure> {
-    let (ec2, drive) = (cloud.ec2.clone(), request.drive.clone());
-    let (session, listing) = tokio::join!(
-        Session::begin(request, cloud, key),
-        Listing::of(&ec2, &drive)
-    );
-    Ok((session?, listing))
-}
-
 impl Session {
     /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
     /// all if a signal `asked` for the end before.
@@ -236,8 +205,8 @@ impl Session {
         };
         if mounted.dirty_bytes.is_none() {
             self.report.print(
-                "warning: how much data may wait to be written could not be limited on this host: \
-                 saving may take long, and longer than a notice of EC2's gives",
+                "warning: this host could not limit its unwritten data: saving may take longer \
+                 than a notice of EC2's lasts",
             );
         }
         let enter = container::enter(
@@ -266,7 +235,10 @@ impl Session {
     }
 
     /// The command that the session is for; none for a shell.
-    fn piped_command(&mut self, inside: &Inside) -> Result<Option<Piped>, getrandom::Error> {
+    fn piped_command(
+        &mut self,
+        inside: &ContainerSession,
+    ) -> Result<Option<Piped>, getrandom::Error> {
         let (is_run, is_detached) = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
@@ -310,7 +282,7 @@ impl Session {
 
     /// Whether the last try of a command that may be started again ended well after all, by its
     /// record on the drive. What cannot be known is no reason to start it again.
-    async fn has_ended_well(&self, inside: &Inside) -> Result<bool, ScriptError> {
+    async fn has_ended_well(&self, inside: &ContainerSession) -> Result<bool, ScriptError> {
         let Some(last) = self.command.as_ref().filter(|_| self.request.may_restart()) else {
             return Ok(false);
         };
@@ -319,14 +291,14 @@ impl Session {
         Ok(last.is_some_and(|run| run.status == Some(0)))
     }
 
-    /// The line of the client that a host has while the command `id` runs and nobody waits for it.
+    /// The client line of the command `id`, which keeps its host up without an attached session.
     fn client_of(&mut self, id: &CommandId) -> String {
         let client = SessionId(format!("run-{}", id.as_str()));
         self.reconciler.hosts().line_of(&client, &self.owner)
     }
 
-    /// Leaves the session's command, if it is for one, as the client of its host that it is from then
-    /// on: whoever comes and goes meanwhile does not save the drive under it.
+    /// Makes the session's command, if it has one, a client of the host: as long as it runs, a
+    /// session that joins and leaves does not save the drive.
     async fn leave_command(&mut self, host: &Instance) -> anyhow::Result<()> {
         let Some(id) = self.command.clone() else {
             return Ok(());
@@ -336,12 +308,12 @@ impl Session {
         Ok(scripts.leave_command(&id, &client).await?)
     }
 
-    /// Brings along and forwards what is asked for; the forwards, and the command if it is not a shell
-    /// that is entered. A signal ends that, as it does all before.
+    /// Brings variables, agent and credentials into the container, and opens the forwards. Returns
+    /// the forwards, and the command unless the session is for a shell. A signal ends the wait.
     async fn begin_stay(
         &mut self,
         instance: &Instance,
-        inside: &mut Inside,
+        inside: &mut ContainerSession,
     ) -> Result<(Forwards, Option<Piped>), Ending> {
         let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
         let is_over = self.has_ended_well(inside).await;
@@ -370,7 +342,7 @@ impl Session {
     async fn stay(
         &mut self,
         instance: &Instance,
-        mut inside: Inside,
+        mut inside: ContainerSession,
         line: DedicatedConnection,
     ) -> Ending {
         self.examine(instance).await;
@@ -397,7 +369,7 @@ impl Session {
             ..Context::new(instance, cloud, &drive, output.clone())
         });
         let middle = async {
-            // Without a terminal nobody can ask.
+            // Without a terminal there is no `~$`.
             let cost = std::io::stdin()
                 .is_terminal()
                 .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
@@ -451,7 +423,7 @@ impl Session {
                 }
             }
         };
-        let ending = monitor.beside(&mut self.news, middle).await;
+        let ending = monitor.run_with(&mut self.news, middle).await;
         forwards.keep_in(&mut self.request.options);
         ending
     }

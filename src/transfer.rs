@@ -51,7 +51,7 @@ pub(crate) struct Sync {
 pub(crate) struct Copying {
     /// What it is called.
     pub(crate) verb: &'static str,
-    /// Whether files are copied that seem to be there.
+    /// Whether to copy also files with the same size and time at the destination.
     pub(crate) ignores_times: bool,
     /// Whether it goes on with what changes.
     pub(crate) watches: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Servers {
 #[derive(Debug)]
 struct State {
     progress: Progress,
-    /// Whether files are copied that seem to be there.
+    /// Whether to copy also files with the same size and time at the destination.
     ignores_times: bool,
     /// The paths at the destination that are as they should be.
     done: Mutex<HashSet<Vec<u8>>>,
@@ -140,7 +140,7 @@ struct State {
 
 /// What is to be done about one thing that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum Work {
     /// It is a folder, whose content is to be found.
     Folder,
     /// It is there already, or cannot be copied.
@@ -250,25 +250,25 @@ impl State {
             && is_same_time(source.changed, there.changed)
     }
 
-    /// What is to be done about the source at `path`, which is to be at `to`, on the side of this
-    /// name, and of which this is `there` already.
+    /// How to copy the source at `path` to `to`, where this is `there` already; `side` names the
+    /// destination's side in problems.
     fn due(
         &self,
         (path, source): (&[u8], &Entry),
         (to, side): (&[u8], &str),
         there: Option<&Entry>,
-    ) -> Due {
+    ) -> Work {
         let attributes = &source.attributes;
         let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
         match attributes.kind() {
-            Kind::Folder => Due::Folder,
+            Kind::Folder => Work::Folder,
             Kind::Other => {
                 self.problem(path, "it is no file, folder or link");
-                Due::Nothing
+                Work::Nothing
             }
             _ if is_folder => {
                 self.problem(path, &format!("a folder has its name {side}"));
-                Due::Nothing
+                Work::Nothing
             }
             Kind::Link => {
                 self.progress.find(0);
@@ -277,23 +277,23 @@ impl State {
                 };
                 if there.is_some_and(is_same) {
                     self.progress.is_there();
-                    return Due::Nothing;
+                    return Work::Nothing;
                 }
-                Due::Small
+                Work::Small
             }
             Kind::File => {
                 self.progress.find(attributes.size);
                 if self.is_done(to) {
-                    return Due::Nothing;
+                    return Work::Nothing;
                 }
                 let there = there.filter(|it| it.attributes.kind() == Kind::File);
                 match there.filter(|it| self.is_same(attributes, &it.attributes)) {
                     Some(there) if attributes.permissions() == there.attributes.permissions() => {
                         self.progress.is_there();
-                        Due::Nothing
+                        Work::Nothing
                     }
-                    None if attributes.size > MOST as u64 => Due::Large,
-                    _ => Due::Small,
+                    None if attributes.size > MOST as u64 => Work::Large,
+                    _ => Work::Small,
                 }
             }
         }
@@ -365,8 +365,8 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     path.split_at(slash.map_or(0, |it| it + 1))
 }
 
-/// The name that a copy of `path` has in a folder; none if what is in it is copied into that, as for
-/// `.`, `folder/.` and `/`.
+/// The name of a copy of `path` in a folder; `None` for `.`, `folder/.` and `/`, whose content is
+/// copied into that folder.
 fn name_of(path: &[u8]) -> Option<&[u8]> {
     let end = path.iter().rposition(|byte| *byte != b'/')?;
     match split(&path[..=end]).1 {

@@ -5,7 +5,7 @@
 Listens at /run/xdrive/NAME of the container whose first process is PID, for that one's user alone,
 and leads each connection to the agent at SSH_AUTH_SOCK, while COMMAND runs. Ends with its exit
 status. Without a COMMAND: prints `xdrive: agent=/run/xdrive/NAME` once it listens, and ends with its
-standard input. Whoever comes later with the same NAME takes the place.
+standard input. A later agent with the same NAME takes its place.
 """
 
 import os

@@ -7,11 +7,11 @@
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
 the caller to it. `begin` only starts it, without any input. LABEL is what people call it. CLIENT is
-the line of a client that the host has while the command runs (`session hold`), so that nobody takes
-it for unused; empty for none. `leave` gives a command that has none its client: nobody waits for it
-any more. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the numbers of
-bytes of its standard output and standard error that the caller has already. The first line of output
-is the answer:
+the line of a client that the host has while the command runs (`session hold`), so that it does not
+count as unused; empty for none. `leave` gives a command that has none its client: no caller waits
+for it any more. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
+numbers of bytes of its standard output and standard error that the caller has already. The first
+line of output is the answer:
 
     xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
 
@@ -34,14 +34,14 @@ without a `c` is no end of the input.
 Each command is one process, the keeper: in a session of its own, with pipes to the command and a
 socket in /run/xdrive/commands, for root only. A caller sends the keeper its own standard input and
 output, so that bytes pass through no second process. A caller that goes away ends nothing; a new
-one takes over. While nobody is attached, the keeper reads the output all the same; while somebody
-is, it reads no faster than the caller does. The last BOUND bytes of each stream are kept in a file
-of that length, written round and round. The keeper ends once a caller has the exit status, or after
-its command has ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
+one takes over. Without a caller the keeper reads the output all the same; with one it reads no
+faster than the caller does. The last BOUND bytes of each stream are kept in a file of that length,
+written round and round. The keeper ends once a caller has the exit status, or after its command has
+ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
 
-A command that is a client, or that ends while nobody is attached to it, leaves a record and the end
-of its output on the drive: `runs.py` reads both, and asks the keepers of those that run. After one
-that was a client the host's lease ends soon, unless somebody needs the host (`idle`).
+A command that is a client, or that ends without a caller, leaves a record and the end of its output
+on the drive: `runs.py` reads both, and asks the keepers of those that run. After one that was a
+client the host's lease ends soon, unless the host is in use (`idle`).
 """
 
 import fcntl
@@ -272,8 +272,8 @@ class Keeper:
                     stream.close()
 
     def settle(self):
-        """Once all output of a command that has ended was read: what follows if nobody waits for
-        it."""
+        """Once all output of a command that has ended was read: what follows if no caller
+        waits for it."""
         if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
             return
         self.is_settled = True
@@ -282,7 +282,7 @@ class Keeper:
         if self.holds:
             self.holds.stdin.close()
             self.holds.wait()
-            # It asks this process too, so nobody waits for it here.
+            # It asks this process too, so it is not waited for here.
             subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
 
     def state(self, moment=0):

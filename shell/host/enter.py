@@ -13,10 +13,10 @@ exec` looks them up in its /etc/passwd and /etc/group each time. It needs runc a
 runtime, and no GPUs. Elsewhere, or where runc does not start the command, it is `docker exec`.
 
 runc gives the command the streams as they are, whose owner the command's user becomes: pipes, not
-files of the host's. It ends at once, so nobody stands between the command and its streams; whoever
-had it started becomes its parent (prctl(2), PR_SET_CHILD_SUBREAPER) and has its exit status. The
-keepers, `command.py` and `terminal.py`, do that themselves: a command whose first words are CALL is
-an Order for them.
+files of the host's. It ends at once, so no process stands between the command and its streams; the
+process that started it becomes its parent (prctl(2), PR_SET_CHILD_SUBREAPER) and has its exit
+status. The keepers, `command.py` and `terminal.py`, do that themselves: a command whose first words
+are CALL is an Order for them.
 """
 
 import fcntl
@@ -40,7 +40,7 @@ FOLDER = "/run/xdrive/entered"  # for each command that begins, a file for its p
 WORK = "/work"
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER (prctl(2))
 LIMITS = {value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}
-PATIENCE = 60  # seconds within which a terminal begins
+TIMEOUT = 60  # seconds within which a terminal begins
 
 # docker's detach keys. Docker's default, Ctrl-P Ctrl-Q, holds back Ctrl-P until the next key, and no
 # setting disables detaching. Ctrl-@ shows no effect before the next key in any program (Emacs sets
@@ -273,7 +273,7 @@ def open_terminal(order, modes, size):
         os.close(nothing)
         started = Started(pid, file)
         master = None
-        if listener in select.select([listener, started.end], [], [], PATIENCE)[0]:
+        if listener in select.select([listener, started.end], [], [], TIMEOUT)[0]:
             master = sent(listener, modes, size)
         os.unlink(path)
     status = started.status()
@@ -294,7 +294,7 @@ def sent(listener, modes, size):
     """The other side of a terminal, as runc sends it, once it has these modes and this size."""
     sender, _ = listener.accept()
     with sender:
-        sender.settimeout(PATIENCE)
+        sender.settimeout(TIMEOUT)
         try:
             _, terminals, _, _ = socket.recv_fds(sender, 4096, 1)
             termios.tcsetattr(terminals[0], termios.TCSANOW, modes)

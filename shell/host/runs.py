@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS  # noqa: E402
 
 LINE = 4096  # bytes at the end of an output in which its last line is looked for
-PATIENCE = 30  # seconds that a keeper may be busy: it waits for a lock, or the disk
+TIMEOUT = 30  # seconds that a keeper may be busy: it waits for a lock, or the disk
 PAUSE = 0.2  # seconds between two looks at what a command wrote
 
 
@@ -52,7 +52,7 @@ def ask(name, moment=0):
     """The state of a command by its keeper; none if it has none. Exits where the keeper does not
     answer: its command may run."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
-        keeper.settimeout(PATIENCE)
+        keeper.settimeout(TIMEOUT)
         try:
             keeper.connect(f"{FOLDER}/{name}")
             keeper.send(f"?{moment}".encode())

@@ -5,7 +5,7 @@
 Serves version 3 of the protocol (draft-ietf-secsh-filexfer-02), with the extensions that OpenSSH's
 clients use (PROTOCOL in its sources) and those of xdrive's own (files.py), on standard input and
 output. PID is the container's first process: the server has its files and is its user, from before
-the first request on. NAME is for whoever has to find this process.
+the first request on. NAME is for finding this process.
 
 It is a program of the host's, so an image needs none. It is started in the container's process
 namespace: a server outside of it would keep the drive from being unmounted.

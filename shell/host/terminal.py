@@ -51,7 +51,7 @@ KEPT = 256 << 10  # bytes of output that a caller may have missed: some full scr
 AHEAD = 64 << 10  # bytes that wait for either side before the other one is no longer read
 CHUNK = 64 << 10
 LINGER = 900  # seconds that an exit status is kept: as long as a host waits by default
-PATIENCE = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
+TIMEOUT = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
 
 
 def main(verb, name="/", *rest):
@@ -100,7 +100,7 @@ def is_attached(session):
 
 def arrive(session, command):
     """As `attach`, to the terminal that is chosen for a session once it is attached."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     name = None
     while name is None and time.monotonic() < until:
         try:

@@ -45,14 +45,14 @@ build() {
     log=$cache/second.log
     : >"$log"
     mkdir -p "$tree" "$half/etc"
-    # While these are held nobody who tidies up removes the trees.
+    # While these are held no cleanup removes the trees.
     exec 6<"$half" 7<"$first"
     flock --shared 6
     flock --shared 7
 
     doing='make the disk'
     say "XFS with the first tree on it"
-    # As large as an image's root disk is said to be. What is deleted on it must not be copied.
+    # As large as EC2 reports an image's root disk. What is deleted on it must not be copied.
     truncate -s 30G "$half/root.xfs"
     logged mkfs.xfs -q -L / "$half/root.xfs"
     # This process has a mount namespace of its own: what is mounted here ends with it.

@@ -94,9 +94,8 @@ impl Link {
 }
 
 impl SshHosts {
-    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` is the
-    /// value of `TERM` for a shell, if there is to be one in the container as it is, and what it is
-    /// to have as Git's configuration.
+    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` asks for
+    /// a shell in the container as it is: its `TERM`, and its configuration for Git.
     pub(crate) fn will_arrive(
         &mut self,
         (session, owner): (&SessionId, &str),

@@ -81,7 +81,7 @@ impl Link {
 
 /// The result of [`SshHosts::reattach`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Reattached {
     /// The session was attached already.
     Still,
     /// The session is attached again.
@@ -180,17 +180,17 @@ impl SshHosts {
 
     /// Attaches this session, in its role, to a host that has dropped it, over the existing
     /// connection.
-    pub(crate) async fn reattach(&mut self, host: &InstanceId) -> Result<Held, HostError> {
+    pub(crate) async fn reattach(&mut self, host: &InstanceId) -> Result<Reattached, HostError> {
         let link = self.links.get(host);
         let link = link.filter(|link| !link.ssh.has_ended());
         let (Some(link), Some(client)) = (link, self.client.clone()) else {
-            return Ok(Held::Unconnected);
+            return Ok(Reattached::Unconnected);
         };
         if link.is_held() {
-            return Ok(Held::Still);
+            return Ok(Reattached::Still);
         }
         self.record_and_attach(host, client).await?;
-        Ok(Held::Again)
+        Ok(Reattached::Again)
     }
 
     /// First the record, then the host: no host runs longer than the record allows.

@@ -12,8 +12,8 @@ pub(super) fn line(session: &SessionId, since: Timestamp, owner: &str) -> String
     format!("{session} {since} {owner}")
 }
 
-/// What ends the owner in the line of a client that is a connection of an SSH client's.
-/// `shell/host/presence` knows it, too.
+/// The suffix of the owner in the client line of an SSH client's connection. `shell/host/presence`
+/// has it, too.
 const BY_SSH: &str = " by ssh";
 
 /// The owner of such a client.
@@ -21,7 +21,7 @@ pub(crate) fn by_ssh(owner: &str) -> String {
     format!("{owner}{BY_SSH}")
 }
 
-/// Whether a client keeps its host up and is no session: it leads nobody, and saves nothing.
+/// Whether the client is an SSH client's connection: it keeps its host up, and saves nothing.
 pub(super) fn is_by_ssh(line: &str) -> bool {
     line.ends_with(BY_SSH)
 }
@@ -76,7 +76,7 @@ pub(super) fn no_answer(refusal: &Refusal) -> Option<NoAnswer> {
         Refusal::ProxyFailed(no_answer) => Some(no_answer.clone()),
         Refusal::Unreachable(why) => Some(NoAnswer {
             why: why.clone(),
-            way: Route::Open,
+            route: Route::Open,
         }),
     }
 }

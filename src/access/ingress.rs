@@ -347,7 +347,7 @@ impl Ingress {
         let cidrs = self.plan.reach.cidrs.clone();
         for cidr in cidrs.iter().filter(|cidr| cidr.is_everyone()) {
             self.print_once(format!(
-                "warning: {cidr} lets everybody knock: only the key protects hosts"
+                "warning: {cidr} lets every address connect: only the key protects hosts"
             ));
         }
     }

@@ -298,11 +298,11 @@ fn refusal(error: &SshError) -> Refusal {
         ProxyEnd::GoesOn => Refusal::Unreachable(why),
         ProxyEnd::Ended => Refusal::ProxyFailed(NoAnswer {
             why,
-            way: Route::Ends,
+            route: Route::Ends,
         }),
         ProxyEnd::Missing => Refusal::ProxyFailed(NoAnswer {
             why,
-            way: Route::Missing,
+            route: Route::Missing,
         }),
     }
 }
@@ -430,7 +430,7 @@ mod tests {
         let host_key = HostKey::generate().unwrap().public;
         host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
         let entered = timeout(Duration::from_secs(20), login.enter(&host, None)).await;
-        let Ok(Err(Refusal::ProxyFailed(NoAnswer { why, way }))) = entered else {
+        let Ok(Err(Refusal::ProxyFailed(NoAnswer { why, route }))) = entered else {
             panic!("it waits for EC2, or got in");
         };
         assert!(why.contains("exit status 7"), "{why}");
@@ -438,7 +438,7 @@ mod tests {
             report.printed(),
             format!("no way in to i-0abc yet: {why}\n")
         );
-        assert_eq!(way, Route::Ends);
+        assert_eq!(route, Route::Ends);
     }
 
     #[tokio::test]

@@ -27,7 +27,7 @@ const VARIABLE: &str = "COMPLETE";
 const FRESH: Duration = Duration::from_mins(1);
 
 /// How long EC2 is asked: with xdrive's own start a tenth of a second.
-const PATIENCE: Duration = Duration::from_millis(70);
+const TIMEOUT: Duration = Duration::from_millis(70);
 
 /// The regions (AWS general reference, *Amazon EC2 endpoints*). A new one can be typed.
 const REGIONS: [&str; 38] = [
@@ -71,7 +71,7 @@ const REGIONS: [&str; 38] = [
     "us-west-1",
 ];
 
-/// Gives the arguments of `command` and of those below it what completes them.
+/// Adds completers to the arguments of `command` and of its subcommands.
 pub(super) fn with_completers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "drive" => arg.add(ArgValueCompleter::new(drives)),
@@ -108,7 +108,7 @@ pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// The drives that `begun` may begin.
+/// The drives whose names begin with `begun`.
 fn drives(begun: &OsStr) -> Vec<CompletionCandidate> {
     beginning(begun, known_drives().unwrap_or_default())
 }
@@ -126,7 +126,7 @@ fn on_drives(begun: &OsStr) -> Vec<CompletionCandidate> {
     beginning(begun, drives.map(|name| name + ":").collect())
 }
 
-/// The instance types that `begun` may begin. After a comma another one begins.
+/// The instance types that begin with what follows the last comma of `begun`.
 fn types(begun: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
     let before = begun.rfind(',').map_or(0, |comma| comma + 1);
@@ -175,7 +175,7 @@ fn ask(which: &Which, paths: &Paths) -> Option<Vec<String>> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().ok()?;
     let answer = runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(TIMEOUT, async {
             let cloud = Cloud::open(which, paths).await.ok()?;
             cloud.drives().await.ok()
         })

@@ -49,7 +49,7 @@ pub(super) fn environment() -> String {
             HTTPS_PROXY and NO_PROXY; NO_COLOR"
 }
 
-/// Gives each command the end of its help: where `-h` is not all there is, and the topics.
+/// Adds the end of each command's help: where to find its other flags, and the topics.
 pub(super) fn with_ends(top: clap::Command) -> clap::Command {
     let long = top.get_after_long_help().map(ToString::to_string);
     let long = long.unwrap_or_default();

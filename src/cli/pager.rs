@@ -7,8 +7,8 @@ use crate::commands::print;
 use crate::config::environment;
 use crate::failure::Failure;
 
-/// What `less` is told where nobody has set it: to leave at once what fits the screen, to leave the
-/// screen as it is, and to pass colours through.
+/// The options of `less` if the environment has none: end at once where the text fits the screen,
+/// leave the screen as it is, pass colours through.
 const LESS: &str = "FRX";
 
 /// Shows `text`: in a terminal by the user's pager, else as it is. Returns the exit code.
@@ -31,7 +31,7 @@ fn page(pager: &str, text: &str) -> bool {
         return false;
     };
     if let Some(mut stdin) = child.stdin.take() {
-        // Whoever leaves a pager has read enough.
+        // It fails if the user leaves the pager early.
         let _ = stdin.write_all(text.as_bytes());
     }
     // The shell's code for a program that is not there.

@@ -187,22 +187,22 @@ pub struct Args {
 
     /// Forward the SSH agent of this computer, as ssh's -A.
     ///
-    /// For git and ssh in the container: its keys stay here. It is there as long as this session
-    /// lasts, also after a lost connection. Whoever is root there can use it meanwhile.
+    /// For git and ssh in the container: its keys stay here. It answers as long as this session
+    /// lasts, also after a lost connection. Root of the instance and of the container can use it.
     #[arg(short = 'A', long, hide_short_help = true, help_heading = SESSION)]
     pub agent: bool,
 
     /// Let programs there use this computer's AWS credentials.
     ///
-    /// They are asked for by every AWS tool as in a container of ECS, and answered from here as long
-    /// as this session lasts. Long-term keys stay here, exchanged for an hour's at a time; temporary
-    /// ones are passed on. Nothing is on the drive.
+    /// AWS tools find them as in a container of ECS, as long as this session lasts. Long-term keys
+    /// stay here and are exchanged for an hour's at a time; temporary ones are passed on. Nothing
+    /// is on the drive.
     #[arg(long, hide_short_help = true, help_heading = SESSION)]
     pub aws: bool,
 
     /// Do not take Git's user.name and user.email along.
     ///
-    /// Without it the container has them where it has none of its own.
+    /// Without this flag they hold in the container unless it has its own.
     #[arg(long, hide_short_help = true, help_heading = SESSION)]
     pub no_git: bool,
 
@@ -227,8 +227,8 @@ pub struct Args {
 
     /// How long CMD may take to end when its instance is taken.
     ///
-    /// It gets SIGTERM, and has `XDRIVE_NOTICE` seconds to write down where it is until the drive is
-    /// closed; 60s at most, and so also at the end of a lease [default: 30s].
+    /// It gets SIGTERM, and has `XDRIVE_NOTICE` seconds for a checkpoint before the drive is
+    /// closed; 60s at most. It has as long at the end of a lease [default: 30s].
     #[arg(
         long,
         value_name = "TIME",

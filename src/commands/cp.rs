@@ -27,11 +27,11 @@ pub struct Args {
     #[arg(value_name = "PLACE", required = true, num_args = 2..)]
     pub places: Vec<OsString>,
 
-    /// Nothing more: folders are copied anyway, as by scp with -r.
+    /// Accepted for users of scp: folders are always copied.
     #[arg(short, long, hide = true)]
     pub recursive: bool,
 
-    /// Copy also what has the same size and time there.
+    /// Copy also files with the same size and time there.
     #[arg(long)]
     pub ignore_times: bool,
 

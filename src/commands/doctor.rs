@@ -141,7 +141,7 @@ async fn spot_role(ec2: &Ec2) -> Check {
     match ec2.has_had_spot().await {
         Ok(true) => Check::Ok(format!("{SPOT_ROLE}, by the spot requests there were")),
         Ok(false) => Check::Unknown(format!(
-            "no spot request yet: the first makes {SPOT_ROLE} if the caller may; else whoever may \
+            "no spot request yet: the first makes {SPOT_ROLE} if the caller may; else an admin \
              runs `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
         )),
         Err(error) => Check::Unknown(error.to_string()),

@@ -3,8 +3,8 @@
 //! Read from tags alone, so it shows the same from any laptop. Everything that carries a drive's
 //! tag is listed, including what the plan ignores: an odd line is better than an unseen bill.
 //!
-//! A terminal gets a table; anything else, or `--verbose`, every part of each drive below it. What
-//! reads that by program had better take the JSON.
+//! On a terminal it is a table; elsewhere, or with `--verbose`, a list of the parts of each drive.
+//! Programs should read the JSON.
 
 mod table;
 

@@ -89,7 +89,9 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
         }
         Command::Rebalance { instance } => {
             let at = folder::rebalance(&context.paths()?, &instance)?;
-            print(&format!("{instance} is to be left since {at:.0}\n"))
+            print(&format!(
+                "{instance} has a rebalance recommendation since {at:.0}\n"
+            ))
         }
         Command::Supervise {
             dir,

@@ -40,8 +40,8 @@ pub struct Args {
     #[arg(long, value_name = "ARN")]
     pub role: Option<String>,
 
-    /// Also allow what disks take that are encrypted with this key of the account's own, and
-    /// not with aws/ebs (repeatable).
+    /// Also allow disks that are encrypted with this key of the account's own instead of
+    /// aws/ebs (repeatable).
     #[arg(long, value_name = "ARN")]
     pub kms_key: Vec<KeyArn>,
 

@@ -85,7 +85,7 @@ fn kind(it: &Listener) -> &'static str {
     }
 }
 
-/// The drive's instance, the ports below it, and how one gets to the first that is for people.
+/// The drive's instance, its ports, and the command that forwards the first one of use.
 fn text(drive: &str, instance: &str, ports: &[Listener], xdrive: &str) -> String {
     let mut text = format!("{drive} on {instance}\n");
     if ports.is_empty() {

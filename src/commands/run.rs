@@ -34,10 +34,9 @@ pub struct Args {
 
     /// Start it again on another instance if it loses its own.
     ///
-    /// After a notice of EC2's, or once the machine is gone, unless it ended with 0: three times at
-    /// most, or as --tries says. It has no input. That takes this computer: it cannot be given with
-    /// -d, and after ~d, or when this computer is off for longer than the run, nobody starts it
-    /// again.
+    /// If EC2 took the instance and the command did not end with 0: three times at most, or
+    /// --tries. The command has no input. This computer starts it again: not with -d, not after ~d,
+    /// and not while this computer is off.
     #[arg(long, conflicts_with = "detach", hide_short_help = true, help_heading = None)]
     pub restart: bool,
 

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long)]
     pub delete: bool,
 
-    /// Send also what has the same size and time there.
+    /// Send also files with the same size and time there.
     #[arg(long)]
     pub ignore_times: bool,
 

@@ -33,7 +33,7 @@ pub enum InvalidForwarding {
     /// A part is no port.
     #[error("{0:?} is not a port, 1 to 65535")]
     Port(String),
-    /// What it is to listen on is no address.
+    /// The address to listen on cannot be parsed.
     #[error("{0:?} is not an address to listen on: localhost, * for all, or an IP address")]
     Bind(String),
     /// The host is missing.

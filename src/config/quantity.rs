@@ -54,8 +54,8 @@ const DAYS: RangeInclusive<u8> = 1..=90;
 /// The hint for a time that is none.
 const TIMES: &str = "times are such as 90s, 30m, 8h, 1h30m or 3d";
 
-/// The lengths in bytes that the kept output of a command can have. Less than the least may be on
-/// its way when a connection ends.
+/// The lengths in bytes that the kept output of a command can have: at least what may be in transit
+/// when a connection ends.
 const SPOOLS: RangeInclusive<u64> = 4 * MIB..=64 * GIB;
 
 const WEEK: Duration = Duration::from_hours(7 * 24);

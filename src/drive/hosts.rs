@@ -119,7 +119,7 @@ pub struct NoAnswer {
     /// The reason, in words.
     pub why: String,
     /// The state of the route to it.
-    pub way: Route,
+    pub route: Route,
 }
 
 /// The route to a host that does not answer.

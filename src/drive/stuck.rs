@@ -316,7 +316,7 @@ impl fmt::Display for Why {
                     "the drive's newest snapshot ({failed}) failed, and its volume is gone"
                 )?;
                 match older {
-                    Some(older) => write!(f, "; the newest whole one is of before ({older})"),
+                    Some(older) => write!(f, "; the newest completed one is older ({older})"),
                     None => f.write_str("; there is no older one"),
                 }
             }
@@ -339,7 +339,7 @@ impl fmt::Display for Why {
             Self::Unreachable(instance) => write!(
                 f,
                 "the drive's instance ({instance}) does not answer, which does not prove that \
-                 nobody uses it"
+                 it is unused"
             ),
             Self::NeverEnds(instance) => write!(
                 f,

@@ -65,8 +65,8 @@ impl Chain {
     }
 
     /// Temporary credentials as a JSON document (AWS SDKs and tools reference guide, *Container
-    /// credential provider*). Those of long-term keys are good for an hour at most, others for as long
-    /// as they are; all for some minutes at least unless the chain has none that are.
+    /// credential provider*). Long-term keys are exchanged for an hour's; temporary ones keep their
+    /// end. They are good for ten minutes at least, if the chain has such.
     pub async fn document(&self) -> Result<String, Error> {
         let mut last = self.last.lock().await;
         let credentials = match last.take().filter(|last| self.is_young(last)) {
@@ -88,7 +88,7 @@ impl Chain {
         let own = self.own().await?;
         match (own.session_token(), own.expiry()) {
             (Some(_), Some(_)) => Ok(own),
-            // Nobody knows how long they are good: they are asked for again in an hour.
+            // Their end is not known: the chain is asked again in an hour.
             (Some(token), None) => Ok(until(
                 own.access_key_id(),
                 own.secret_access_key(),

@@ -68,7 +68,7 @@ impl NoExperiment {
 
     /// Whether no answer came.
     #[must_use]
-    pub fn is_silence(&self) -> bool {
+    pub fn is_no_answer(&self) -> bool {
         matches!(self, Self::Failed(_))
     }
 

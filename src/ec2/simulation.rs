@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_by_its_code() {
+    async fn a_refusal_is_recognised_by_its_code() {
         let mut ec2 = loopback::after_a_call().await;
         let (url, server) = loopback::answering(&[
             b"HTTP/1.1 403 F\r\ncontent-length: 76\r\nconnection: close\r\n\r\n\

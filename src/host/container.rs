@@ -121,10 +121,10 @@ pub fn git_file(config: &str) -> String {
     format!("{GIT}/{}", hex::encode(&digest[..8]))
 }
 
-/// The beginning of a script: writes that file, and has Git read it in place of the system's, the
-/// lowest of all its configurations, unless the container names one itself, or another user of it
-/// made the folder. The lock keeps `git config --system` from writing there what would be gone with
-/// the session.
+/// The beginning of a script: writes [`git_file`], and makes it Git's system configuration, which
+/// all others outrank. Does nothing if the container sets `GIT_CONFIG_SYSTEM`, or if another user
+/// owns the folder. The lock makes `git config --system` fail: its change would end with the
+/// session.
 fn with_git(config: Option<&str>) -> String {
     let Some(config) = config else {
         return String::new();

@@ -57,7 +57,7 @@ pub enum ScriptError {
         words: String,
     },
     /// A script succeeded, but did not print a fact that it must print.
-    #[error("{script} on the host did not say {missing}")]
+    #[error("{script} on the host did not print {missing}")]
     Garbled {
         /// Script and verb.
         script: &'static str,
@@ -216,7 +216,7 @@ fn last_lines(stderr: &[u8]) -> String {
         .collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
     if last.is_empty() {
-        "it said nothing".to_owned()
+        "it printed nothing".to_owned()
     } else {
         last
     }
@@ -297,6 +297,6 @@ mod tests {
     fn an_error_repeats_only_the_last_words() {
         let long = ["one", "two", "three", "four", "five", "six"].join("\n");
         assert!(last_lines(long.as_bytes()).starts_with("two\n"));
-        assert_eq!(last_lines(b""), "it said nothing");
+        assert_eq!(last_lines(b""), "it printed nothing");
     }
 }

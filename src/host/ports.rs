@@ -47,8 +47,8 @@ impl Listener {
         }
     }
 
-    /// Whether it may be of use on another computer: its port is of a program's choice, as far as
-    /// can be seen. Jupyter's kernels, say, listen on whatever is free.
+    /// Whether a person may want to forward it. Not a port of the system's range: those mostly
+    /// serve another program, as Jupyter's kernels do.
     #[must_use]
     pub fn is_for_people(&self) -> bool {
         !self.is_chosen && !self.is_forward

@@ -42,7 +42,7 @@ pub struct Run {
     pub ended: Option<f64>,
     /// Its exit status; none while it runs.
     pub status: Option<u8>,
-    /// Whether one can attach to it: it runs, or nobody has its exit status yet.
+    /// Whether a session can attach to it: it runs, or no caller has received its exit status.
     pub is_kept: bool,
     /// The last line that it printed.
     pub last: String,
@@ -81,7 +81,7 @@ impl Run {
     }
 }
 
-/// So many seconds after the beginning of 1970; that itself if there is no such moment.
+/// The moment `seconds` after the beginning of 1970; 1970 itself if that is out of range.
 fn moment(seconds: f64) -> Timestamp {
     let since = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
     Timestamp::from_duration(since).unwrap_or_default()

@@ -345,8 +345,8 @@ impl Host {
         Facts::read(SCRIPT, &output, &[]).map(drop)
     }
 
-    /// Has the host count `client` (a line) among its clients while the command `id` runs, if it does
-    /// not already: nobody waits for it any more.
+    /// Makes `client` (its line) a client of the host while the command `id` runs, for which no
+    /// caller waits any more. Done already is success.
     pub async fn leave_command(&self, id: &CommandId, client: &str) -> Result<(), ScriptError> {
         const SCRIPT: &str = "command.py leave";
         let command = format!(
@@ -452,5 +452,4 @@ fn call(script: &str, inputs: &[(&str, &str)]) -> String {
 }
 
 #[cfg(test)]
-#[path = "scripts/tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@
 //! folder for one name that is not UTF-8. Of SFTP's own requests few are needed here: most are those
 //! of `shell/host/files.py`, which take a whole file, and nanoseconds.
 //!
-//! It never waits to send: whoever asks limits what is under way.
+//! It never waits to send: the caller limits how many requests are under way.
 
 mod packet;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::{mpsc, oneshot};
 
-use packet::{Body, Fields, Garbled, Reply, kind, taken};
+use packet::{Body, Fields, Garbled, Reply, kind, split_answer};
 
 use crate::ssh::channel::{Output, Outputs, Sender};
 use crate::ssh::{Ssh, SshError};
@@ -34,7 +34,7 @@ const TOGETHER: usize = 128 << 10;
 /// How many bytes a request has that goes by itself.
 const LARGE: usize = 16 << 10;
 
-/// How much of what the server says on standard error is kept, in bytes.
+/// How much of the server's standard error is kept, in bytes.
 const WORDS: usize = 4 << 10;
 
 /// How long the end of the connection may come after that of the server.
@@ -428,7 +428,7 @@ async fn carry(
         let mut arrived = BytesMut::new();
         loop {
             tokio::select! {
-                // Nobody asks any more, or the connection has ended.
+                // The last `Sftp` was dropped, or the connection has ended.
                 () = &mut sending => break,
                 output = outputs.next() => match output {
                     Some(Output::Stdout(data)) => {
@@ -462,10 +462,10 @@ async fn carry(
 
 /// Passes the whole answers that have arrived to those who wait for them.
 fn pass(arrived: &mut BytesMut, waiting: &Mutex<Waiting>) -> Result<(), Garbled> {
-    while let Some((id, reply)) = taken(arrived)? {
+    while let Some((id, reply)) = split_answer(arrived)? {
         let answer = lock(waiting).answers.remove(&id);
         if let Some(answer) = answer {
-            // Fails only where nobody waits any more.
+            // Fails only if the `Pending` was dropped.
             let _ = answer.send(reply);
         }
     }

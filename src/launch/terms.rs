@@ -29,9 +29,9 @@ pub(crate) fn terms(
     };
     let requirements = match &options.requirements {
         Some(requirements) => Some(requirements.clone()),
-        None => settings.requirements().map_err(|error| {
-            unusable(error).hint("--type says what to launch, and is recorded in its place")
-        })?,
+        None => settings
+            .requirements()
+            .map_err(|error| unusable(error).hint("--type replaces it"))?,
     };
     let (arch, arch_by) = if is_new {
         new_arch(options, requirements.as_ref(), cloud)?

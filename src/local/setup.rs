@@ -4,7 +4,7 @@
 //! Both are built by the scripts of `shell/local`, which are part of this program ([`scripts`]) and
 //! which `shell/setup.sh` runs too. A script names what it builds by a hash of what that is made
 //! of, builds it whole or not at all, keeps what it downloaded, and waits for another run of itself.
-//! So whoever starts it, nothing is built twice; and where it was interrupted, the next run goes on.
+//! So nothing is built twice, and the next run goes on where one was interrupted.
 //!
 //! What this computer lacks is known before anything is begun ([`check`]). Nothing is installed
 //! here.

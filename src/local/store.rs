@@ -113,7 +113,10 @@ struct Known {
 
 /// The right to change the state; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
+pub(super) struct Lock {
+    /// Closing it gives the lock back.
+    _file: File,
+}
 
 impl Store {
     /// The store in `dir`, which is made (mode 0700) if it is not there.
@@ -152,11 +155,13 @@ impl Store {
             }
             Ok(file)
         };
-        open().map(Lock).map_err(|cause| StoreError::Io {
-            what: "lock",
-            path: path.clone(),
-            cause,
-        })
+        open()
+            .map(|file| Lock { _file: file })
+            .map_err(|cause| StoreError::Io {
+                what: "lock",
+                path: path.clone(),
+                cause,
+            })
     }
 
     /// Removes the files of processes that were killed while writing. Under the lock none writes.
@@ -175,7 +180,7 @@ impl Store {
             Ok(())
         };
         cleanup().map_err(|cause| StoreError::Io {
-            what: "tidy up",
+            what: "clean up",
             path: self.dir.clone(),
             cause,
         })

@@ -6,7 +6,7 @@
 
 use anyhow::anyhow;
 
-use super::container::{self, Inside};
+use super::container::{self, ContainerSession};
 use super::credentials::Endpoint;
 use super::state::Parts;
 use crate::config::GitUser;
@@ -24,7 +24,7 @@ pub(super) struct Along {
 }
 
 impl Along {
-    /// What is there, a line each.
+    /// The lines about the agent and the credentials that the container can use.
     pub(super) fn lines(&self) -> Option<String> {
         let agent = self.agent.as_ref().map(|_| "the SSH agent");
         let credentials = self.credentials.as_ref().map(|_| "the AWS credentials");
@@ -36,17 +36,17 @@ impl Along {
     }
 }
 
-/// Brings along what is asked for.
+/// Brings variables, Git's identity, agent and credentials into the container, as requested.
 pub(super) async fn bring(
     parts: &mut Parts<'_>,
     instance: &Instance,
-    inside: &mut Inside,
+    inside: &mut ContainerSession,
 ) -> Result<(), Failure> {
     let shows = (parts.report, parts.request.json);
     let options = &parts.request.options;
     let session = parts.reconciler.session().clone();
     let hosts = parts.reconciler.hosts();
-    // One that was left is led to this session's agent where it was led to its own.
+    // A shell that was left finds this session's agent at the path of its former one.
     let name = if parts.request.is_shell() {
         shell_name(inside, hosts.terminal(), &session)
     } else {
@@ -96,7 +96,11 @@ pub(super) async fn bring(
 }
 
 /// The name of the terminal in which the shell runs: of the one that was `left`, or a new one.
-pub(super) fn shell_name(inside: &Inside, left: Option<&str>, session: &SessionId) -> String {
+pub(super) fn shell_name(
+    inside: &ContainerSession,
+    left: Option<&str>,
+    session: &SessionId,
+) -> String {
     match (&inside.container.came, left) {
         (Came::Running, Some(left)) => left.to_owned(),
         // An earlier session's shell has ended with its container.

@@ -1,7 +1,7 @@
 //! The end of an instance's console output, as some lines of plain text.
 //!
 //! The output may contain colours, cursor movements and progress bars. None of that reaches the
-//! user's terminal.
+//! user's terminal. (`console::strip_ansi_codes` drops all that follows a sequence without an end.)
 
 /// How many lines are printed: enough for a panic and what led to it.
 const LINES: usize = 30;

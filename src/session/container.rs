@@ -52,7 +52,7 @@ pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
 }
 
 /// A session inside its container. Dropping it closes Jupyter's port.
-pub(super) struct Inside {
+pub(super) struct ContainerSession {
     pub(super) host: Host,
     pub(super) container: Container,
     /// The other forwards.
@@ -101,7 +101,7 @@ pub(super) async fn enter(
     (mounted, ready): (&MountedDrive, Ready),
     cloud: &Cloud,
     report: &Report,
-) -> Result<(Inside, DedicatedConnection), Failure> {
+) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let wanted = request.options.image.as_deref();
     let (image, ()) = tokio::try_join!(
         image(host, mounted, wanted, &cloud.image, report),
@@ -141,13 +141,13 @@ pub(super) async fn join(
     container: Container,
     session: &SessionId,
     report: &Report,
-) -> Result<(Inside, DedicatedConnection), Failure> {
+) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let Connections { jupyter, line } = connections;
-    let inside = Inside::open(host, session, container, jupyter, report).await;
+    let inside = ContainerSession::open(host, session, container, jupyter, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }
 
-impl Inside {
+impl ContainerSession {
     /// Enters `container`, with Jupyter if it has a forward and starts: its failure is printed, and
     /// the shell opens all the same.
     async fn open(
@@ -256,9 +256,8 @@ impl Inside {
         });
     }
 
-    /// What was opened for the session, if it was. Where the container ran before this session a
-    /// failure is printed: to end the session would end what runs there. Elsewhere it is the
-    /// session's failure.
+    /// Returns `opened`. If that is a failure and the container ran before this session, prints it
+    /// and returns `None`: to end the session would end what runs there.
     pub(super) fn or_go_on_without<T>(
         &self,
         opened: Result<T, Failure>,
@@ -281,7 +280,7 @@ impl Inside {
             .map(|notebook| notebook.forward.port())
     }
 
-    /// A function that lists which local ports lead where, and what else does, a line each.
+    /// A function that lists the forwarded ports, the agent and the credentials, a line each.
     pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
         let notebook = self.notebook.clone();
         let along = self.along.lines();

@@ -15,7 +15,8 @@ use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
 use super::prompt::unless_ended;
 use super::reconnect::{Reconnector, in_words};
-use super::{LEASE, Request, Session, begin};
+use super::request::{LEASE, Request};
+use super::state::{Session, begin};
 use crate::access::by_ssh;
 use crate::cloud::Cloud;
 use crate::drive::HostError;
@@ -35,7 +36,7 @@ const SHOWN: usize = 10;
 /// The interval between two looks at how far it is.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The pause before a server is asked for again, whose connection was lost at once.
+/// The pause before servers are started again, after their connection was lost at once.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A copy under way.
@@ -184,7 +185,7 @@ impl Session {
         let copying = through_cuts(access, running, &reconnector);
         let copying = unless_ended(&mut self.signals, &self.report, copying);
         let copying = async { Ok(copying.await.unwrap_or_else(Ending::Asked)) };
-        monitor.beside(&mut self.news, copying).await
+        monitor.run_with(&mut self.news, copying).await
     }
 }
 
@@ -230,7 +231,7 @@ async fn through_cuts(
         access.host = host;
         match ssh.sibling().await {
             Ok(files) => access.ssh = files,
-            // Asked for servers, it fails as lost.
+            // Starting servers over it fails, as a lost connection does.
             Err(_) => access.ssh = ssh,
         }
     }
@@ -278,7 +279,7 @@ impl Running<'_> {
 }
 
 impl Access {
-    /// Starts the servers: two, because what each can do is limited by one processor, and a window.
+    /// Starts two servers, since one processor and one SSH window limit each.
     async fn servers(&self) -> Result<Servers, SftpError> {
         let [one, other] = [1, 2].map(|number| {
             let name = format!("{}-{number}", self.name);

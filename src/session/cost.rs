@@ -16,7 +16,7 @@ use crate::ids::{DriveName, InstanceId};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 
 /// How long prices are waited for, where they are: three calls at once, from half around the world.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The running cost of one instance and its drive.
 pub(super) struct Cost {
@@ -80,10 +80,10 @@ impl Cost {
         }
     }
 
-    /// The same once EC2 has answered, or after [`PATIENCE`].
+    /// The same once EC2 has answered, or after [`TIMEOUT`].
     pub(super) async fn known(mut self) -> Self {
         let answers = async { while self.asking.join_next().await.is_some() {} };
-        let _late = tokio::time::timeout(PATIENCE, answers).await;
+        let _late = tokio::time::timeout(TIMEOUT, answers).await;
         self
     }
 

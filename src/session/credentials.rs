@@ -3,7 +3,7 @@
 //! provider*).
 //!
 //! It is a port of the container's loopback that leads to this process, so that nothing listens on
-//! this computer. Only who has the session's token gets an answer.
+//! this computer. Only a request with the session's token gets an answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::container::{Inside, token};
+use super::container::{ContainerSession, token};
 use super::forwards::server;
 use crate::config::Variables;
 use crate::ec2::Chain;
@@ -31,7 +31,7 @@ use crate::ssh::Ssh;
 use crate::ssh::remote::{Here, RemoteForward, RemoteWanted};
 
 /// How long a client may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The path of the credentials.
 const PATH: &str = "/credentials";
@@ -54,7 +54,7 @@ impl Endpoint {
     /// Opens one in the container, over a connection beside `ssh`.
     pub(super) async fn open(
         ssh: &Ssh,
-        inside: &Inside,
+        inside: &ContainerSession,
         session: &SessionId,
         chain: &Arc<Chain>,
     ) -> Result<Self, Failure> {
@@ -142,9 +142,9 @@ async fn converse(stream: DuplexStream, chain: Arc<Chain>, token: String) {
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
-    // What breaks off has nobody to be told.
+    // A client that breaks off gets no error.
     drop(serving.await);
 }
 
@@ -152,7 +152,7 @@ fn problem(message: &str) -> String {
     serde_json::json!({ "message": message }).to_string()
 }
 
-/// Whether the request has the token. Digests are compared, so that the time it takes tells nothing.
+/// Whether the request has the token. Digests are compared, so that the time reveals nothing.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers
         .get(AUTHORIZATION)

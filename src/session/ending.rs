@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use crate::failure::Failure;
 use crate::signals::End;
+use crate::ssh::shell::ShellExit;
 
 /// How the use of the drive ended, before the save.
 pub(super) enum Ending {
@@ -36,12 +37,22 @@ pub(super) enum Interruption {
     Gone(Failure),
 }
 
+/// Of a session whose shell or command has ended, and has not lost its connection.
+impl From<ShellExit> for Ending {
+    fn from(exit: ShellExit) -> Self {
+        match exit {
+            ShellExit::Detached => Self::Detached,
+            ShellExit::Escaped => Self::Escaped,
+            exit => Self::Exit(exit.code()),
+        }
+    }
+}
+
 impl Ending {
     /// The ending that counts once the shell or command has `ended` and the `monitor` has stopped.
-    /// The host's earlier announcement is why the shell ended. But after a signal that asked for
-    /// the end it does not count, nor after its user ended it, so that nobody is asked whether to
-    /// resume, and no command is started again. What is to be left running on an instance that EC2
-    /// takes is saved.
+    /// The monitor's ending is why the shell ended, and counts. An interruption does not count
+    /// after a signal, `~.` or `~d`: the session neither asks whether to resume nor starts the
+    /// command again. After `~d` on an instance that EC2 takes the drive is saved.
     pub(super) fn of_both(monitor: Option<Self>, ended: anyhow::Result<Self>) -> Self {
         match (monitor, ended) {
             (Some(Self::Interruption(Interruption::Noticed { at, .. })), Ok(Self::Exit(code))) => {

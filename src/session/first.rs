@@ -1,4 +1,4 @@
-//! What a caller is told who has no drive yet: what a session launches, costs, and how it ends.
+//! The explanation for a caller without a drive: what a session launches, costs, and how it ends.
 //!
 //! Nothing remembers whether that was read: a caller without any drive in the region begins their
 //! first one.
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::preflight::DriveFacts;
 use super::reconnect::in_words;
-use super::{DETACHED_LEASE, LEASE, Session};
+use super::request::{DETACHED_LEASE, LEASE};
+use super::state::Session;
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
 use crate::drive::stuck::snapshot_cents;

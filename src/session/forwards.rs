@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::container::{Inside, jupyter_port};
+use super::container::{ContainerSession, jupyter_port};
 use super::monitor::{Output, SharedReconciler};
 use super::state::Parts;
 use crate::config::{Forwarding, Options};
@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::ports::Listener;
 use crate::ssh::forward::{ForwardError, Interface};
 
-use order::{Order, USAGE, Way};
+use order::{Direction, Order, USAGE};
 use table::{Entrance, Entry, Table, open, open_remote, replaced};
 
 /// The hint where a port is busy.
@@ -93,8 +93,8 @@ impl Forwards {
     /// Carries out a line of `~C`; the answer. What takes longer is printed to `output`.
     pub(super) fn obey(&self, line: &str, output: &Output) -> String {
         match Order::parse(line) {
-            Ok(Order::Open(Way::Local, wanted)) => self.open_local(&wanted),
-            Ok(Order::Open(Way::Remote, wanted)) => self.open_remote(wanted, output),
+            Ok(Order::Open(Direction::Local, wanted)) => self.open_local(&wanted),
+            Ok(Order::Open(Direction::Remote, wanted)) => self.open_remote(wanted, output),
             Ok(Order::Close(way, port)) => self.table().close(way, port),
             Ok(Order::Accept) => self.accept(),
             Ok(Order::Help) => USAGE.to_owned(),
@@ -115,7 +115,7 @@ impl Forwards {
 
     fn open_local(&self, wanted: &Forwarding) -> String {
         let mut table = self.table();
-        let Some((entrance, server)) = table.server(Way::Local) else {
+        let Some((entrance, server)) = table.server(Direction::Local) else {
             return NO_CONTAINER.to_owned();
         };
         match open(&entrance, wanted, server) {
@@ -123,18 +123,18 @@ impl Forwards {
                 if wanted.is_to_loopback() {
                     table.offers.remove(wanted.host_port);
                 }
-                let replaced = replaced(Way::Local, wanted, forward.port());
+                let replaced = replaced(Direction::Local, wanted, forward.port());
                 let replaced = replaced.map(|line| format!("{line}\n"));
                 let line = table.add_local(forward, wanted);
                 format!("{}{line}", replaced.unwrap_or_default())
             }
-            Err(error) => refusal(&failure(error, Way::Local, wanted)),
+            Err(error) => refusal(&failure(error, Direction::Local, wanted)),
         }
     }
 
     /// The container is asked for its port, which takes a connection of its own.
     fn open_remote(&self, wanted: Forwarding, output: &Output) -> String {
-        let Some((entrance, server)) = self.table().server(Way::Remote) else {
+        let Some((entrance, server)) = self.table().server(Direction::Remote) else {
             return NO_CONTAINER.to_owned();
         };
         let asked = format!("asking for port {} in the container", wanted.port);
@@ -147,13 +147,13 @@ impl Forwards {
             };
             match opened {
                 Ok(forward) => {
-                    if let Some(line) = replaced(Way::Remote, &wanted, forward.port()) {
+                    if let Some(line) = replaced(Direction::Remote, &wanted, forward.port()) {
                         output.note(&line);
                     }
                     let line = table.table().add_remote(forward, &wanted);
                     output.note(&line);
                 }
-                Err(error) => output.print(&refusal(&failure(error, Way::Remote, &wanted))),
+                Err(error) => output.print(&refusal(&failure(error, Direction::Remote, &wanted))),
             }
         });
         asked
@@ -191,7 +191,7 @@ impl Forwards {
     fn look(&self, listeners: Vec<Listener>) -> Option<String> {
         let mut table = self.table();
         let mut offers = std::mem::take(&mut table.offers);
-        let line = offers.look(listeners, |port| table.has_way(port));
+        let line = offers.look(listeners, |port| table.is_forwarded(port));
         table.offers = offers;
         line
     }
@@ -220,7 +220,7 @@ fn refusal(failure: &Failure) -> String {
 pub(super) async fn open_all(
     parts: &mut Parts<'_>,
     instance: &Instance,
-    inside: &Inside,
+    inside: &ContainerSession,
 ) -> Result<Forwards, Failure> {
     let options = &parts.request.options;
     let shows = (parts.report, parts.request.json);
@@ -242,14 +242,14 @@ pub(super) async fn open_all(
         });
     }
     for wanted in &options.forwards {
-        let Some((entrance, server)) = forwards.table().server(Way::Local) else {
+        let Some((entrance, server)) = forwards.table().server(Direction::Local) else {
             break;
         };
         let forward = open(&entrance, wanted, server);
-        let forward = forward.map_err(|error| failure(error, Way::Local, wanted));
+        let forward = forward.map_err(|error| failure(error, Direction::Local, wanted));
         match inside.or_go_on_without(forward, shows)? {
             Some(forward) => {
-                if let Some(line) = replaced(Way::Local, wanted, forward.port()) {
+                if let Some(line) = replaced(Direction::Local, wanted, forward.port()) {
                     parts.report.print(&line);
                 }
                 forwards.table().add_local(forward, wanted);
@@ -258,14 +258,14 @@ pub(super) async fn open_all(
         }
     }
     for wanted in &options.remote_forwards {
-        let Some((entrance, server)) = forwards.table().server(Way::Remote) else {
+        let Some((entrance, server)) = forwards.table().server(Direction::Remote) else {
             break;
         };
         let forward = open_remote(&entrance, wanted, server).await;
-        let forward = forward.map_err(|error| failure(error, Way::Remote, wanted));
+        let forward = forward.map_err(|error| failure(error, Direction::Remote, wanted));
         match inside.or_go_on_without(forward, shows)? {
             Some(forward) => {
-                if let Some(line) = replaced(Way::Remote, wanted, forward.port()) {
+                if let Some(line) = replaced(Direction::Remote, wanted, forward.port()) {
                     parts.report.print(&line);
                 }
                 forwards.table().add_remote(forward, wanted);
@@ -281,14 +281,14 @@ pub(super) async fn open_all(
 }
 
 /// The command of the server in the container for the forward of this name.
-pub(super) fn server(inside: &Inside, name: &str) -> String {
+pub(super) fn server(inside: &ContainerSession, name: &str) -> String {
     inside.host.ssh_server(&inside.container, Some(name))
 }
 
-fn failure(error: ForwardError, way: Way, wanted: &Forwarding) -> Failure {
+fn failure(error: ForwardError, way: Direction, wanted: &Forwarding) -> Failure {
     match (error, way) {
-        (ForwardError::Busy(port), Way::Local) => busy(port),
-        (ForwardError::Busy(port), Way::Remote) => {
+        (ForwardError::Busy(port), Direction::Local) => busy(port),
+        (ForwardError::Busy(port), Direction::Remote) => {
             let error = anyhow!("port {port} in the container is busy");
             Failure::new(Exit::Unavailable, error).hint(EXACT)
         }

@@ -58,8 +58,8 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
 /// The failure of a GPU that cannot be used.
 pub(super) fn failure(error: anyhow::Error) -> Failure {
     Failure::new(Exit::Unavailable, error).hint(
-        "nothing is lost: the same command again takes another instance, --type one of another kind, \
-         and --ami an image with NVIDIA's driver and container toolkit",
+        "nothing is lost: the same command again takes another instance; --type names another type, \
+         --ami an image with NVIDIA's driver and container toolkit",
     )
 }
 

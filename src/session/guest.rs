@@ -12,9 +12,10 @@ use tokio::time::{Instant, sleep};
 
 use super::Session;
 use super::container;
-use super::container::{Connections, Inside};
+use super::container::{Connections, ContainerSession};
 use super::ending::Ending;
 use super::prompt::unless_ended;
+use super::request::LEASE;
 use super::room::Growth;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
@@ -173,7 +174,7 @@ impl Session {
         host: &Instance,
         owner: &str,
     ) -> Result<Option<Entry>, HostError> {
-        let lease = self.request.options.keep.unwrap_or(super::LEASE);
+        let lease = self.request.options.keep.unwrap_or(LEASE);
         let place = container::jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
@@ -197,7 +198,7 @@ impl Session {
         host: &Instance,
         container: Container,
         connections: Option<Connections>,
-    ) -> Result<(Inside, DedicatedConnection), Failure> {
+    ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let session = self.reconciler.session().clone();
         let place = container::jupyter_place(&self.request.options);

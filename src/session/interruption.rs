@@ -4,8 +4,8 @@
 //! The drive's volume can be attached at once in its own zone. So that zone is tried first, on
 //! demand before spot, whose capacity has just run out there. If it has no capacity, the session
 //! waits for the snapshot and resumes in any zone. A command is not run a second time, since it may
-//! have done half of its work; unless the caller said that it may be, EC2
-//! says that it took the instance, and the command did not end well.
+//! have done half of its work: only if the caller allows that (`--restart`), EC2's reason is that
+//! it took the instance, and the command did not end well.
 
 use std::time::Duration;
 
@@ -20,14 +20,15 @@ use crate::signals::End;
 
 use super::cost::Cost;
 use super::ending::{Ending, Interruption};
-use super::{LEASE, Session, Task};
+use super::request::{LEASE, Task};
+use super::state::Session;
 use crate::launch::terms::markets_to_resume;
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = 130;
 
-/// How the reason of EC2's begins where EC2 ended an instance, and not its own system or a caller
-/// (EC2 API reference, *`StateReason`*).
+/// The prefix of the state reason of an instance that EC2 ended. For one that a caller or its own
+/// system ended it is `Client.` (EC2 API reference, *`StateReason`*).
 const BY_EC2: &str = "Server.";
 
 /// The time below which a command is not started again.
@@ -90,9 +91,9 @@ impl Session {
         Some(self.finish(ending, outcome))
     }
 
-    /// Whether the command is started again: one try less. Not where its user ended it, and not where
-    /// EC2 does not say that it took the instance: the command may have ended, or `xdrive stop` may
-    /// have ended it, while this computer slept.
+    /// Whether the command is started again, which uses up one try. Its user must not have ended
+    /// it, and EC2's reason must be that it took the instance: while this computer slept, the
+    /// command may have ended, or `xdrive stop` may have ended it.
     async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
         let Task::Run {
             tries: Some(left @ 1..),

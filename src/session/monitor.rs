@@ -28,7 +28,7 @@ use crate::ssh::shell::Message;
 
 use super::ending::{Ending, Interruption};
 use crate::access::lease::News;
-use crate::access::{Held, SshHosts};
+use crate::access::{Reattached, SshHosts};
 
 /// The interval between two reads of the spot request: AWS recommends it for the metadata service.
 const LOOK: Duration = Duration::from_secs(5);
@@ -94,7 +94,7 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// That of a session whose drive another one leads, or which runs no command.
+    /// A context without checkpoints, and without a command that a notice has to end.
     pub(super) fn new(
         instance: &'a Instance,
         cloud: &'a Cloud,
@@ -145,7 +145,7 @@ impl<'a> Monitor<'a> {
     }
 
     /// Runs beside `work` until that has ended, or the monitor has an ending for it.
-    pub(super) async fn beside(
+    pub(super) async fn run_with(
         self,
         news: &mut UnboundedReceiver<News>,
         work: impl Future<Output = anyhow::Result<Ending>>,
@@ -171,7 +171,7 @@ impl<'a> Monitor<'a> {
         let host = &self.context.instance.id;
         // The reconciler's events report a checkpoint that succeeds.
         let mut checkpointing: Option<Work<'a, Result<(), String>>> = None;
-        let mut attaching: Option<Work<'a, Result<Held, HostError>>> = None;
+        let mut attaching: Option<Work<'a, Result<Reattached, HostError>>> = None;
         let notice = notice_from_ec2(self.context.ec2, self.context.instance);
         let mut notice = pin!(notice);
         let mut ticking = interval(Duration::from_secs(1));
@@ -235,18 +235,18 @@ impl<'a> Monitor<'a> {
     }
 
     /// Handles the result of attaching again: an ending if the host is closing.
-    fn attached(&mut self, held: Result<Held, HostError>) -> Option<Ending> {
+    fn attached(&mut self, held: Result<Reattached, HostError>) -> Option<Ending> {
         let id = &self.context.instance.id;
         match held {
-            Ok(Held::Still) if !self.is_detached_reported => {}
-            Ok(Held::Still | Held::Again) => {
+            Ok(Reattached::Still) if !self.is_detached_reported => {}
+            Ok(Reattached::Still | Reattached::Again) => {
                 self.is_detached_reported = false;
                 self.context.output.print(&format!(
                     "{id} had forgotten this session, which is attached to it again"
                 ));
             }
             // The reconnector reports this.
-            Ok(Held::Unconnected) => self.attach_at = Some(Instant::now() + AGAIN),
+            Ok(Reattached::Unconnected) => self.attach_at = Some(Instant::now() + AGAIN),
             Err(HostError::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             Err(HostError::Closing(reason)) => return Some(Ending::Closed(reason)),
             Err(error) => {

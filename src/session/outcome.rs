@@ -16,9 +16,9 @@ use crate::host::Committed;
 use crate::signals::End;
 use crate::ssh::shell::ShellExit;
 
-use super::DETACHED_LEASE;
 use super::cost::Cost;
 use super::ending::Ending;
+use super::request::DETACHED_LEASE;
 use super::{Session, room};
 
 impl Session {

@@ -1,7 +1,8 @@
 //! The ports on which something listens in a drive's container, looked at from any laptop. Nothing is
 //! launched for that, and no lease begins.
 
-use super::{Request, begin};
+use super::request::Request;
+use super::state::begin;
 use crate::cloud::Cloud;
 use crate::failure::Failure;
 use crate::host::ports::Listener;

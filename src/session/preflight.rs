@@ -186,13 +186,13 @@ impl Session {
             Ownership::Own => Ok(()),
             Ownership::OfRole if !is_used => {
                 self.report.print(&format!(
-                    "{drive} is {owner}'s, which does not tell who of you: taken for yours"
+                    "{drive} is {owner}'s, a role without a person's name: taken for yours"
                 ));
                 Ok(())
             }
             Ownership::OfRole => Err(Failure::new(
                 Exit::Denied,
-                anyhow!("{drive} is in use by {owner}, which does not tell whether that is you"),
+                anyhow!("{drive} is in use by {owner}, a role without a person's name"),
             )
             .hint(HINT)),
             Ownership::Other => Err(Failure::new(
@@ -226,7 +226,7 @@ fn check_speed(
     cloud: &Cloud,
 ) -> Result<(), Failure> {
     let own = own.speed().map_err(|error| {
-        let hint = "--throughput, --iops and --warm say it anew, and are recorded in its place";
+        let hint = "--throughput, --iops and --warm replace it";
         Failure::new(Exit::Config, anyhow!("{drive}: {error}")).hint(hint)
     })?;
     let new = options.size.unwrap_or(cloud.size);

@@ -11,13 +11,13 @@ use std::pin::pin;
 use anyhow::Context as _;
 use tokio::sync::Mutex;
 
-use super::container::{Connections, Inside};
+use super::container::{Connections, ContainerSession};
 use super::ending::Ending;
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
 use super::reconnect::connection_lost;
-use super::shell::ended;
-use super::{Request, Session, begin};
+use super::request::Request;
+use super::state::{Session, begin};
 use crate::access::by_ssh;
 use crate::cloud::Cloud;
 use crate::config::{KnownHosts, SUFFIX};
@@ -60,7 +60,7 @@ impl Session {
     async fn enter_for_ssh(
         &mut self,
         host: &Instance,
-    ) -> Result<Result<(Inside, DedicatedConnection), Ending>, Failure> {
+    ) -> Result<Result<(ContainerSession, DedicatedConnection), Ending>, Failure> {
         let owner = by_ssh(&self.owner);
         let attached = self.attach_as_guest(host, &owner).await;
         let entry: Option<(Container, Connections)> = match attached {
@@ -83,7 +83,7 @@ impl Session {
     async fn serve_ssh(
         &mut self,
         host: &Instance,
-        inside: &Inside,
+        inside: &ContainerSession,
         line: DedicatedConnection,
     ) -> Ending {
         let server = inside.host.ssh_server(&inside.container, None);
@@ -99,7 +99,7 @@ impl Session {
                 tokio::select! {
                     exit = &mut carried => return Ok(match exit? {
                         ShellExit::Lost(why) => Ending::Failed(connection_lost(&why, &again)),
-                        exit => ended(exit),
+                        exit => exit.into(),
                     }),
                     // A client hangs up when it ends.
                     signal = signals.next() => if let Signal::End(end) = signal {
@@ -108,6 +108,6 @@ impl Session {
                 }
             }
         };
-        monitor.beside(&mut self.news, carrying).await
+        monitor.run_with(&mut self.news, carrying).await
     }
 }

@@ -75,7 +75,7 @@ fn failure(error: ScriptError, reference: &str) -> Failure {
         ),
         Refused::NoImage => (
             Exit::Unavailable,
-            format!("{registry} has no image {reference}, or shows it only to who is logged in"),
+            format!("{registry} has no image {reference}, or shows it only after a login"),
             format!("is it spelled right? If it is private: {LOGIN}"),
         ),
         Refused::NoTag => (
@@ -86,8 +86,8 @@ fn failure(error: ScriptError, reference: &str) -> Failure {
         Refused::Architecture => (
             Exit::Unavailable,
             format!("{reference} has no programs for the instance's architecture"),
-            "--image names one that has; a drive that is new is of the type's architecture that \
-             --type names"
+            "--image names one that has; the architecture of a new drive is that of its type \
+             (--type)"
                 .to_owned(),
         ),
         Refused::TooMany => (

@@ -14,10 +14,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::container::Inside;
+use super::container::ContainerSession;
 use super::ending::{Ending, Interruption};
 use super::monitor::SharedReconciler;
-use super::shell::ended;
 use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
@@ -62,7 +61,7 @@ impl Reconnector<'_> {
     pub(super) async fn reconnect(
         &mut self,
         shell: &mut Shell,
-        inside: &mut Inside,
+        inside: &mut ContainerSession,
         signals: &mut Signals,
         why: &str,
     ) -> anyhow::Result<Option<Ending>> {
@@ -118,7 +117,7 @@ impl Reconnector<'_> {
             loop {
                 tokio::select! {
                     attempt = &mut attempts => break attempt,
-                    exit = shell.escaped() => return Ok(Err(ended(exit))),
+                    exit = shell.escaped() => return Ok(Err(exit.into())),
                     _ = ticking.tick() => {
                         let left = end.saturating_duration_since(Instant::now());
                         shell.notice(&notice(&host, why, left));

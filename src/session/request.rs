@@ -1,6 +1,7 @@
 //! The request of a session, and its checks before any connection is opened.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 
@@ -11,6 +12,21 @@ use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::image;
+
+/// The default lease: how long an instance runs on without a sign of life from here. Longer than a
+/// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
+pub(super) const LEASE: Duration = Duration::from_mins(15);
+
+/// The default lease of an instance that is left running on purpose (`~d`): a night.
+pub(super) const DETACHED_LEASE: Duration = Duration::from_hours(8);
+
+/// How long a command may take to end by default when its instance is taken: enough for a checkpoint
+/// of some gigabytes.
+pub(super) const NOTICE: Duration = Duration::from_secs(30);
+
+/// How many bytes of each output of a command its host keeps by default: hours of a training's
+/// lines, and little beside a root disk.
+pub(super) const SPOOL: u64 = 64 << 20;
 
 /// What a session is for, beside the command that it may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +42,7 @@ pub enum Task {
         /// may.
         tries: Option<u32>,
     },
-    /// A command that runs on the host: the one whose id begins so, or the only one.
+    /// A command that runs on the host: the one whose id has this prefix, else the only one.
     Attach(Option<String>),
 }
 
@@ -92,9 +108,8 @@ impl Request {
         matches!(self.task, Task::Run { tries: Some(_), .. })
     }
 
-    /// Refuses a shell without a terminal, a port that is busy and has to be that one, and a missing
-    /// image file. `xdrive` begins the commands
-    /// in hints.
+    /// Refuses a shell without a terminal, a busy port that may not be replaced, and a missing
+    /// image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.is_shell() && !self.dry_run && !crate::terminal::is_interactive() {
             return Err(Failure::new(

@@ -7,7 +7,8 @@ use anyhow::anyhow;
 
 use super::cost::Cost;
 use super::prompt::unless_ended;
-use super::{Request, Session, begin};
+use super::request::Request;
+use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
@@ -44,9 +45,9 @@ pub async fn list_runs(request: Request, cloud: Cloud, key: UserKey) -> Result<L
     })
 }
 
-/// Passes the output of a run to `show`, standard output or else standard error: of the one whose id
-/// begins as `wanted`, or of the latest. All that is kept, or what came in the last `since`; with
-/// `follows` until the run has ended. Returns the exit code.
+/// Passes the output of a run to `show`, with `true` for standard output. The run is the one whose
+/// id begins with `wanted`, else the latest; the output is all that is kept, or that of the last
+/// `since`. With `follows` it waits for the run's end. Returns the exit code.
 pub async fn logs(
     request: Request,
     cloud: Cloud,
@@ -149,7 +150,7 @@ impl Session {
         let (xdrive, drive) = (&self.cloud.command, &self.request.drive);
         let why = match (wanted, runs) {
             (Some(wanted), _) => {
-                anyhow!("{wanted} does not begin the id of just one run on {drive}")
+                anyhow!("{wanted} is not the beginning of exactly one run's id on {drive}")
             }
             (None, []) => anyhow!("no command runs on {drive}"),
             (None, several) => anyhow!("{} commands run on {drive}", several.len()),

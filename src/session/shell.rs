@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::along::shell_name;
-use super::container::Inside;
+use super::container::ContainerSession;
 use super::ending::Ending;
 use super::reconnect::Reconnector;
 use crate::host::container::{CommandId, ContainerSignal};
@@ -23,7 +23,7 @@ const HANG_UP: Duration = Duration::from_secs(3);
 /// Runs the interactive shell. The terminal is raw, so Ctrl-C goes to the remote, and only signals
 /// that other processes send arrive here. A lost connection is restored by the `reconnector`.
 pub(super) async fn run_shell(
-    inside: &mut Inside,
+    inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
     answers: Answers,
@@ -42,7 +42,7 @@ pub(super) async fn run_shell(
         let why = tokio::select! {
             exit = shell.ended() => match exit {
                 ShellExit::Lost(why) => why,
-                exit => return Ok(ended(exit)),
+                exit => return Ok(exit.into()),
             },
             Some(message) = messages.recv() => {
                 shell.print(message);
@@ -86,14 +86,14 @@ pub(super) struct Piped {
     pub(super) is_run: bool,
     /// Whether it is started and left alone.
     pub(super) is_detached: bool,
-    /// Whether it has this process's standard input. What one has read, a next one would miss.
+    /// Whether it gets this process's standard input: another try would miss what one has read.
     pub(super) has_input: bool,
 }
 
 /// Runs a command with this process's streams. An interrupt goes to the command; a second one
 /// within two seconds ends the session. A lost connection is restored by the `reconnector`.
 pub(super) async fn run_command(
-    inside: &mut Inside,
+    inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
     Piped {
@@ -121,12 +121,12 @@ pub(super) async fn run_command(
             exit = shell.ended() => match exit {
                 ShellExit::Lost(why) => why,
                 exit => {
-                    // Its reader is gone, or its user: on a host that others go on with, nobody
-                    // else ends it.
+                    // Its reader or its user is gone. On a host that others go on with, only this
+                    // ends it.
                     if let ShellExit::Signal { .. } | ShellExit::Escaped = exit {
                         hang_up(inside, &id).await;
                     }
-                    return Ok(ended(exit));
+                    return Ok(exit.into());
                 }
             },
             signal = signals.next() => match signal {
@@ -162,17 +162,8 @@ pub(super) async fn run_command(
 }
 
 /// Ends a command whose session ends before it.
-async fn hang_up(inside: &Inside, id: &CommandId) {
+async fn hang_up(inside: &ContainerSession, id: &CommandId) {
     let asked = inside.host.signal(id, ContainerSignal::Hangup);
     // The save that follows ends it in any case, unless others use the drive.
     let _late = tokio::time::timeout(HANG_UP, asked).await;
-}
-
-/// The ending of a session whose shell or command has ended.
-pub(super) fn ended(exit: ShellExit) -> Ending {
-    match exit {
-        ShellExit::Detached => Ending::Detached,
-        ShellExit::Escaped => Ending::Escaped,
-        exit => Ending::Exit(exit.code()),
-    }
 }

@@ -7,8 +7,10 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use tokio::sync::{mpsc, watch};
 
+use super::preflight::{self, Listing};
 use super::progress::ProgressPrinter;
-use super::{LEASE, Request, preflight, shell};
+use super::request::{LEASE, Request};
+use super::shell;
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
@@ -54,11 +56,26 @@ pub(super) struct Session {
     pub(super) acted: Rc<Cell<bool>>,
 }
 
-/// What a session begins its stay in a container with, beside the signals that may end that.
+/// The parts of a session that begin its stay in a container; its signals stay outside.
 pub(super) struct Parts<'a> {
     pub(super) request: &'a Request,
     pub(super) reconciler: &'a mut Reconciler<SshHosts>,
     pub(super) report: &'a Report,
+}
+
+/// Begins a session, and lists its drive at the same time: the caller's identity comes from STS,
+/// the list from EC2, and neither waits for the other's connection.
+pub(super) async fn begin(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+) -> Result<(Session, Result<Listing, Failure>), Failure> {
+    let (ec2, drive) = (cloud.ec2.clone(), request.drive.clone());
+    let (session, listing) = tokio::join!(
+        Session::begin(request, cloud, key),
+        Listing::of(&ec2, &drive)
+    );
+    Ok((session?, listing))
 }
 
 impl Session {

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::ending::Ending;
-use super::{Request, begin};
+use super::request::Request;
+use super::state::begin;
 use crate::cloud::Cloud;
 use crate::drive::{Goal, Left, Outcome};
 use crate::failure::Failure;

@@ -4,7 +4,8 @@
 use anyhow::anyhow;
 
 use super::preflight::DriveFacts;
-use super::{Request, Session, begin};
+use super::request::Request;
+use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::drive::HostError;
 use crate::ec2::Instance;

@@ -2,8 +2,8 @@
 //!
 //! Owns an SSH connection of its own, over which the host asks the agent, and a command on the host
 //! that leads programs there to it. Both are made again whenever they end, and the place where those
-//! programs find it stays the same. Keys never leave the agent; whoever may use its socket on the
-//! host has it sign meanwhile.
+//! programs find it stays the same. Keys never leave the agent; programs that may use its socket on
+//! the host can have it sign meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,8 +38,8 @@ struct Offered {
 
 impl AgentForward {
     /// Forwards the agent that listens at `socket`, beside `ssh`; returns once programs on the host
-    /// reach it. `command` is the one there that leads them to it: it prints `xdrive: agent=` and
-    /// where it is, and ends with its standard input.
+    /// reach it. `command` listens on the host for them: it prints `xdrive: agent=` and the path of
+    /// its socket, and ends with its standard input.
     pub async fn open(ssh: &Ssh, command: String, socket: PathBuf) -> Result<Self, ShellError> {
         let offered = Offered::beside(ssh, &command).await?;
         Ok(Self(tokio::spawn(serve(offered, command, socket))))

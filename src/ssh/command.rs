@@ -13,7 +13,7 @@
 //! | `x` | the exit status, in four bytes; the last frame | | |
 //!
 //! A byte of a stream is named by its place: how many bytes came before it since the command
-//! began. Whoever attaches again names the bytes of output that follow, and the answer names the
+//! began. A caller that attaches again names the bytes of output that follow, and the answer the
 //! byte of input that does; so nothing is repeated and nothing missed, however much of either was
 //! under way when the connection ended.
 
@@ -75,9 +75,9 @@ impl RemoteCommand {
         }
     }
 
-    /// As [`RemoteCommand::there`], of one that is to be started: `command`, a string for a shell,
-    /// which people know by its `label`. The host keeps the last `kept` bytes of each output, and
-    /// has the client with the line `client` meanwhile, unless that is empty.
+    /// As [`RemoteCommand::there`], for `command` (a string for a shell), which is to be started
+    /// and is listed by its `label`. The host keeps the last `kept` bytes of each output. While the
+    /// command runs, `client`, a client line, counts as attached, unless it is empty.
     #[must_use]
     pub fn new(
         program: &str,

@@ -44,7 +44,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// The escape that asks it, as it is shown before the answer; for a line that was shown.
+    /// The escape to show before the answer; empty for a line, which was shown as it was typed.
     #[must_use]
     pub(super) fn escape(&self) -> &'static str {
         match self {

@@ -116,8 +116,8 @@ impl Forward {
         self.target.send_modify(|now| now.to = target.into());
     }
 
-    /// Sets whether the server behind it is still starting. As long, a connection that is refused
-    /// waits instead of being closed.
+    /// Sets whether the server behind it is still starting. While it is, a refused connection waits
+    /// instead of being closed.
     pub fn set_starting(&self, starting: bool) {
         self.target.send_modify(|now| now.starting = starting);
     }

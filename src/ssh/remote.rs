@@ -19,7 +19,7 @@ use super::peer::Accepts;
 use super::relay::{relay, relay_tcp};
 use super::route::Routes;
 
-/// The pause before the port is asked for again, while what the last connection left has it.
+/// The pause before the port is requested again, while the lost connection still holds it.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The other end of a port there.
@@ -57,7 +57,7 @@ pub struct RemoteForward {
 }
 
 /// A connection within another one, and the channels that its server opens.
-struct Inside {
+struct InnerConnection {
     outer: Ssh,
     inner: Ssh,
     opened: mpsc::UnboundedReceiver<Channel<Msg>>,
@@ -66,7 +66,7 @@ struct Inside {
 impl RemoteForward {
     /// Listens there; returns once it does.
     pub async fn open(ssh: &Ssh, wanted: RemoteWanted) -> Result<Self, ForwardError> {
-        let inside = Inside::open(Routes::open(ssh).await?, &wanted.server).await?;
+        let inside = InnerConnection::open(Routes::open(ssh).await?, &wanted.server).await?;
         let port = match inside.listen(&wanted.bind, wanted.port).await {
             Err(SshError::Refused(..)) if wanted.is_exact => {
                 return Err(ForwardError::Busy(wanted.port));
@@ -91,7 +91,7 @@ impl Drop for RemoteForward {
     }
 }
 
-impl Inside {
+impl InnerConnection {
     async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
         let outer = routes.outer().clone();
         let (sender, opened) = mpsc::unbounded_channel();
@@ -111,12 +111,12 @@ impl Inside {
 }
 
 /// Relays until it is aborted. When the connection ends, the same port is asked for over another.
-async fn serve(mut inside: Inside, wanted: RemoteWanted, port: u16) {
+async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16) {
     loop {
         relay_all(&mut inside, &wanted.to).await;
         inside = loop {
             let routes = reconnected(&inside.outer).await;
-            if let Ok(again) = Inside::open(routes, &wanted.server).await
+            if let Ok(again) = InnerConnection::open(routes, &wanted.server).await
                 && again.listen(&wanted.bind, port).await.is_ok()
             {
                 break again;
@@ -127,7 +127,7 @@ async fn serve(mut inside: Inside, wanted: RemoteWanted, port: u16) {
 }
 
 /// Relays until the connection ends.
-async fn relay_all(inside: &mut Inside, to: &Here) {
+async fn relay_all(inside: &mut InnerConnection, to: &Here) {
     let mut connections = JoinSet::new();
     loop {
         let channel = tokio::select! {

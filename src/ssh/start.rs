@@ -89,8 +89,8 @@ pub(super) async fn piped(
     in_time(ssh, starting).await?
 }
 
-/// Opens a session with the agent of this computer, and waits for the first line of `command`, which
-/// is where what runs there finds it.
+/// Opens a session with the agent of this computer, and waits for the first line of `command`, the
+/// path of the agent's socket on the host.
 pub(super) async fn with_agent(ssh: &Ssh, command: &str) -> Result<Session, ShellError> {
     let starting = async {
         let mut session = ssh.exec_with_agent(command).await?;
@@ -145,8 +145,8 @@ pub(super) async fn attached(
     Ok((session, attached, rest))
 }
 
-/// Waits for the first line of a session, which begins with `prefix`: what `parse` makes of it, and
-/// what came after it. Its words if it is none.
+/// Waits for the first line of a session, `prefix` and what `parse` parses. Returns that and the
+/// bytes after the line; the inner error is any other output.
 async fn first_line<T>(
     ssh: &Ssh,
     session: &mut Session,
@@ -198,7 +198,7 @@ async fn start(
     Ok(session)
 }
 
-/// What a host is asked for with a command, in the words of its refusal.
+/// The name of a command's request, for the error if the host refuses it.
 const TO_RUN: &str = "to run a command";
 
 /// Waits until the host has granted each of these, in their order.

@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use super::jobs::{Batch, Jobs, run_all};
 use super::part;
 use super::place::path;
-use super::{Due, Limits, Servers, State, Stop, blocking, joined, local, lock, name_of};
+use super::{Limits, Servers, State, Stop, Work, blocking, joined, local, lock, name_of};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
 /// Something to copy.
@@ -132,13 +132,13 @@ impl Down {
     fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Batch<Item>) -> Option<Job> {
         let to = (item.to.as_os_str().as_bytes(), "on this computer");
         match self.state.due((&item.from, &item.entry), to, there) {
-            Due::Folder => Some(Job::Folder(item)),
-            Due::Nothing => None,
-            Due::Small => {
+            Work::Folder => Some(Job::Folder(item)),
+            Work::Nothing => None,
+            Work::Small => {
                 let bytes = item.entry.attributes.size;
                 batch.add(item, bytes).map(Job::Batch)
             }
-            Due::Large => Some(Job::Large(item)),
+            Work::Large => Some(Job::Large(item)),
         }
     }
 

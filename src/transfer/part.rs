@@ -36,7 +36,7 @@ impl From<io::Error> for PartError {
     }
 }
 
-/// The name of the part of a file. Where the source is another by then, so is the name.
+/// The name of a file's part, which is another one once the source has changed.
 fn part_name(name: &[u8], source: &Attributes) -> String {
     let mut digest = Sha256::new();
     digest.update(name);
@@ -62,8 +62,8 @@ async fn blocking<T: Send + 'static>(
     spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-/// Whether the first `length` bytes, of which the part has some, are those of the source: `there` in
-/// the container, and `here`.
+/// Whether the file `there`, in the container, and the file `here` begin with the same `length`
+/// bytes. False without any, or with more than `source` has.
 async fn is_beginning(
     sftp: &Sftp,
     (there, here): (&Handle, &Path),

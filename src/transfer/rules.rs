@@ -57,7 +57,7 @@ impl Rules {
         Self(Arc::new(Level { own, above }))
     }
 
-    /// Whether a file or folder is ignored that is in the folder of these rules, or would be.
+    /// Whether git ignores `path`, which need not exist, in the folder of these rules.
     pub(super) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
         if path.file_name().is_some_and(|name| name == REPOSITORY) {
             return true;

@@ -17,7 +17,7 @@ use super::part;
 use super::place::path;
 use super::rules::Rules;
 use super::{
-    Due, Limits, Servers, State, Stop, Sync, TOGETHER, blocking, joined, local, lock, name_of,
+    Limits, Servers, State, Stop, Sync, TOGETHER, Work, blocking, joined, local, lock, name_of,
 };
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 
@@ -199,13 +199,13 @@ impl Up {
         let path = item.from.as_os_str().as_bytes();
         let to = (&*item.to, "in the container");
         match self.state.due((path, &item.entry), to, there) {
-            Due::Folder => Some(Job::Folder(item, rules.cloned())),
-            Due::Nothing => None,
-            Due::Small => {
+            Work::Folder => Some(Job::Folder(item, rules.cloned())),
+            Work::Nothing => None,
+            Work::Small => {
                 let bytes = item.entry.attributes.size;
                 batch.add(item, bytes).map(Job::Batch)
             }
-            Due::Large => Some(Job::Large(item)),
+            Work::Large => Some(Job::Large(item)),
         }
     }
 

@@ -1,7 +1,7 @@
-//! Looking for changes in a folder.
+//! A watch for changes in a folder.
 //!
-//! By reading it again and again, which every system and every file system can: the more there is in
-//! it the more seldom.
+//! It polls, which works on every system and file system; the longer a look takes, the longer the
+//! pause.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Watch {
     }
 }
 
-/// A number that is another when something in the folder is. What cannot be read counts as nothing.
+/// A digest that changes with what is in the folder. What cannot be read is left out.
 fn digest(top: &Path) -> u64 {
     let mut all = 0_u64;
     let mut folders = vec![(top.to_owned(), None::<Rules>)];

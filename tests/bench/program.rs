@@ -16,7 +16,7 @@ use super::parts::{Session, command, open, stamps};
 use super::site::{Site, now};
 
 /// How long a session may take to save after SIGTERM.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The program, and the session of it that runs.
 pub(crate) struct Program {
@@ -157,7 +157,7 @@ impl Program {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, gone)
+        tokio::time::timeout(TIMEOUT, gone)
             .await
             .context("xdrive does not end")
     }

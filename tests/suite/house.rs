@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 const ONLY: &[(&str, &[&str])] = &[
     ("aws_sdk_", &["ec2/"]),
     ("aws_config", &["ec2/"]),
+    ("aws_credential_types", &["ec2/", "local/wire/"]),
+    ("aws_runtime", &["ec2/"]),
+    ("aws_sigv4", &["ec2/", "local/wire/"]),
     ("aws_smithy", &["ec2/", "local/wire/"]),
+    ("aws_types", &["ec2/"]),
     ("ipnet", &["ec2/"]),
     // The calls: the drive is planned and tested without a connection.
     ("host::scripts", &["host/", "access", "session"]),
@@ -76,7 +80,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("host", &["ids", "quote", "ssh"]),
     ("ssh", &["quote", "terminal"]),
     ("report", &["terminal"]),
-    ("local", &["clock"]),
+    ("local", &["clock", "quote"]),
     ("terminal", &[]),
     ("signals", &[]),
     ("ids", &[]),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
-use crate::ending::{Ending, LAYERS, Session, Told};
+use crate::ending::{Ending, LAYERS, Session, SessionRecord};
 use crate::journal::{Journal, Writer};
 use crate::site::Site;
 use harness::pace::Pace;
@@ -121,7 +121,7 @@ impl Day {
     }
 
     /// Checks that all acknowledged lines are there, and nothing is left over.
-    fn take_over(&mut self, told: &Told, is_other: bool) -> anyhow::Result<()> {
+    fn take_over(&mut self, told: &SessionRecord, is_other: bool) -> anyhow::Result<()> {
         if is_other {
             self.journal.lose_layer();
         }
@@ -153,7 +153,7 @@ impl Day {
                 let id = line.split('"').nth(1).unwrap_or(&line);
                 // A root disk is named with its instance.
                 let is_told = line.contains("InUse") || told.stderr.contains(id);
-                ensure!(is_told, "left unsaid: {line}");
+                ensure!(is_told, "left unreported: {line}");
             }
         }
         Ok(())

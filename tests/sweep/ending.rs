@@ -124,7 +124,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// The result of a session.
-pub(crate) struct Told {
+pub(crate) struct SessionRecord {
     /// Its output before it wrote; `None` if it did not get so far.
     pub(crate) found: Option<String>,
     /// The writers.
@@ -152,7 +152,7 @@ pub(crate) struct Seen {
 
 impl Session<'_> {
     /// Runs it, ends it, and reports.
-    pub(crate) fn run(&self, pace: &mut Pace) -> anyhow::Result<Told> {
+    pub(crate) fn run(&self, pace: &mut Pace) -> anyhow::Result<SessionRecord> {
         let lines = 2 + pace.random(6);
         let busy = if self.ending == Ending::Cut && pace.random(2) == 0 {
             "busy"
@@ -247,7 +247,7 @@ impl Session<'_> {
         lead: &Ended,
         guest: Option<&Ended>,
         seen: Option<Seen>,
-    ) -> anyhow::Result<Told> {
+    ) -> anyhow::Result<SessionRecord> {
         let told = || format!("{}\n{}\n{}", lead.code, lead.stdout, lead.stderr);
         if let Some(guest) = guest {
             ensure!(guest.code == 0, "the guest: {guest:?}\nbeside {}", told());
@@ -299,7 +299,7 @@ impl Session<'_> {
             "told to end, and it does not say how: {}",
             told()
         );
-        Ok(Told {
+        Ok(SessionRecord {
             found,
             writers,
             code: lead.code,

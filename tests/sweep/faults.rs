@@ -16,7 +16,7 @@ use xdrive::drive::Outcome;
 use crate::jobs::side_by_side;
 use harness::pace::Pace;
 use harness::simulation::wire::{Calls, Fault, WAYS};
-use harness::simulation::{Ask, FRESH, Staleness, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, Staleness, Trouble, World};
 
 /// Nearly the greatest staleness ever seen in lists; reads by id lag less.
 const OLD: Staleness = Staleness {
@@ -162,10 +162,10 @@ impl Scene {
                 ..Trouble::default()
             };
             let told = world.run(Ask::Session(2), trouble).await;
-            let unsaid = world.unsaid(&told).await;
+            let unreported = world.unreported(&told).await;
             let next = world.run(Ask::Session(3), Trouble::default()).await;
             let mut problems = world.problems().await;
-            problems.extend(unsaid);
+            problems.extend(unreported);
             if !is_saved(&next) {
                 problems.push("the next run did not save".to_owned());
             }
@@ -197,6 +197,6 @@ fn happens_to_looks(scene: &Scene, fault: Fault) -> bool {
     fault.happens_to_looks() && scene.stale.lists == FRESH.lists
 }
 
-fn is_saved(told: &Told) -> bool {
+fn is_saved(told: &RunReport) -> bool {
     matches!(told.outcome, Some(Outcome::Saved { .. }))
 }

@@ -14,7 +14,7 @@ use harness::pace::Pace;
 /// The time that EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
 const NOTICE: Duration = Duration::from_mins(2);
 /// How long anything before and after that may take.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 /// The command's output once it has written everything.
 const AT_WORK: &str = "at work";
 
@@ -133,7 +133,7 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
 fn until(session: &mut Running, holds: impl Fn(&Running) -> bool) -> anyhow::Result<()> {
     let began = Instant::now();
     while !holds(session) {
-        let in_time = began.elapsed() < PATIENCE && !session.is_over()?;
+        let in_time = began.elapsed() < TIMEOUT && !session.is_over()?;
         ensure!(in_time || holds(session), "never:\n{}", session.said());
         std::thread::sleep(Duration::from_millis(5));
     }

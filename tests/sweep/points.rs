@@ -64,7 +64,7 @@ impl Points {
         })
     }
 
-    fn tell(&self, said: &Said) {
+    fn tell(&self, said: &TraceEvent) {
         let mut state = self.state.lock().unwrap();
         let Some(name) = state.name(said) else {
             return;
@@ -88,8 +88,8 @@ impl Points {
 
 impl State {
     /// The point's name; `None` if the event is no point, or was passed already.
-    fn name(&mut self, said: &Said) -> Option<String> {
-        let Said { what, event, fact } = said;
+    fn name(&mut self, said: &TraceEvent) -> Option<String> {
+        let TraceEvent { what, event, fact } = said;
         if is_look(what) {
             let name = format!("{what} after {}", self.last_change);
             let is_new = event != "sending" && event != "received" && !self.passed.contains(&name);
@@ -159,13 +159,13 @@ pub(crate) fn middle(passed: &[Passed], index: usize) -> Duration {
 
 /// An event of the trace, parsed.
 #[derive(Default)]
-struct Said {
+struct TraceEvent {
     what: String,
     event: String,
     fact: String,
 }
 
-impl Visit for Said {
+impl Visit for TraceEvent {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "call" | "script" => value.clone_into(&mut self.what),
@@ -185,7 +185,7 @@ impl Visit for Said {
 impl<S: Subscriber> Layer<S> for Points {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         if ["xdrive::ec2", "xdrive::host"].contains(&event.metadata().target()) {
-            let mut said = Said::default();
+            let mut said = TraceEvent::default();
             event.record(&mut said);
             if !said.what.is_empty() {
                 self.tell(&said);

@@ -23,7 +23,7 @@ use harness::leaks;
 use harness::small_image;
 
 /// How long a supervisor may take to clear up after a session.
-const TIDY: Duration = Duration::from_mins(1);
+const CLEANUP: Duration = Duration::from_mins(1);
 
 /// The site of one sweep; dropping it removes everything of it.
 pub(crate) struct Site {
@@ -233,7 +233,7 @@ impl Site {
             if let Some(server) = server {
                 left.retain(|line| !line.starts_with(&format!("process {server}:")));
             }
-            if left.is_empty() || began.elapsed() > TIDY {
+            if left.is_empty() || began.elapsed() > CLEANUP {
                 left.extend(self.billed()?);
                 return Ok(left);
             }

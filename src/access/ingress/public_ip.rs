@@ -64,7 +64,7 @@ impl Plan {
     fn no_address(&self, why: &str) -> HostError {
         let service = self.service();
         HostError::NoRoute {
-            why: format!("{service} does not tell this computer's address: {why}"),
+            why: format!("{service} does not answer with this computer's address: {why}"),
             hint:
                 "--cidr ADDRESS says from where this computer logs in, and so does `cidr` in the \
                    configuration"
@@ -78,7 +78,7 @@ impl Plan {
 fn reaches(address: IpAddr, at: Option<IpAddr>) -> Result<IpAddr, String> {
     match at {
         Some(at) if at.is_ipv4() != address.is_ipv4() => {
-            Err(format!("it tells {address}, and the host is at {at}"))
+            Err(format!("it answers {address}, and the host is at {at}"))
         }
         _ => Ok(address),
     }
@@ -140,7 +140,7 @@ mod tests {
         }
         assert_eq!(
             reaches(six, Some(four)),
-            Err("it tells 2001:db8::7, and the host is at 203.0.113.7".to_owned())
+            Err("it answers 2001:db8::7, and the host is at 203.0.113.7".to_owned())
         );
     }
 

@@ -25,9 +25,9 @@ pub struct Launch {
     )]
     types: Vec<String>,
 
-    /// In place of a type: the cheapest with N of NVIDIA's GPUs.
+    /// In place of a type: the cheapest with N NVIDIA GPUs.
     ///
-    /// With so many whole ones at least [default: none].
+    /// At least N whole GPUs [default: none].
     #[arg(
         long,
         value_name = "N",
@@ -39,7 +39,7 @@ pub struct Launch {
 
     /// In place of a type: the cheapest with N virtual CPUs.
     ///
-    /// With so many at least, and what --memory and --gpu say.
+    /// At least N; with what --memory and --gpu ask for.
     #[arg(
         long,
         value_name = "N",
@@ -51,7 +51,7 @@ pub struct Launch {
 
     /// In place of a type: the cheapest with this memory, such as 64G.
     ///
-    /// With so much at least, and what --cpus and --gpu say; a plain number is in GiB.
+    /// At least SIZE; with what --cpus and --gpu ask for. A plain number is in GiB.
     #[arg(
         long,
         value_name = "SIZE",
@@ -63,14 +63,14 @@ pub struct Launch {
 
     /// What a new drive's programs are compiled for.
     ///
-    /// A need is met by types of that architecture alone, and a type that is named has to run them.
-    /// A drive keeps what it has [default: its image's if that is an archive, else `x86_64`].
+    /// --cpus, --memory and --gpu find only types of that architecture, and --type has to have it.
+    /// A drive keeps its own [default: its image's if that is an archive, else `x86_64`].
     #[arg(long, value_name = "ARCH", hide_short_help = true)]
     arch: Option<ArchChoice>,
 
     /// Launch only types that AWS's free tier has.
     ///
-    /// On demand unless --spot says otherwise; of a need those that meet it.
+    /// On demand unless --spot is given; with --cpus, --memory and --gpu those that have as much.
     #[arg(long, conflicts_with = "types", hide_short_help = true)]
     free: bool,
 

@@ -15,14 +15,14 @@ pub const REACH: &str = "How hosts are reached";
 pub struct Reach {
     /// Let these addresses log in, such as 203.0.113.0/24.
     ///
-    /// In place of the one that this computer comes from; it may be given several times.
+    /// In place of this computer's own address; it may be given several times.
     #[arg(long, value_name = "CIDR", hide_short_help = true)]
     cidr: Vec<Cidr>,
 
     /// Connect through this command, as by ssh's `ProxyCommand`.
     ///
     /// Through its input and output, to the private address: %h is the address, %p the port, %i the
-    /// instance's id, %% a percent sign. Nobody is let in then whom --cidr does not name.
+    /// instance's id, %% a percent sign. Then only the addresses of --cidr are let in.
     #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     proxy_command: Option<ProxyCommand>,
 }

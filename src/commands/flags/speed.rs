@@ -38,8 +38,8 @@ pub struct Speed {
 
     /// MiB a second at which the volume is filled: 100 to 300.
     ///
-    /// From its snapshot. Else a block comes when it is first read, slowly. AWS bills it each time,
-    /// by the data in the snapshot [default: the drive's, else as blocks are read].
+    /// From its snapshot. Without it each block is fetched at its first read, slowly. AWS bills
+    /// each fill by the data in the snapshot [default: the drive's, else as blocks are read].
     #[arg(
         long,
         value_name = "MIBPS",

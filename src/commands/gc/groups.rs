@@ -192,7 +192,7 @@ mod tests {
     async fn group(ec2: &Ec2, owner: &str, name: &str, rules: &[(&str, &str)]) -> GroupId {
         let vpc = ec2.default_vpc().await.unwrap().unwrap();
         let tags = tags::group(owner);
-        let made = ec2.create_group(name, "doors", &vpc, &tags).await;
+        let made = ec2.create_group(name, "laptops", &vpc, &tags).await;
         let id = made.unwrap().unwrap();
         for (from, description) in rules {
             let rule = Rule {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_not_be_done_is_a_failure_that_is_told() {
+    async fn what_may_not_be_done_is_a_failure_that_is_reported() {
         let (_dir, local, ec2) = paper();
         group(&ec2, ADA, "idle", &[("203.0.113.7/32", OWN)]).await;
         let denied = Fault::new("DeleteSecurityGroup", 403, "UnauthorizedOperation", "no");

@@ -1,4 +1,4 @@
-//! What spot cost: the prices of a pool over some days, and what can be said of them in a line.
+//! The history of a pool's spot price over some days: low, median, high, and a sparkline.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -13,7 +13,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 pub(super) struct History {
     /// US dollars an hour.
     low: f64,
-    /// Half of the time it cost less.
+    /// The median over time.
     median: f64,
     high: f64,
     /// Each change, the oldest first; the first one may be from before that time.
@@ -131,7 +131,7 @@ impl History {
     }
 }
 
-/// The price than which it cost less, or as much, for half of the time.
+/// The median price over time.
 fn median(spans: &[Span]) -> Option<Price> {
     let mut sorted = spans.to_vec();
     sorted.sort_by_key(|span| span.price);

@@ -33,7 +33,7 @@ const ASK: Duration = Duration::from_secs(3);
 /// The result of interrupting the instance.
 #[derive(Debug)]
 pub(super) enum Injected {
-    /// It was interrupted; the beginning of the line that says by what.
+    /// It was interrupted; the beginning of its line, which names the cause.
     Done(String),
     /// The session was over before.
     Nothing,
@@ -54,7 +54,7 @@ pub(super) async fn refused(run: &mut Run<'_>, owner: &str, drive: &DriveName) -
     }
     match inject(run, owner, drive, &role, None).await {
         Ok(_) => None,
-        Err(error) if error.is_silence() => {
+        Err(error) if error.is_no_answer() => {
             let at = run.cloud.ec2.fis_endpoint();
             let why = format!("no Fault Injection Service answers at {at}: {error}");
             Some(Finding::not_asked(NAME, why))

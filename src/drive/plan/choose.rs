@@ -21,7 +21,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     {
         return None;
     }
-    let (generation, line) = match head {
+    let (generation, lineage) = match head {
         Head::Empty => (Generation::EMPTY, None),
         Head::Volume(id) => match seen.volume(id).filter(|volume| volume.exists()) {
             // Before other lineages are renamed for it.
@@ -51,7 +51,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     let choice = Choice {
         head,
         generation,
-        line,
+        lineage,
     };
     for volume in &seen.volumes {
         if !choice.conflicts_with_volume(view, volume) {
@@ -61,7 +61,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             let instance = volume.holder().and_then(|id| seen.instance(id));
             return Some(match instance {
                 Some(instance) if instance.is_live() => {
-                    let problem = "another line is mounted on a running instance; save it first \
+                    let problem = "another lineage is mounted on a running instance; save it first \
                                    (xdrive stop)";
                     view.stuck(Why::From(head.clone(), problem))
                 }
@@ -72,7 +72,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             volume.generation,
             Step::Fork {
                 head: Head::Volume(volume.id.clone()),
-                line: Some(volume.id.clone()),
+                lineage: Some(volume.id.clone()),
             },
         ));
     }
@@ -85,7 +85,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             snapshot.generation,
             Step::Fork {
                 head: Head::Snapshot(snapshot.id.clone()),
-                line: snapshot.volume.clone(),
+                lineage: snapshot.volume.clone(),
             },
         ));
     }
@@ -98,7 +98,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
 struct Choice<'a> {
     head: &'a Head,
     generation: Generation,
-    line: Option<&'a VolumeId>,
+    lineage: Option<&'a VolumeId>,
 }
 
 impl Choice<'_> {
@@ -106,10 +106,10 @@ impl Choice<'_> {
         if matches!(self.head, Head::Snapshot(id) if *id == snapshot.id) {
             return false;
         }
-        let same_line = snapshot.volume.as_ref() == self.line;
+        let same_lineage = snapshot.volume.as_ref() == self.lineage;
         // A checkpoint is part of its generation, and a final snapshot has more than it.
         snapshot.generation > self.generation
-            || (snapshot.generation == self.generation && !same_line)
+            || (snapshot.generation == self.generation && !same_lineage)
     }
 
     fn conflicts_with_volume(&self, view: &View, volume: &SeenVolume) -> bool {
@@ -140,6 +140,14 @@ fn unreadable(view: &View) -> Vec<(Generation, Step)> {
         .unreadable
         .iter()
         .filter_map(|(id, _)| head(id))
-        .map(|head| (Generation::EMPTY, Step::Fork { head, line: None }))
+        .map(|head| {
+            (
+                Generation::EMPTY,
+                Step::Fork {
+                    head,
+                    lineage: None,
+                },
+            )
+        })
         .collect()
 }

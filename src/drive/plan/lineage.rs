@@ -158,11 +158,11 @@ fn forks(
     snapshots: &[&SeenSnapshot],
     top: Generation,
 ) -> Vec<(Head, Generation)> {
-    let mut lines: Vec<Option<&VolumeId>> = Vec::new();
+    let mut lineages: Vec<Option<&VolumeId>> = Vec::new();
     let mut heads = Vec::new();
     for volume in volumes {
         if volume.generation == top || !is_being_saved(seen, volume) {
-            lines.push(Some(&volume.id));
+            lineages.push(Some(&volume.id));
             heads.push((Head::Volume(volume.id.clone()), volume.generation));
         }
     }
@@ -175,18 +175,18 @@ fn forks(
         )
     });
     for snapshot in best_first {
-        let line = line(seen, snapshot);
-        if !lines.contains(&line) {
-            lines.push(line);
+        let lineage = lineage(seen, snapshot);
+        if !lineages.contains(&lineage) {
+            lineages.push(lineage);
             heads.push((Head::Snapshot(snapshot.id.clone()), snapshot.generation));
         }
     }
     heads
 }
 
-/// The volume that tells a snapshot's lineage from others: its own; for a copy that of the
-/// original, which has the same [`crate::drive::tags::OP`].
-fn line<'a>(seen: &'a Observed, snapshot: &'a SeenSnapshot) -> Option<&'a VolumeId> {
+/// The volume that identifies a snapshot's lineage: its own; for a copy that of the original, which
+/// has the same [`crate::drive::tags::OP`].
+fn lineage<'a>(seen: &'a Observed, snapshot: &'a SeenSnapshot) -> Option<&'a VolumeId> {
     let is_copy = |volume: &VolumeId| volume.as_str() == COPIED;
     seen.snapshots
         .iter()

@@ -152,12 +152,12 @@ pub enum Step {
     DeleteSnapshot(FailedSnapshot),
     /// Delete a snapshot that later ones supersede.
     Prune(PruningGrounds),
-    /// Keep a lineage that was not chosen under the name of a fork, one for each `line`.
+    /// Keep a lineage that was not chosen under the name of a fork, one for each lineage.
     Fork {
         /// The volume or snapshot to be renamed.
         head: Head,
-        /// The volume that it is or was taken of, which tells lineages apart.
-        line: Option<VolumeId>,
+        /// The volume that it is or was taken of, which identifies its lineage.
+        lineage: Option<VolumeId>,
     },
 }
 

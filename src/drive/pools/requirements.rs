@@ -96,13 +96,13 @@ impl FromStr for Requirements {
         for part in text.split(',') {
             let (what, number) = part.split_once('=').unwrap_or((part, ""));
             let number = number.parse().map_err(|_| {
-                InvalidRequirements(format!("{part:?} is not a need such as cpus=4"))
+                InvalidRequirements(format!("{part:?} is not a requirement such as cpus=4"))
             })?;
             match what {
                 "cpus" => resources.cpus = number,
                 "memory" => resources.memory = number,
                 "gpus" => resources.gpus = number,
-                _ => return Err(InvalidRequirements(format!("{what:?} is not a need"))),
+                _ => return Err(InvalidRequirements(format!("{what:?} is no resource"))),
             }
         }
         Ok(Self::AtLeast(resources))

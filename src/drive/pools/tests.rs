@@ -211,7 +211,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn what_is_left_out_is_reported() {
     let terms = Terms {
         max_price: Some("0.0145".parse().unwrap()),
         arch: Some(Arch::X86_64),

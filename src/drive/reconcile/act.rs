@@ -83,7 +83,7 @@ impl<H: Hosts> Reconciler<H> {
                 self.record_unanswered(instance);
                 self.show_console(instance).await;
             }
-            Step::Fork { head, line } => self.fork(head, line.as_ref()).await?,
+            Step::Fork { head, lineage } => self.fork(head, lineage.as_ref()).await?,
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
@@ -347,9 +347,9 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage.
-    async fn fork(&mut self, head: &Head, line: Option<&VolumeId>) -> Result<(), RunError> {
-        let line = line.cloned();
-        let name = if let Some(name) = self.overlay.forks.get(&line) {
+    async fn fork(&mut self, head: &Head, lineage: Option<&VolumeId>) -> Result<(), RunError> {
+        let lineage = lineage.cloned();
+        let name = if let Some(name) = self.overlay.forks.get(&lineage) {
             name.clone()
         } else {
             let mut number = 1;
@@ -364,7 +364,7 @@ impl<H: Hosts> Reconciler<H> {
                 number += 1;
             }
         };
-        self.overlay.forks.insert(line, name.clone());
+        self.overlay.forks.insert(lineage, name.clone());
         self.ec2
             .tag(&head.to_string(), &tags::renamed(&name))
             .await?;

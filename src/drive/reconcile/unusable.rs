@@ -100,7 +100,7 @@ impl<H: Hosts> Reconciler<H> {
             let since = self.clock.boot().since(instance.since);
             let is_new = self.overlay.instances.contains_key(&instance.id)
                 && !self.overlay.claimed.contains(instance.id.as_str());
-            let is_wrong = match no_answer.way {
+            let is_wrong = match no_answer.route {
                 Route::Missing => true,
                 Route::Ends => {
                     let is_booting = instance.is_booting(self.clock.boot(), &self.timing);
@@ -109,7 +109,7 @@ impl<H: Hosts> Reconciler<H> {
                 Route::Open => false,
             };
             if is_wrong && matches!(goal, Goal::Ready { .. }) {
-                if no_answer.way == Route::Ends {
+                if no_answer.route == Route::Ends {
                     self.show_console(&instance.id).await;
                 }
                 return Some(RunError::Host(HostError::NoRoute {

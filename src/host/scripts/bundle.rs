@@ -73,9 +73,9 @@ pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The command that runs `script` (its name and verb): at once where the scripts are, else as soon
-/// as [`packed`] has arrived on its standard input. The brace is for one that is cut right behind a
-/// function's name: what follows would be its body.
+/// The command that runs `script` (its name and verb): at once if the host has the scripts, else as
+/// soon as [`packed`] has arrived on its standard input. The brace closes a bundle that was cut
+/// right behind `NAME()`, so that `exit 1` does not become that function's body.
 pub(super) fn command(script: &str) -> String {
     let directory = &*DIRECTORY;
     format!(

@@ -132,8 +132,8 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(super) struct Fields(Bytes);
 
-/// Takes the first answer from what has `arrived`, if it is whole, with the number of its request.
-pub(super) fn taken(arrived: &mut BytesMut) -> Result<Option<(u32, Reply)>, Garbled> {
+/// Splits the first answer off what has `arrived`, if it is whole, with the number of its request.
+pub(super) fn split_answer(arrived: &mut BytesMut) -> Result<Option<(u32, Reply)>, Garbled> {
     let Some(head) = arrived.first_chunk::<4>() else {
         return Ok(None);
     };
@@ -226,15 +226,15 @@ mod tests {
         let mut arrived = BytesMut::new();
         for byte in [0, 0, 0, 9, kind::STATUS, 0, 0, 1, 2, 0, 0, 0] {
             arrived.extend_from_slice(&[byte]);
-            assert!(taken(&mut arrived).unwrap().is_none());
+            assert!(split_answer(&mut arrived).unwrap().is_none());
         }
         arrived.extend_from_slice(&[4, 0]);
-        let (id, mut reply) = taken(&mut arrived).unwrap().unwrap();
+        let (id, mut reply) = split_answer(&mut arrived).unwrap().unwrap();
         assert_eq!((id, reply.kind), (0x102, kind::STATUS));
         assert_eq!(reply.fields.number(), Ok(4));
         assert_eq!(reply.fields.number(), Err(Garbled));
         assert_eq!(&arrived[..], [0]);
-        assert!(taken(&mut BytesMut::from(&[0xff; 8][..])).is_err());
+        assert!(split_answer(&mut BytesMut::from(&[0xff; 8][..])).is_err());
     }
 
     #[test]

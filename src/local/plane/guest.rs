@@ -24,7 +24,7 @@ use crate::local::catalog::Hypervisor;
 
 const BOOT: &str = include_str!("../../../shell/local/boot.sh");
 /// From the start to systemd's; it takes some 50 ms.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running instance.
 #[derive(Debug)]
@@ -68,13 +68,13 @@ impl Guest {
             .take()
             .context("the boot script has no stdout")?;
         let mut lines = BufReader::new(stdout).lines();
-        match tokio::time::timeout(PATIENCE, until_up(&mut lines)).await {
+        match tokio::time::timeout(TIMEOUT, until_up(&mut lines)).await {
             Ok(Ok(init)) => Ok(Self { child, init }),
             Ok(Err(error)) => {
                 let status = child.wait().await.context("waiting for the boot script")?;
                 Err(error.context(format!("the boot script: {status}")).into())
             }
-            Err(_) => Err(anyhow!("the boot script is not done after {PATIENCE:?}").into()),
+            Err(_) => Err(anyhow!("the boot script is not done after {TIMEOUT:?}").into()),
         }
     }
 

@@ -13,7 +13,7 @@ use super::host_lock::HostLock;
 use super::program::run;
 
 /// How long the kernel may take to unmount a disk of an ended instance.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A loop device in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Loop {
 
     /// Detaches it from an instance that has ended: as soon as the kernel has unmounted it.
     pub(super) fn detach_when_free(&self) -> Result<(), PlaneError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.is_claimed()? {
             if Instant::now() > deadline {
                 return Err(anyhow!("{} stays mounted", self.device.display()).into());

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_nothing_is_told() {
+    fn without_a_token_nothing_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let service = service(folder.path());
         assert_eq!(

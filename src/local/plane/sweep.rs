@@ -23,11 +23,11 @@ use super::{PlaneError, copies, disk, loops, network, root};
 /// How long the console of a removed instance stays: EC2 lists it for about an hour.
 const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
 /// How long a killed supervisor may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ends the instance if it still runs, and removes all of it but the console.
 pub(super) fn clear(dir: &Path, folder: &Folder) -> Result<(), PlaneError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let lock = loop {
         match folder.lock() {
             Ok(Some(lock)) => break Some(lock),

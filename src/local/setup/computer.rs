@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("xz", "xz-utils"),
 ];
 
-/// By which packages of another Debian are verified: `debootstrap` warns without it, and goes on.
+/// The keys that verify packages of another Debian: without them `debootstrap` only warns.
 const KEYRING: (&str, &str) = ("debian-archive-keyring", "debian-archive-keyring");
 const KEYRING_FILE: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 

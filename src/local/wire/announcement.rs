@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::local::Local;
+use crate::quote::quote;
 
 const NAME: &str = "serving";
 
 /// How long a server waits for the lock, which `environment` holds for an instant.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The file, while this process serves; removed when dropped.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Announcement {
                     return Ok(Self { path, _file: file });
                 }
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) if waited < PATIENCE => {
+                Err(TryLockError::WouldBlock) if waited < TIMEOUT => {
                     let pause = Duration::from_millis(20);
                     std::thread::sleep(pause);
                     waited += pause;
@@ -113,7 +114,7 @@ pub fn environment(local: &Local) -> Result<String, EnvironmentError> {
         // The AWS CLI and boto3 read only this one.
         ("AWS_DEFAULT_REGION", local.region()),
     ] {
-        lines.extend(["export ", name, "=", &quoted(value), "\n"]);
+        lines.extend(["export ", name, "=", &quote(value), "\n"]);
     }
     Ok(lines)
 }
@@ -141,14 +142,9 @@ fn served_at(dir: &Path) -> Result<String, EnvironmentError> {
     }
 }
 
-/// `value` as one word of a POSIX shell.
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Announcement, EnvironmentError, NAME, quoted, served_at};
+    use super::{Announcement, EnvironmentError, NAME, served_at};
 
     #[test]
     fn the_url_is_there_while_it_is_served_and_gone_afterwards() {
@@ -184,14 +180,5 @@ mod tests {
             error.to_string().contains("http://127.0.0.1:1234"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn quotes_survive_a_shell() {
-        let said = std::process::Command::new("sh")
-            .args(["-c", &format!("printf %s {}", quoted("a'b $c `d`"))])
-            .output()
-            .unwrap();
-        assert_eq!(String::from_utf8(said.stdout).unwrap(), "a'b $c `d`");
     }
 }

@@ -32,7 +32,7 @@ use crate::local::Local;
 const BODY: usize = 1 << 20;
 
 /// How long a client may take to send its headers, and then its body.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long connections may take to end after the shutdown began. A running call is always
 /// finished: it has its own thread, and the process waits for it.
@@ -128,7 +128,7 @@ impl Connection {
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
+                .header_read_timeout(TIMEOUT)
                 .serve_connection(TokioIo::new(stream), service)
         );
         let result = tokio::select! {
@@ -149,7 +149,7 @@ impl Connection {
             return plain(StatusCode::FORBIDDEN, why);
         }
         let (parts, body) = request.into_parts();
-        let body = match tokio::time::timeout(PATIENCE, Limited::new(body, BODY).collect()).await {
+        let body = match tokio::time::timeout(TIMEOUT, Limited::new(body, BODY).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return plain(

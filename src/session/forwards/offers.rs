@@ -1,7 +1,7 @@
-//! Ports that are offered: those on which something in the container began to listen.
+//! Offers to forward the ports on which programs in the container begin to listen.
 //!
-//! A pure function from what listens to what is offered. A port is offered once a session, and
-//! never opened unasked: what Enter alone takes is what stood above the line in which it is typed.
+//! A pure function from listeners to offers. A port is offered once a session, and never forwarded
+//! unasked: Enter alone forwards the ports that the prompt of `~C` named.
 
 use std::collections::BTreeSet;
 
@@ -29,12 +29,12 @@ struct Offer {
 }
 
 impl Offers {
-    /// Takes in what listens now. Returns a line about what is offered, if anything is. What listens
-    /// at the first look did so before the session, and is not offered; neither is a port that `has_way`.
+    /// Updates the offers from the listeners of now. Returns the line that offers new ports, if
+    /// any. Ports of the first look, and those that are forwarded (`is_forwarded`), are not offered.
     pub(super) fn look(
         &mut self,
         listeners: Vec<Listener>,
-        has_way: impl Fn(u16) -> bool,
+        is_forwarded: impl Fn(u16) -> bool,
     ) -> Option<String> {
         let Some(known) = &mut self.known else {
             self.known = Some(listeners.iter().map(|it| it.port).collect());
@@ -52,7 +52,7 @@ impl Offers {
         }
         let began = listeners.into_iter().filter(|it| known.insert(it.port));
         let mut began: Vec<_> = began.filter(Listener::is_for_people).collect();
-        began.retain(|it| !has_way(it.port));
+        began.retain(|it| !is_forwarded(it.port));
         let line = line(&began)?;
         for offer in &mut self.open {
             offer.is_latest = false;
@@ -65,8 +65,8 @@ impl Offers {
         Some(line)
     }
 
-    /// The words above a line that is to be typed: the ports that Enter alone takes, which are some
-    /// that were offered last and still are. None if there are none.
+    /// The prompt of `~C`: the ports of the latest offer that Enter alone forwards. `None` if no
+    /// offer stands.
     pub(super) fn prompt(&mut self) -> Option<String> {
         let latest = self.open.iter().filter(|it| it.is_latest && it.stands);
         let latest: Vec<_> = latest.map(|it| &it.listener).take(SHOWN).collect();
@@ -90,7 +90,7 @@ impl Offers {
         taken
     }
 
-    /// Takes back the offer of a port, which has a way now.
+    /// Removes the offer of a port that is forwarded now.
     pub(super) fn remove(&mut self, port: u16) {
         self.open.retain(|it| it.listener.port != port);
     }

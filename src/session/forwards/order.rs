@@ -2,7 +2,7 @@
 
 use crate::config::Forwarding;
 
-/// What is understood, for whoever asks.
+/// The help of `~C`.
 pub(super) const USAGE: &str = "\
 -L PORT[:HOST:PORT]   lead a port on this computer into the container
 -R PORT[:HOST:PORT]   lead a port in the container to this computer
@@ -13,25 +13,25 @@ Enter alone opens what the line above it offers; ~# lists all offers";
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// `-L`, `-R`: open it.
-    Open(Way, Forwarding),
+    Open(Direction, Forwarding),
     /// `-KL`, `-KR`: end those on this port.
-    Close(Way, u16),
+    Close(Direction, u16),
     /// Open what was offered last.
     Accept,
-    /// Show what is understood.
+    /// Show [`USAGE`].
     Help,
 }
 
 /// Which way a forward leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// From this computer into the container.
     Local,
     /// From the container to this computer.
     Remote,
 }
 
-impl Way {
+impl Direction {
     pub(super) fn flag(self) -> &'static str {
         match self {
             Self::Local => "-L",
@@ -49,7 +49,7 @@ impl Order {
             "?" | "-h" | "-?" | "help" => return Ok(Self::Help),
             _ => {}
         }
-        let flags = [("-L", Way::Local), ("-R", Way::Remote)];
+        let flags = [("-L", Direction::Local), ("-R", Direction::Remote)];
         for (flag, way) in flags {
             if let Some(rest) = line.strip_prefix(flag) {
                 let rest = rest.trim_start();
@@ -59,7 +59,7 @@ impl Order {
                 return Ok(Self::Open(way, wanted));
             }
         }
-        for (flag, way) in [("-KL", Way::Local), ("-KR", Way::Remote)] {
+        for (flag, way) in [("-KL", Direction::Local), ("-KR", Direction::Remote)] {
             if let Some(rest) = line.strip_prefix(flag) {
                 // ssh takes an address in front of it.
                 let port = rest
@@ -89,16 +89,16 @@ mod tests {
         for line in ["-L 80", "-L80", "  -L   80 "] {
             assert_eq!(
                 parse(line),
-                Order::Open(Way::Local, forward("80")),
+                Order::Open(Direction::Local, forward("80")),
                 "{line}"
             );
         }
-        let remote = Order::Open(Way::Remote, forward("*:80:db:81"));
+        let remote = Order::Open(Direction::Remote, forward("*:80:db:81"));
         assert_eq!(parse("-R *:80:db:81"), remote);
         for line in ["-KL 80", "-KL80", "-KL localhost:80"] {
-            assert_eq!(parse(line), Order::Close(Way::Local, 80), "{line}");
+            assert_eq!(parse(line), Order::Close(Direction::Local, 80), "{line}");
         }
-        assert_eq!(parse("-KR 80"), Order::Close(Way::Remote, 80));
+        assert_eq!(parse("-KR 80"), Order::Close(Direction::Remote, 80));
         assert_eq!((parse(" "), parse("?")), (Order::Accept, Order::Help));
         for wrong in ["-L", "-L x", "-KL", "-K 80", "-D 1080", "!ls", "6006"] {
             assert!(Order::parse(wrong).is_err(), "{wrong}");

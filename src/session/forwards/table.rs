@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::offers::Offers;
-use super::order::Way;
+use super::order::Direction;
 use crate::config::Forwarding;
 use crate::host::container::Container;
 use crate::host::ports::JUPYTER_PORT;
@@ -45,7 +45,7 @@ pub(super) struct Entrance {
 
 impl Table {
     /// The entrance, with the command of a new server in the container.
-    pub(super) fn server(&mut self, way: Way) -> Option<(Entrance, String)> {
+    pub(super) fn server(&mut self, way: Direction) -> Option<(Entrance, String)> {
         let entrance = self.entrance.clone()?;
         self.servers += 1;
         let name = format!("{}{}{}", entrance.session, way.flag(), self.servers);
@@ -83,20 +83,20 @@ impl Table {
     }
 
     /// Ends the forwards on this port; the answer.
-    pub(super) fn close(&mut self, way: Way, port: u16) -> String {
+    pub(super) fn close(&mut self, way: Direction, port: u16) -> String {
         let before = self.local.len() + self.remote.len();
         let is_on = |open: Option<u16>| open == Some(port);
         match way {
-            Way::Local => self
+            Direction::Local => self
                 .local
                 .retain(|it| !is_on(it.forward.as_ref().map(Forward::port))),
-            Way::Remote => self
+            Direction::Remote => self
                 .remote
                 .retain(|it| !is_on(it.forward.as_ref().map(RemoteForward::port))),
         }
         let place = match way {
-            Way::Local => "of this computer",
-            Way::Remote => "in the container",
+            Direction::Local => "of this computer",
+            Direction::Remote => "in the container",
         };
         if before == self.local.len() + self.remote.len() {
             format!("port {port} {place} is not forwarded: ~# lists what is")
@@ -106,7 +106,7 @@ impl Table {
     }
 
     /// Whether a forward leads to this port of the container.
-    pub(super) fn has_way(&self, port: u16) -> bool {
+    pub(super) fn is_forwarded(&self, port: u16) -> bool {
         let leads = |it: &Entry<_>| it.wanted.is_to_loopback() && it.wanted.host_port == port;
         (self.has_jupyter && port == JUPYTER_PORT) || self.local.iter().any(leads)
     }
@@ -137,16 +137,16 @@ impl<F> Entry<F> {
     }
 }
 
-/// A line about a port that could not be had, where another one was taken. Of this computer's, those
-/// below 1024 may be root's.
-pub(super) fn replaced(way: Way, wanted: &Forwarding, port: u16) -> Option<String> {
+/// The line about a wanted port that another one replaced: it is busy, or below 1024 on this
+/// computer and root's.
+pub(super) fn replaced(way: Direction, wanted: &Forwarding, port: u16) -> Option<String> {
     let place = match way {
-        Way::Local => "",
-        Way::Remote => " in the container",
+        Direction::Local => "",
+        Direction::Remote => " in the container",
     };
     let (busy, flag) = (wanted.port, way.flag());
     let why = match way {
-        Way::Local if busy < 1024 => "is busy, or root's",
+        Direction::Local if busy < 1024 => "is busy, or root's",
         _ => "is busy",
     };
     (port != busy).then(|| format!("port {busy}{place} {why}: {flag} {wanted} gets port {port}"))

@@ -133,7 +133,7 @@ impl Pipes {
                 }
             };
             if matches!(exit, ShellExit::Status(_)) && !all_sent {
-                // Input that waits is for nobody any more.
+                // The command has ended: waiting input is dropped.
                 is_done.store(true, Ordering::Relaxed);
                 let _ended = queue.send(Sent::Done.encode());
                 drop(queue);
@@ -141,7 +141,7 @@ impl Pipes {
             }
             exit
         };
-        // Nobody waits for the end of the channel; but until then the last frame is on its way.
+        // Keeps the connection until the channel's end: the last frame may be on its way.
         let ssh = ssh.clone();
         tokio::spawn(async move {
             let _open = (ssh, sender);

@@ -69,7 +69,7 @@ pub(super) struct Local {
     pub(super) seen: u64,
     /// Whether a notice is shown on a screen of its own, the terminal's behind it.
     has_own_screen: bool,
-    /// Whether a line to the session is being typed: the host's output waits as long.
+    /// Whether a line of `~C` is being typed: the host's output waits until its end.
     has_line: bool,
     /// What is to be shown of that line once the host's output is not in the middle of a sequence;
     /// its output waits from then on.

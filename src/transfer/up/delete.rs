@@ -15,8 +15,8 @@ use crate::host::sftp::{Entry, Kind};
 type Deleting<'a> = Pin<Box<dyn Future<Output = Result<bool, Stop>> + Send + 'a>>;
 
 impl Up {
-    /// Clears away what is in the way of what is `listed` in a folder, and what is only `there` if
-    /// that is to be deleted.
+    /// Deletes the entries `there` that block one `listed` here, such as a file where a folder is
+    /// to be; with `--delete` also those that are only `there`.
     pub(super) async fn clear_away(
         &self,
         from: &Path,

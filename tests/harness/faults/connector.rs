@@ -22,9 +22,9 @@ pub enum Trouble {
     /// It is carried out, and the answer is lost.
     AnswerLost,
     /// It never arrives, and no error comes.
-    Silence,
+    NoAnswer,
     /// It is carried out, and no answer comes.
-    SilenceAfter,
+    NoAnswerAfter,
     /// It is carried out, and another answer comes.
     Answered(u16, &'static str),
 }
@@ -98,12 +98,12 @@ impl HttpConnector for FaultConnector {
             match connector.note(&action) {
                 None => connector.inner.call(request).await,
                 Some(Trouble::Refused) => Err(cut("refused")),
-                Some(Trouble::Silence) => std::future::pending().await,
+                Some(Trouble::NoAnswer) => std::future::pending().await,
                 Some(Trouble::AnswerLost) => {
                     connector.inner.call(request).await?;
                     Err(cut("reset"))
                 }
-                Some(Trouble::SilenceAfter) => {
+                Some(Trouble::NoAnswerAfter) => {
                     connector.inner.call(request).await?;
                     std::future::pending().await
                 }

@@ -105,7 +105,7 @@ pub struct Trouble {
 
 /// The record of a run.
 #[derive(Debug)]
-pub struct Told {
+pub struct RunReport {
     /// None if it was killed.
     pub outcome: Option<Outcome>,
     /// How many calls changed something, and how many only looked.
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Runs one process of xdrive to its end, whatever happens to it.
-    pub async fn run(&self, ask: Ask, trouble: Trouble) -> Told {
+    pub async fn run(&self, ask: Ask, trouble: Trouble) -> RunReport {
         let process = {
             let mut processes = self.processes.borrow_mut();
             *processes += 1;
@@ -298,7 +298,7 @@ impl World {
         };
         drop(reconciler);
         let events = events.borrow().clone();
-        Told {
+        RunReport {
             outcome,
             changes: wire.count(Calls::Changes),
             looks: wire.count(Calls::Looks),
@@ -345,7 +345,7 @@ impl World {
 
     /// What is billed although the run ended without naming it. A killed run can name nothing, nor
     /// one that made nothing and never read the three lists.
-    pub async fn unsaid(&self, told: &Told) -> Vec<String> {
+    pub async fn unreported(&self, told: &RunReport) -> Vec<String> {
         let Some(outcome) = &told.outcome else {
             return Vec::new();
         };
@@ -355,14 +355,14 @@ impl World {
         // Wait for what is shutting down.
         tokio::time::sleep(Duration::from_secs(30)).await;
         let said = format!("{outcome:?}");
-        let mut unsaid = Vec::new();
+        let mut unreported = Vec::new();
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
             let is_over = matches!(
                 instance.state,
                 InstanceState::ShuttingDown | InstanceState::Terminated
             );
             if !is_over && !said.contains(instance.id.as_str()) {
-                unsaid.push(format!("{} runs, and nobody was told", instance.id));
+                unreported.push(format!("{} runs, and nobody was told", instance.id));
             }
         }
         for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
@@ -375,10 +375,10 @@ impl World {
                 .any(|attachment| said.contains(attachment.instance.as_str()))
                 || said.contains(volume.id.as_str());
             if !is_over && !is_told {
-                unsaid.push(format!("{} is there, and nobody was told", volume.id));
+                unreported.push(format!("{} is there, and nobody was told", volume.id));
             }
         }
-        unsaid
+        unreported
     }
 
     /// What is left besides snapshots, and whether the newest of those has every note.

@@ -12,11 +12,11 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::missing::without;
 
 /// A computer where nothing was built, with programs in place of those that build.
-struct Computer {
+struct Machine {
     dir: tempfile::TempDir,
 }
 
-impl Computer {
+impl Machine {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["bin", "home"] {
@@ -80,7 +80,7 @@ fn said(output: &Output) -> String {
 #[test]
 #[ignore = "needs root and the machine tree"]
 fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
-    let computer = Computer::new();
+    let computer = Machine::new();
     computer.program(
         "debootstrap",
         "echo run >>$XDRIVE_CACHE/debootstrap; exit 1",
@@ -121,7 +121,7 @@ fn all_that_a_computer_lacks_is_named_before_anything_is_built() {
 #[test]
 #[ignore = "needs root (a mount namespace)"]
 fn an_interrupted_setup_ends_what_it_began_and_the_next_one_says_why_it_fails() {
-    let computer = Computer::new();
+    let computer = Machine::new();
     computer.program(
         "debootstrap",
         "echo $$ >$XDRIVE_CACHE/began; exec sleep 1000",
@@ -155,7 +155,7 @@ fn an_interrupted_setup_ends_what_it_began_and_the_next_one_says_why_it_fails() 
 #[test]
 #[ignore = "needs root"]
 fn the_first_local_connect_at_a_terminal_offers_it() {
-    let computer = Computer::new();
+    let computer = Machine::new();
     computer.program("debootstrap", "echo E: no mirror; exit 1");
     // To the end with 69, after which `shown` is on the screen.
     let connect = |answer: &str, shown: &str| {

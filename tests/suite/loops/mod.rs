@@ -12,7 +12,7 @@ use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
 
 use harness::simulation::wire::{Calls, Fault};
-use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
 
 /// The drive's past when a run begins.
 #[derive(Debug, Clone, Copy)]
@@ -50,18 +50,18 @@ async fn world(past: Past, stale: Staleness) -> World {
     world
 }
 
-fn is_saved(told: &Told) -> bool {
+fn is_saved(told: &RunReport) -> bool {
     matches!(told.outcome, Some(Outcome::Saved { .. }))
 }
 
 /// Runs a session in trouble, then a next run, and checks everything after them.
-async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
+async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
     let world = past.copy();
     let told = world.run(Ask::Session(2), trouble.clone()).await;
-    let unsaid = world.unsaid(&told).await;
+    let unreported = world.unreported(&told).await;
     let after = world.run(next.clone(), Trouble::default()).await;
     let mut problems = world.problems().await;
-    problems.extend(unsaid);
+    problems.extend(unreported);
     assert!(
         is_saved(&after) && problems.is_empty(),
         "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {told:#?}\nthen: {after:#?}"
@@ -70,7 +70,7 @@ async fn survives(past: &World, trouble: &Trouble, next: Ask) -> Told {
 }
 
 /// An undisturbed session.
-async fn undisturbed(past: &World) -> Told {
+async fn undisturbed(past: &World) -> RunReport {
     let world = past.copy();
     let told = world.run(Ask::Session(2), Trouble::default()).await;
     assert!(is_saved(&told), "{told:#?}");

@@ -7,10 +7,10 @@ use xdrive::drive::Outcome;
 use xdrive::drive::stuck::Head;
 
 use super::{PASTS, Past, is_saved, world};
-use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
 
 /// Two sessions, the second so many milliseconds after the first.
-async fn race(past: &World, later: u64) -> [Told; 2] {
+async fn race(past: &World, later: u64) -> [RunReport; 2] {
     let world = past.copy();
     let second = async {
         tokio::time::sleep(Duration::from_millis(later)).await;

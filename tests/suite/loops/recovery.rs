@@ -9,7 +9,7 @@ use xdrive::ec2::SnapshotState;
 use xdrive::local::Fault;
 
 use super::{Past, is_saved, world};
-use harness::simulation::{Ask, FRESH, Told, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, Trouble, World};
 
 /// Lets every pending snapshot fail, until so many have.
 async fn break_snapshots(world: &World, count: usize) {
@@ -57,7 +57,7 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
 }
 
 /// How many instances a session of a saved drive launches if they boot so; and its world and run.
-async fn launched(boots: &str) -> (usize, World, Told) {
+async fn launched(boots: &str) -> (usize, World, RunReport) {
     let mut world = world(Past::Saved, FRESH).await;
     world.hurry();
     let before = world.truth.instances("demo").await.unwrap().len();
@@ -68,7 +68,7 @@ async fn launched(boots: &str) -> (usize, World, Told) {
 }
 
 /// Checks that the session waited so many seconds for each host.
-fn hosts_were_waited_for(told: &Told, seconds: std::ops::Range<u64>) {
+fn hosts_were_waited_for(told: &RunReport, seconds: std::ops::Range<u64>) {
     for event in &told.events {
         if let Event::Waited { what, took, .. } = event
             && matches!(what, Waiting::Host(_))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use xdrive::drive::Event;
 
 use super::{PASTS, is_saved, world};
-use harness::simulation::{Ask, FRESH, STALE, Staleness, Told, Trouble};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble};
 
 /// From every past one session with every answer that slow; then a stop.
 async fn ends(slow: Duration, stale: Staleness) {
@@ -27,7 +27,7 @@ async fn ends(slow: Duration, stale: Staleness) {
 }
 
 /// Why steps failed.
-fn in_vain(told: &Told) -> Vec<String> {
+fn in_vain(told: &RunReport) -> Vec<String> {
     let failed = |event: &Event| match event {
         Event::Failed { error, .. } => Some(error.clone()),
         _ => None,

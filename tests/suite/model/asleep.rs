@@ -8,7 +8,7 @@ use super::steps::{Fate, Stage};
 use super::world::Tick;
 
 /// Longer than any run takes.
-const PATIENCE: usize = 400;
+const TIMEOUT: usize = 400;
 
 impl State {
     /// That client wakes, runs to that point and stops; others do nothing meanwhile.
@@ -24,7 +24,7 @@ impl State {
         }
         let index = usize::from(slot);
         self.clients[index].suspended = false;
-        for _ in 0..PATIENCE {
+        for _ in 0..TIMEOUT {
             if self.is_there(slot, asleep) {
                 self.clients[index].suspended = true;
                 return;

@@ -13,14 +13,14 @@ use super::effects::{No, Order};
 use super::lease::Keep;
 use super::steps::{Failure, Made, Read, Stage};
 use super::values;
-use super::world::{Due, Tick, World};
+use super::world::{Deadline, Tick, World};
 
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) enum Call {
     Launch(u8, u8, u8),
     CreateVolume(u8, u8, u8, Option<(u8, u8)>),
-    Record(u8, Due),
+    Record(u8, Deadline),
     Lock(u8, u8, Tick),
     Claim(u8, u8, Vec<u8>),
     Raise(u8, u8, u8),
@@ -68,7 +68,7 @@ impl Call {
             }
             Self::Record(id, until) => {
                 world.record_lease(*id, *until);
-                return Ok(Made::Recorded(Due(world.now)));
+                return Ok(Made::Recorded(Deadline(world.now)));
             }
             Self::Lock(id, client, lease) => world.lock(*id, *client, *lease)?,
             Self::Claim(session, id, volumes) => {

@@ -358,7 +358,7 @@ impl Client {
     }
 
     /// Forgets what was made, once it may be in no list any more.
-    fn tidy(&mut self, sweep: &Sweep, world: &World, rules: &Rules) {
+    fn cleanup(&mut self, sweep: &Sweep, world: &World, rules: &Rules) {
         let young = |at| is_young(at, world, rules);
         let overlay = self.know();
         overlay.instances.retain(|id, (_, at)| {
@@ -373,7 +373,7 @@ impl Client {
     }
 
     fn decide(&mut self, mut sweep: Sweep, world: &World, rules: &Rules) {
-        self.tidy(&sweep, world, rules);
+        self.cleanup(&sweep, world, rules);
         if let Some(broken) = rules.broken {
             broken.distort_look(&mut sweep);
         }

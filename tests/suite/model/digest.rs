@@ -13,7 +13,7 @@ use super::client::{At, Client};
 use super::lists::Seen;
 use super::steps::{Made, Read, Stage};
 use super::values;
-use super::world::{Due, Instance, Thing, Tick, World};
+use super::world::{Deadline, Instance, Thing, Tick, World};
 
 /// More ticks than any limit of the model has: older is old.
 const OLD: u64 = 5;
@@ -48,9 +48,9 @@ fn ticks(moment: Tick, now: Tick) -> u64 {
 }
 
 /// The distance of a recorded moment, up to what a rule distinguishes.
-fn due(moment: Due, now: Tick) -> Option<i32> {
+fn due(moment: Deadline, now: Tick) -> Option<i32> {
     let ahead = i32::from(moment.0) - i32::from(now);
-    (moment != Due::NEVER).then_some(ahead.max(-PAST))
+    (moment != Deadline::NEVER).then_some(ahead.max(-PAST))
 }
 
 fn hash_things<T: Hash + Clone + PartialEq, H: Hasher>(things: &[Thing<T>], now: Tick, to: &mut H) {

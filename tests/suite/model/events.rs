@@ -2,7 +2,7 @@
 
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
-use super::world::{Due, Host, Mount, Snapshot, World};
+use super::world::{Deadline, Host, Mount, Snapshot, World};
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,7 +144,7 @@ impl World {
                     host.client = None;
                     host.mounted = Mount::Nothing;
                     host.unmounted = None;
-                    host.ends = Due(host.ends.0.max(now + 1).min(boot.0));
+                    host.ends = Deadline(host.ends.0.max(now + 1).min(boot.0));
                 }
             }
             Event::Hang(id) => self.lose_host(id),

@@ -11,14 +11,14 @@ use xdrive::ec2::InstanceState;
 
 use super::client::{At, Client};
 use super::values;
-use super::world::{Due, Mount, Tick, World};
+use super::world::{Deadline, Mount, Tick, World};
 
 /// How long after its boot a host waits for its first client.
 const FIRST_SIGN: Tick = 4;
 
 /// Longer than any host takes to switch itself off: its boot, its first sign or its lease, a close,
 /// and the end.
-const PATIENCE: Tick = 24;
+const TIMEOUT: Tick = 24;
 
 /// A client's knowledge of its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl World {
     /// Every host lives under a lease of that length from now on.
     pub(super) fn begin_leases(&mut self, length: Tick) {
         self.lease = Some(length);
-        let end = Due(self.now + length);
+        let end = Deadline(self.now + length);
         for host in &mut self.hosts {
             host.ends = end;
         }
@@ -54,19 +54,20 @@ impl World {
 
     /// The end of the lease that a launch records: that of a host whose first client comes at the
     /// last moment.
-    pub(super) fn until_of_a_launch(&self) -> Due {
-        self.lease
-            .map_or(Due::NEVER, |length| Due(self.now + FIRST_SIGN + length))
+    pub(super) fn until_of_a_launch(&self) -> Deadline {
+        self.lease.map_or(Deadline::NEVER, |length| {
+            Deadline(self.now + FIRST_SIGN + length)
+        })
     }
 
     /// When a host that boots now switches itself off without a client.
-    pub(super) fn end_of_a_boot(&self) -> Due {
+    pub(super) fn end_of_a_boot(&self) -> Deadline {
         self.lease
-            .map_or(Due::NEVER, |_| Due(self.now + FIRST_SIGN))
+            .map_or(Deadline::NEVER, |_| Deadline(self.now + FIRST_SIGN))
     }
 
     /// Records that the lease ends then, unless it ends later.
-    pub(super) fn record_lease(&mut self, instance: u8, until: Due) {
+    pub(super) fn record_lease(&mut self, instance: u8, until: Deadline) {
         self.change_instance(instance, |record| {
             if record.until.0 < until.0 {
                 record.until = until;
@@ -80,7 +81,7 @@ impl World {
         if let Some(host) = self.host_mut(instance).filter(|host| !host.closing)
             && host.ends.0 < end
         {
-            host.ends = Due(end);
+            host.ends = Deadline(end);
         }
     }
 
@@ -106,7 +107,7 @@ impl World {
     /// that hangs cannot, and a stopped one runs no clock.)
     pub(super) fn ends_by_itself(&self) -> bool {
         let mut world = self.clone();
-        for _ in 0..PATIENCE {
+        for _ in 0..TIMEOUT {
             world.tick(false);
         }
         let runs = world.instances.iter().any(|thing| {
@@ -142,7 +143,7 @@ impl Client {
         let began = keep.recorded.unwrap_or(now);
         let is_first = keep.recorded.is_none();
         if is_first == (first == First::Record) {
-            world.record_lease(keep.instance, Due(now + length));
+            world.record_lease(keep.instance, Deadline(now + length));
         } else {
             let spent = values::ticks(u32::from(now - began));
             let left = lease_left(values::ticks(u32::from(length)), spent);

@@ -4,7 +4,7 @@ use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 use super::world::{
-    Attachment, Bytes, Data, Due, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
+    Attachment, Bytes, Data, Deadline, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
 };
 
 /// The past of a world.
@@ -137,7 +137,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
             zone: 0,
             session,
             token: 0,
-            until: Due::NEVER,
+            until: Deadline::NEVER,
             disk: volume.map(|volume| (volume, false)),
         },
     ));
@@ -148,7 +148,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
         mounted: volume.map_or(Mount::Nothing, Mount::Writable),
         unmounted: None,
         off_in: None,
-        ends: Due::NEVER,
+        ends: Deadline::NEVER,
     });
 }
 

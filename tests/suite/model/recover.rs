@@ -15,7 +15,7 @@ use super::world::World;
 const NEXT: u8 = 2;
 
 /// More looks than any run takes.
-const PATIENCE: usize = 100;
+const TIMEOUT: usize = 100;
 
 /// The results so far: whether such a run ends well from a moment on, by its digest.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Known {
             if let At::Over(end) = &client.at {
                 break well(&judge(&world, end));
             }
-            if passed.len() > PATIENCE || !go_on(&mut client, &mut world, rules) {
+            if passed.len() > TIMEOUT || !go_on(&mut client, &mut world, rules) {
                 break well(&End::Killed);
             }
         };

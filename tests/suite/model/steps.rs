@@ -17,7 +17,7 @@ use super::effects::{No, Order};
 use super::lease::First;
 use super::lists::Seen;
 use super::values::{self, generation_number, number};
-use super::world::{Due, Instance, Snapshot, Tick, Volume, World};
+use super::world::{Deadline, Instance, Snapshot, Tick, Volume, World};
 
 /// The stage of a step.
 #[derive(Debug, Clone, Hash)]
@@ -35,7 +35,7 @@ pub(super) enum Stage {
 pub(super) enum Read {
     Nothing,
     /// The end of the lease is recorded at that moment; the lock is next.
-    Recorded(Due),
+    Recorded(Deadline),
     /// The lock is taken; the tags are next.
     Locked,
     /// The instance, and its host's answer, if it was asked.
@@ -56,7 +56,7 @@ pub(super) enum Made {
     /// A snapshot's content: whether it is the drive; `None` if not known.
     Content(Option<bool>),
     /// The end of the lease is recorded: at that moment.
-    Recorded(Due),
+    Recorded(Deadline),
     /// The last call of a claim.
     Tagged,
     /// There was nothing to do, or the read forbids it.
@@ -384,11 +384,11 @@ impl Client {
                 match (read, world.lease) {
                     (Read::Locked, _) => Call::Claim(session, id, self.held(step)),
                     // A record of another tick is too old.
-                    (Read::Recorded(at), Some(_)) if *at != Due(now) => {
+                    (Read::Recorded(at), Some(_)) if *at != Deadline(now) => {
                         return Err(Err(Failure::Changed));
                     }
                     (Read::Nothing, Some(length)) if first == First::Record => {
-                        Call::Record(id, Due(now + length))
+                        Call::Record(id, Deadline(now + length))
                     }
                     (_, length) => Call::Lock(id, slot, length.unwrap_or_default()),
                 }

@@ -9,7 +9,7 @@ use xdrive::drive::tags::{self, Identity, Settings, SnapshotTags};
 use xdrive::ec2;
 use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
-use super::world::{Due, Instance, Snapshot, Tick, Volume};
+use super::world::{Deadline, Instance, Snapshot, Tick, Volume};
 
 /// The length of a tick. A re-read counts for 10 s: in the tick after it, and not in the next. A
 /// host's answer in a look counts for 5 s: in the tick of its look.
@@ -102,9 +102,9 @@ pub(super) fn wall(tick: Tick) -> Timestamp {
 }
 
 /// The tick of that moment of the wall clock.
-pub(super) fn tick(wall: Timestamp) -> Due {
+pub(super) fn tick(wall: Timestamp) -> Deadline {
     let seconds = u64::try_from(wall.as_second()).unwrap();
-    Due(Tick::try_from(seconds / TICK.as_secs()).unwrap())
+    Deadline(Tick::try_from(seconds / TICK.as_secs()).unwrap())
 }
 
 /// The creation time of a resource, by AWS's clock, of which only the order counts.

@@ -40,14 +40,14 @@ pub(super) struct Thing<T> {
 /// A moment in a record. It is hashed by its distance from now ([`super::digest`]), not as part of
 /// its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Due(pub(super) Tick);
+pub(super) struct Deadline(pub(super) Tick);
 
-impl Due {
+impl Deadline {
     /// Later than any check lasts.
     pub(super) const NEVER: Self = Self(Tick::MAX);
 }
 
-impl Hash for Due {
+impl Hash for Deadline {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Instance {
     pub(super) session: u8,
     pub(super) token: u8,
     /// The end of its lease, as its tag has it.
-    pub(super) until: Due,
+    pub(super) until: Deadline,
     /// The drive's volume among its disks, and whether it would be deleted with it.
     pub(super) disk: Option<(u8, bool)>,
 }
@@ -117,7 +117,7 @@ pub(super) struct Host {
     /// After so many ticks it switches itself off.
     pub(super) off_in: Option<u8>,
     /// The end of its lease, by its own clock.
-    pub(super) ends: Due,
+    pub(super) ends: Deadline,
 }
 
 /// The bytes of a volume or a snapshot.

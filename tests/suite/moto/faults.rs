@@ -208,7 +208,7 @@ async fn one(world: &mut World, action: &str, number: usize, fault: Fault) -> (E
         }
     });
     let ended = world.session().await;
-    let mut broken = world.unsaid(&ended).await;
+    let mut broken = world.unreported(&ended).await;
     world.proxy.decide(|_| Fate::Passed);
     let next = world.session().await;
     if !matches!(next, Ended::Saved) {
@@ -276,7 +276,7 @@ async fn storms(world: &mut World) {
         });
         let ended = world.session().await;
         assert!(matches!(ended, Ended::Saved), "{past:?}: {ended:?}");
-        assert_eq!(world.unsaid(&ended).await, [""; 0]);
+        assert_eq!(world.unreported(&ended).await, [""; 0]);
         world.proxy.decide(|_| Fate::Passed);
         assert_eq!(world.problems().await, [""; 0]);
     }

@@ -35,7 +35,7 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     let vpc = ec2.default_vpc().await.unwrap().unwrap();
     let tags: Tags = [("xdrive:owner".to_owned(), "ada".to_owned())].into();
     let make = async || {
-        let made = ec2.create_group("xdrive-ada", "doors", &vpc, &tags).await;
+        let made = ec2.create_group("xdrive-ada", "laptops", &vpc, &tags).await;
         made.unwrap()
     };
     let id = make().await.unwrap();
@@ -65,7 +65,9 @@ async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {
     let named = ec2.group_named("xdrive-ada", &vpc).await.unwrap().unwrap();
     assert_eq!(named.rules, [rules[0].clone(), later]);
 
-    let held = ec2.create_group("xdrive-held", "doors", &vpc, &tags).await;
+    let held = ec2
+        .create_group("xdrive-held", "laptops", &vpc, &tags)
+        .await;
     let held = held.unwrap().unwrap();
     let order = LaunchOrder {
         groups: vec![id.clone(), held.clone()],

@@ -169,7 +169,7 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
     let scene = Scene::new(Preset::Fast);
     for trouble in [
         Trouble::AnswerLost,
-        Trouble::SilenceAfter,
+        Trouble::NoAnswerAfter,
         Trouble::Answered(502, "<html>Bad Gateway</html>"),
         Trouble::Answered(200, "<html>Log in to this network</html>"),
         Trouble::Answered(200, "<RunInstancesResponse><instancesSet><item>"),
@@ -192,7 +192,7 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_arrives_is_ambiguous_too() {
     let scene = Scene::new(Preset::Fast);
-    for trouble in [Trouble::Refused, Trouble::Silence] {
+    for trouble in [Trouble::Refused, Trouble::NoAnswer] {
         scene.connector.trouble("RunInstances", trouble.clone());
         let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
@@ -229,7 +229,7 @@ async fn a_snapshot_is_never_attempted_twice() {
 async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
     let scene = Scene::new(Preset::Fast);
     scene.connector.trouble("CreateVolume", Trouble::AnswerLost);
-    scene.connector.trouble("CreateVolume", Trouble::Silence);
+    scene.connector.trouble("CreateVolume", Trouble::NoAnswer);
     scene.ec2.create_volume(&volume_order("v")).await.unwrap();
     assert_eq!(scene.connector.calls(), ["CreateVolume"; 3]);
     scene.connector.trouble("DescribeVolumes", Trouble::Refused);

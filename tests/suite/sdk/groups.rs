@@ -63,7 +63,7 @@ async fn a_group_is_made_once_with_its_tags_and_found_by_name_and_by_owner() {
 async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
     let scene = Scene::new(Preset::Fast);
     let (ec2, vpc) = (&scene.ec2, scene.vpc().await);
-    let group = scene.group("doors").await;
+    let group = scene.group("laptops").await;
     let rules = [
         rule("203.0.113.7/32", "xdrive SHA256:abc+/ 2026-11-21T12:00:00Z"),
         rule("2001:db8::7/128", "six"),
@@ -75,14 +75,14 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
     ec2.authorize(&group, &rule("203.0.113.7/32", "of another"))
         .await
         .unwrap();
-    let found = ec2.group_named("doors", &vpc).await.unwrap().unwrap();
+    let found = ec2.group_named("laptops", &vpc).await.unwrap().unwrap();
     assert_eq!(found.rules, rules);
     assert!(!found.has_other_rules);
 
     for from in [rules[0].from, rules[0].from, rules[1].from, rules[1].from] {
         ec2.revoke(&group, from).await.unwrap();
     }
-    let found = ec2.group_named("doors", &vpc).await.unwrap().unwrap();
+    let found = ec2.group_named("laptops", &vpc).await.unwrap().unwrap();
     assert_eq!(found.rules, []);
     ec2.delete_group(&group).await.unwrap();
     ec2.delete_group(&group).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
 async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_from_deletion() {
     let scene = Scene::new(Preset::Fast);
     let ec2 = &scene.ec2;
-    let group = scene.group("doors").await;
+    let group = scene.group("laptops").await;
     assert!(ec2.group_used_since(&group).await.unwrap().is_none());
     let id: SubnetId = "subnet-00000000000000003".parse().unwrap();
     let subnet = ec2.subnet(&id).await.unwrap();

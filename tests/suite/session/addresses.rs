@@ -58,16 +58,16 @@ fn a_subnet_that_nothing_leads_to_is_refused_before_anything_is_made() {
         let ended = connect(&site, flags);
         ended
             .is(69)
-            .says("can be reached from here: its routes lead to no internet gateway")
-            .says("--proxy-command")
-            .says("--subnet");
+            .reports("can be reached from here: its routes lead to no internet gateway")
+            .reports("--proxy-command")
+            .reports("--subnet");
         let changes = calls(&ended);
         let looks = |call: &String| call.starts_with("Describe") || call == "GetCallerIdentity";
         assert!(changes.iter().all(looks), "{changes:?}");
         // The dry run reports the same.
         dry_run(&site, flags)
             .is(69)
-            .says("can be reached from here: its routes lead to no internet gateway");
+            .reports("can be reached from here: its routes lead to no internet gateway");
     }
     assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use super::network::{LOST, NOTICED, Silence};
+use super::network::{LOST, NOTICED, NoAnswer};
 use super::openssh::agent;
 use super::site::{Running, SESSION, Site};
 use super::terminal::{ends, with_a_drive};
@@ -45,8 +45,8 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
     let words = ["connect", "demo", "--no-jupyter", "--image", &image];
     let none = site.run(&[&words[..], &["-A", "--", "true"]].concat());
     none.is(69)
-        .says("error: there is no SSH agent here: SSH_AUTH_SOCK is not set")
-        .says("hint: eval \"$(ssh-agent)\" && ssh-add starts one");
+        .reports("error: there is no SSH agent here: SSH_AUTH_SOCK is not set")
+        .reports("hint: eval \"$(ssh-agent)\" && ssh-add starts one");
     assert_eq!(site.kinds("demo"), [""; 0], "nothing was launched");
     // Where the configuration asks for one, and there is none, that is said.
     let config = site.home().join(".config/xdrive/config.toml");
@@ -54,7 +54,7 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
     fs::write(&config, "agent = true\n").unwrap();
     let without = "echo ${SSH_AUTH_SOCK-none}";
     let without = site.run(&[&words[..], &["--", "sh", "-c", without]].concat());
-    without.is(0).says("warning: no agent is forwarded: ");
+    without.is(0).reports("warning: no agent is forwarded: ");
     assert_eq!(without.stdout, "none\n");
 
     let (_agent, socket) = agent(&site);
@@ -63,7 +63,7 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
     sees_the_key(&mut pty, "first");
     pty.type_in("\r~#");
     pty.see("the SSH agent of this computer can be used in the container");
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     drop(silence);
     let is_back = || !pty.contents().contains(LOST);
@@ -197,7 +197,7 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     let detached = site.run(&["run", "demo", "-d", "--aws", "--", "true"]);
     detached
         .is(2)
-        .says("--aws is this computer's part, and with -d it leaves at once");
+        .reports("--aws is this computer's part, and with -d it leaves at once");
     site.is_saved("demo", 1);
     let back = format!("7001:{}", moto.url().strip_prefix("http://").unwrap());
     let words = ["connect", "demo", "--aws", "-R", &back, "--", "sh", "-c"];

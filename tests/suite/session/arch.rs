@@ -69,17 +69,17 @@ fn arch_and_type_have_to_fit() {
     let ended = dry_run(&site, &["--type", "m7g.large", "--arch", "x86_64"]);
     ended
         .is(2)
-        .says("error: m7g.large runs arm64 programs, and --arch asks for x86_64")
-        .says("hint: leave --arch (or the configuration's arch) away, or name a type that runs x86_64 programs");
+        .reports("error: m7g.large runs arm64 programs, and --arch asks for x86_64")
+        .reports("hint: leave --arch (or the configuration's arch) away, or name a type that runs x86_64 programs");
     let arm = archive(&site, "arm64");
     let words = ["connect", "demo", "--image", &arm, "--dry-run"];
     traced(&site, &[&words[..], &["--arch", "x86_64"]].concat())
         .is(2)
-        .says("arm64.tar has arm64 programs, and --arch asks for x86_64")
-        .says("hint: leave --arch away, or name an image that has x86_64 programs");
+        .reports("arm64.tar has arm64 programs, and --arch asks for x86_64")
+        .reports("hint: leave --arch away, or name an image that has x86_64 programs");
     traced(&site, &[&words[..], &["--arch", "any"]].concat()).is(0);
     configured(&site, "arch = \"mips\"\n");
-    dry_run(&site, &[]).is(78).says("mips");
+    dry_run(&site, &[]).is(78).reports("mips");
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn an_existing_drive_keeps_its_architecture_and_a_contradiction_is_one_error() {
     let ended = dry_run(&site, &["--memory", "8", "--arch", "arm64"]);
     ended
         .is(2)
-        .says("error: demo is used on x86_64 alone, and --arch asks for arm64")
-        .says("connect demo --from empty begins anew on the other architecture");
+        .reports("error: demo is used on x86_64 alone, and --arch asks for arm64")
+        .reports("connect demo --from empty begins anew on the other architecture");
     assert_eq!(count(&ended, "RunInstances"), 0);
     assert_eq!(
         archs(&dry_run(&site, &["--memory", "8", "--arch", "any"])),

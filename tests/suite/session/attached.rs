@@ -130,12 +130,12 @@ fn a_host_that_answers_half_a_minute_late_keeps_its_session_and_its_lease() {
     let stall = scripts.stall();
     std::thread::sleep(STALL);
     drop(stall);
-    running.says("took checkpoint snap-");
+    running.reports("took checkpoint snap-");
     // Only the lease could end it now.
     std::thread::sleep(2 * LEASE);
     end(&site);
     let ended = running.end();
-    ended.is(5).says("demo is saved: snap-");
+    ended.is(5).reports("demo is saved: snap-");
     assert!(!ended.stderr.contains("not attached"), "{}", ended.stderr);
     site.has_no_leaks();
 }
@@ -148,12 +148,12 @@ fn a_session_that_its_host_forgot_says_so_and_attaches_again() {
     let scripts = Scripts::wrap(&site);
     scripts.refuse(true);
     Scripts::kill_holds(&site);
-    running.says("is not attached to it any more: ");
-    running.says("there is no room");
+    running.reports("is not attached to it any more: ");
+    running.reports("there is no room");
     scripts.refuse(false);
-    running.says("is attached to it again");
+    running.reports("is attached to it again");
     std::thread::sleep(2 * LEASE);
     end(&site);
-    running.end().is(5).says("demo is saved: snap-");
+    running.end().is(5).reports("demo is saved: snap-");
     site.has_no_leaks();
 }

@@ -29,11 +29,11 @@ fn the_next_type_is_announced_where_the_cheapest_is_not_to_be_had() {
     let ended = connect(&site, &[]);
     ended
         .is(75)
-        .says(
+        .reports(
             "launching c6a.large, x86_64, spot in us-east-1a, $0.02295 an hour\n  plus about $0.00",
         )
-        .says("no c6a.large spot in us-east-1a to be had")
-        .says("launching c7i-flex.large, x86_64, spot in us-east-1a");
+        .reports("no c6a.large spot in us-east-1a to be had")
+        .reports("launching c7i-flex.large, x86_64, spot in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 2);
 }
 
@@ -52,10 +52,10 @@ fn a_need_passes_over_burstable_types_and_who_names_one_reads_what_it_can_cost()
     plant(&site, vcpu_limit());
     connect(&site, &["--type", "t3.medium"])
         .is(75)
-        .says("launching t3.medium, x86_64, spot in us-east-1a, $0.01248 an hour")
-        .says("t3.medium is burstable: each vCPU-hour above its baseline costs $0.05 more");
+        .reports("launching t3.medium, x86_64, spot in us-east-1a, $0.01248 an hour")
+        .reports("t3.medium is burstable: each vCPU-hour above its baseline costs $0.05 more");
     site.run(&["prices", "t3.medium"])
         .is(0)
-        .says("each plus about $0.009 an hour for address and disks")
-        .says("t3.medium is burstable");
+        .reports("each plus about $0.009 an hour for address and disks")
+        .reports("t3.medium is burstable");
 }

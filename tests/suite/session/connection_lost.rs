@@ -17,7 +17,7 @@ fn working(site: &Site) -> Running {
     let mut running = site.start(&[
         "connect", "demo", "--image", &image, "--", "sh", "-c", command,
     ]);
-    running.says("at work");
+    running.reports("at work");
     running
 }
 
@@ -83,9 +83,9 @@ fn a_command_goes_on_over_another_connection_when_the_first_goes_silent() {
     let ended = running.end();
     ended
         .is(7)
-        .says("the connection was lost: ")
-        .says(" again after ")
-        .says("demo is saved");
+        .reports("the connection was lost: ")
+        .reports(" again after ")
+        .reports("demo is saved");
     assert_eq!(ended.stdout, numbers("", 400));
     let errors = ended.stderr.lines().filter(|line| {
         let number = line.strip_prefix('e').map(str::parse::<u32>);
@@ -108,8 +108,8 @@ fn a_host_that_vanishes_is_said_aloud_and_what_was_synced_is_saved() {
     let ended = running.end();
     ended
         .is(255)
-        .says("the drive was not closed by its last host")
-        .says("demo is saved");
+        .reports("the drive was not closed by its last host")
+        .reports("demo is saved");
     site.is_saved("demo", 1);
     let things = site.drive("demo")["things"].to_string();
     assert!(things.contains("crashed"), "{things}");
@@ -127,7 +127,7 @@ fn a_host_that_switches_itself_off_leaves_a_saved_drive_and_nothing_else() {
         .unwrap();
     let ended = running.end();
     assert_ne!(ended.code(), 0, "{ended:?}, {off:?}");
-    ended.says("demo is saved");
+    ended.reports("demo is saved");
     site.is_saved("demo", 1);
     let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(after.is(0).stdout, "kept\n");

@@ -43,15 +43,15 @@ fn a_type_that_there_is_not_is_refused_with_its_neighbours() {
     let ended = connect(&site, &["--type", "t3.medum"]);
     ended
         .is(2)
-        .says("t3.medum")
-        .says("hint: there are t3.2xlarge, t3.large, t3.medium, ");
+        .reports("t3.medum")
+        .reports("hint: there are t3.2xlarge, t3.large, t3.medium, ");
     assert_eq!(count(&ended, "RunInstances"), 0);
     connect(&site, &["--type", "t9.medium"])
         .is(2)
-        .says("hint: types are written like t3.medium");
+        .reports("hint: types are written like t3.medium");
     connect(&site, &["--gpu", "99"])
         .is(2)
-        .says("no instance type that runs x86_64 programs has 99 NVIDIA GPUs");
+        .reports("no instance type that runs x86_64 programs has 99 NVIDIA GPUs");
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn a_drive_is_not_launched_on_another_architecture() {
     let ended = connect(&site, &["--type", "m7g.large"]);
     ended
         .is(2)
-        .says("m7g.large runs arm64 programs, and those on the drive are compiled for x86_64")
-        .says("connect demo --from empty begins anew on the other architecture");
+        .reports("m7g.large runs arm64 programs, and those on the drive are compiled for x86_64")
+        .reports("connect demo --from empty begins anew on the other architecture");
     assert_eq!(count(&ended, "RunInstances"), 0);
     // Of all types with so much memory only those that the drive can use.
     let ended = dry_run(&site, &["--memory", "8"]);
@@ -105,13 +105,13 @@ fn an_image_archive_says_on_what_it_runs() {
         .prints("1. m6g.large");
     with_archive(&["--type", "t3.medium,m5.large"])
         .is(2)
-        .says("t3.medium, m5.large run x86_64 programs, and those of the image are compiled for arm64")
-        .says("--image names another image");
+        .reports("t3.medium, m5.large run x86_64 programs, and those of the image are compiled for arm64")
+        .reports("--image names another image");
     with_snapshot(&site, &[("xdrive:arch", "x86_64")]);
     with_archive(&[])
         .is(2)
-        .says("arm64.tar has arm64 programs, and demo is used on x86_64 alone")
-        .says("hint: --image names one that has x86_64 programs");
+        .reports("arm64.tar has arm64 programs, and demo is used on x86_64 alone")
+        .reports("hint: --image names one that has x86_64 programs");
     with_archive(&["--from", "empty"])
         .is(0)
         .prints("1. m6g.large");
@@ -121,7 +121,7 @@ fn an_image_archive_says_on_what_it_runs() {
 fn no_more_is_paid_than_was_said() {
     let site = paper();
     let ended = connect(&site, &[T3, &["--max-price", "0.01"]].concat());
-    ended.is(75).says(
+    ended.is(75).reports(
         "the cheapest is t3.medium spot in us-east-1a, at $0.01248 an hour: more than $0.0100",
     );
     assert_eq!(count(&ended, "RunInstances"), 0);
@@ -212,7 +212,7 @@ fn what_says_two_things_or_nonsense_is_refused() {
             "it is neither ami-… nor resolve:ssm:PARAMETER",
         ),
     ] {
-        connect(&site, flags).is(2).says(why);
+        connect(&site, flags).is(2).reports(why);
     }
     for (text, why) in [
         ("type = \"t3.medium\"\ngpu = 1\n", "but not both"),
@@ -222,7 +222,7 @@ fn what_says_two_things_or_nonsense_is_refused() {
         ("ami = \"mine\"\n", "neither ami-"),
     ] {
         configured(&site, text);
-        connect(&site, &[]).is(78).says(why);
+        connect(&site, &[]).is(78).reports(why);
     }
     assert!(!site.dir().exists(), "nothing was made");
 }
@@ -245,19 +245,19 @@ fn prices_are_shown_by_type_and_zone() {
 
     site.run(&["prices"])
         .is(0)
-        .says("2 CPUs and 4 GiB, the default")
+        .reports("2 CPUs and 4 GiB, the default")
         .prints("c6a.large")
         .prints("us-east-1b");
     with_snapshot(&site, &[("xdrive:type", "m5.large")]);
     configured(&site, "gpu = 1\n");
     site.run(&["prices"])
         .is(0)
-        .says("gpus=1, the configuration's; m5.large, of a drive of yours")
+        .reports("gpus=1, the configuration's; m5.large, of a drive of yours")
         .prints("m5.large")
         .prints("g4dn.xlarge");
     site.run(&["prices", "t3.medum"])
         .is(2)
-        .says("there are t3.2xlarge");
+        .reports("there are t3.2xlarge");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn whoever_may_not_look_is_told_and_prices_are_not_worth_a_failure() {
     let ended = connect(&site, &[]);
     ended
         .is(77)
-        .says("error: DescribeInstanceTypes: UnauthorizedOperation");
+        .reports("error: DescribeInstanceTypes: UnauthorizedOperation");
     assert_eq!(count(&ended, "RunInstances"), 0);
     plant(&site, denied("DescribeSpotPriceHistory"));
     dry_run(&site, T3)

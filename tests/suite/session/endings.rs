@@ -118,7 +118,7 @@ fn ctrl_c_goes_to_the_command_and_a_second_one_saves() {
     session.signal(Signal::INT);
     session.prints("caught\n");
     session.insists(Signal::INT);
-    session.end().is(130).says("demo is saved: snap-");
+    session.end().is(130).reports("demo is saved: snap-");
     site.is_saved("demo", 3);
 }
 
@@ -133,7 +133,7 @@ fn a_signal_that_asks_for_the_end_saves() {
         let mut session = site.start(&["connect", "demo", "--", "sh", "-c", UNTIL_KILLED]);
         session.prints("begun\n");
         session.signal(signal);
-        session.end().is(code).says("demo is saved: snap-");
+        session.end().is(code).reports("demo is saved: snap-");
         site.is_saved("demo", 2 + index);
     }
 }
@@ -146,15 +146,18 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
     let begin = || site.start(&["connect", "demo", "--image", &image, "--", "true"]);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut session = begin();
-        session.says("launched i-");
+        session.reports("launched i-");
         session.signal(signal);
-        session.end().is(code).says("cancelled: demo is unchanged");
+        session
+            .end()
+            .is(code)
+            .reports("cancelled: demo is unchanged");
         site.is_saved("demo", 0);
     }
     let mut session = begin();
-    session.says("loaded the image");
+    session.reports("loaded the image");
     session.signal(Signal::INT);
-    session.end().is(130).says("demo is saved: snap-");
+    session.end().is(130).reports("demo is saved: snap-");
     site.is_saved("demo", 1);
     // A drive without any data is saved all the same.
     begin().end().is(0);
@@ -166,13 +169,13 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
 fn an_interrupt_while_saving_stops_only_the_waiting() {
     let site = with_a_drive();
     let mut session = site.start(&["connect", "demo", "--", "sh", "-c", "echo kept >/root-note"]);
-    session.says("container stopped");
+    session.reports("container stopped");
     session.signal(Signal::INT);
     session.signal(Signal::INT);
     let ended = session.end();
     // Either it was quicker, or it prints that the next run will save.
     if ended.code() != 0 {
-        ended.is(75).says("the next run does the rest");
+        ended.is(75).reports("the next run does the rest");
     }
     let next = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(next.is(0).stdout, "kept\n");

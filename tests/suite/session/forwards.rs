@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::json::document;
-use super::network::{LOST, NOTICED, Silence};
+use super::network::{LOST, NOTICED, NoAnswer};
 use super::site::{SESSION, Site};
 use super::terminal::{ends, with_a_drive};
 use harness::{Pty, eventually_within, image_with};
@@ -156,7 +156,7 @@ fn ports_lead_into_the_container_and_back_also_after_a_lost_network() {
         "127.0.0.1:{other} leads to port 7002 in the container"
     ));
 
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     drop(silence);
     let is_back = || !pty.contents().contains(LOST);
@@ -292,7 +292,7 @@ fn ports_are_offered_added_listed_and_ended_while_a_shell_runs() {
     pty.type_in("exit\r");
     ends(pty, &site, 0, 1);
     let gone = site.run(&["ports", "demo"]);
-    gone.is(69).says("demo is not up: nothing runs on it");
+    gone.is(69).reports("demo is not up: nothing runs on it");
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn a_busy_port_is_replaced_or_refused() {
     for flag in ["-L", "--jupyter-port"] {
         site.run(&[&exact[..], &[flag, &busy, "--", "true"]].concat())
             .is(69)
-            .says(&format!("error: port {busy} of this computer is busy\n"))
-            .says("hint: without --exact-ports another port is taken");
+            .reports(&format!("error: port {busy} of this computer is busy\n"))
+            .reports("hint: without --exact-ports another port is taken");
         // Before anything was launched.
         site.is_saved("demo", 1);
     }
@@ -316,8 +316,8 @@ fn a_busy_port_is_replaced_or_refused() {
     let both = ["--no-jupyter", "-R", &once, "-R", &twice];
     site.run(&[&exact[..], &both, &["--", "true"]].concat())
         .is(69)
-        .says("error: port 7001 in the container is busy\n")
-        .says("demo is saved: snap-");
+        .reports("error: port 7001 in the container is busy\n")
+        .reports("demo is saved: snap-");
     let replaced = [
         &["connect", "demo", "-L", &busy][..],
         &both,
@@ -326,10 +326,10 @@ fn a_busy_port_is_replaced_or_refused() {
     .concat();
     site.run(&replaced)
         .is(0)
-        .says(&format!(
+        .reports(&format!(
             "port {busy} is busy: -L {busy}:localhost:{busy} gets port "
         ))
-        .says(&format!(
+        .reports(&format!(
             "port 7001 in the container is busy: -R {twice} gets port "
         ));
     for wrong in ["80:80", "0", "eth0:1:h:2"] {
@@ -349,16 +349,16 @@ fn the_configuration_adds_ports() {
     std::fs::write(folder.join("config.toml"), config).unwrap();
     site.run(&["connect", "demo", "-L", &one.to_string(), "--", "true"])
         .is(0)
-        .says(&format!(
+        .reports(&format!(
             "127.0.0.1:{one} leads to port {one} in the container\n"
         ))
-        .says(&format!(
+        .reports(&format!(
             "127.0.0.1:{other} leads to port 80 in the container\n"
         ))
-        .says("port 7001 in the container leads to port 7001 here");
+        .reports("port 7001 in the container leads to port 7001 here");
     std::fs::write(folder.join("config.toml"), "forward = \"80:80\"\n").unwrap();
     let refused = site.run(&["connect", "demo", "--", "true"]);
-    refused.is(78).says("it is not [BIND:]PORT[:HOST:PORT]");
+    refused.is(78).reports("it is not [BIND:]PORT[:HOST:PORT]");
     std::fs::remove_file(folder.join("config.toml")).unwrap();
     site.is_saved("demo", 2);
 }

@@ -15,7 +15,7 @@ fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
         .prints("nothing is left of any drive of yours");
     site.run(&["gc", "demo"])
         .is(69)
-        .says("there is no drive demo");
+        .reports("there is no drive demo");
     site.session("demo", &["true"]).is(0);
     let image = site.image();
     let words = [

@@ -39,8 +39,8 @@ fn a_session_waits_for_a_stand_in_whose_driver_comes_late() {
     running
         .end()
         .is(0)
-        .says("the NVIDIA driver is ready: stand-in, no GPU")
-        .says("GPUs: none before, all now");
+        .reports("the NVIDIA driver is ready: stand-in, no GPU")
+        .reports("GPUs: none before, all now");
     let ended = on(&site, "t3.medium", &["cat", "/note"]);
     assert_eq!(ended.is(0).stdout, "kept\n");
     site.is_saved("demo", 3);
@@ -57,10 +57,10 @@ fn a_session_whose_stand_in_has_no_driver_is_saved_and_says_what_helps() {
         let site = site(settings);
         on(&site, "g4dn.xlarge", &["true"])
             .is(69)
-            .says("error: ")
-            .says(why)
-            .says("hint: nothing is lost")
-            .says("demo is saved: snap-");
+            .reports("error: ")
+            .reports(why)
+            .reports("hint: nothing is lost")
+            .reports("demo is saved: snap-");
         site.is_saved("demo", 1);
     }
 }
@@ -71,8 +71,8 @@ fn a_type_with_a_gpu_whose_stand_in_is_not_on_the_bus_is_refused() {
     let site = site("on-bus = false");
     on(&site, "g4dn.xlarge", &["true"])
         .is(69)
-        .says("is a g4dn.xlarge, which has an NVIDIA GPU, and its system sees none on its bus")
-        .says("demo is saved: snap-");
+        .reports("is a g4dn.xlarge, which has an NVIDIA GPU, and its system sees none on its bus")
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
 }
 

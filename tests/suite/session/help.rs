@@ -146,7 +146,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), "nonsense = 1\n").unwrap();
     let refused = site.run(&["connect", "demo", "--", "true"]);
-    refused.is(78).says("unknown field `nonsense`");
+    refused.is(78).reports("unknown field `nonsense`");
     let known = refused.stderr.split("expected one of").nth(1).unwrap();
     let keys: BTreeSet<String> = known
         .split('`')
@@ -243,5 +243,5 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
     );
     site.run(&["help", "moony"])
         .is(2)
-        .says("error: there is no topic or command \"moony\"\n\nhint: xdrive help lists them");
+        .reports("error: there is no topic or command \"moony\"\n\nhint: xdrive help lists them");
 }

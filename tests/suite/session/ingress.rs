@@ -59,8 +59,8 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--cidr", "0.0.0.0/0"]);
     ended
         .is(0)
-        .says("warning: 0.0.0.0/0 lets everybody knock")
-        .says("lets 198.51.100.0/24, 0.0.0.0/0 in");
+        .reports("warning: 0.0.0.0/0 lets everybody knock")
+        .reports("lets 198.51.100.0/24, 0.0.0.0/0 in");
     assert_eq!(
         site.authorized(),
         ["10.99.0.1/32", "198.51.100.0/24", "0.0.0.0/0"]
@@ -68,7 +68,7 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
     // The laptop does not want one of them now; another session of it may, for a day.
     let subnet = "subnet-00000000000000003";
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--subnet", subnet]);
-    ended.is(0).says("us-east-1c");
+    ended.is(0).reports("us-east-1c");
     assert_eq!(site.authorized().len(), 3);
 
     let group = site.groups().remove(0);
@@ -100,18 +100,18 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
     };
     site.session_with(&["--cidr", "2001:DB8:1::7"])
         .is(0)
-        .says("lets 2001:db8:1::7/128 in");
+        .reports("lets 2001:db8:1::7/128 in");
     assert_eq!(site.authorized(), ["2001:db8:1::7/128"]);
     assert_eq!(families(), (1, 0));
     // It moves, and keeps an address of each family.
     site.session_with(&["--cidr", "2001:db8:2::7/64", "--cidr", "192.0.2.7"])
         .is(0)
-        .says("lets 2001:db8:2::/64, 192.0.2.7/32 in");
+        .reports("lets 2001:db8:2::/64, 192.0.2.7/32 in");
     // The rule for its former address stays for a day: another session of it may still use that.
     let both = ["192.0.2.7/32", "2001:db8:1::7/128", "2001:db8:2::/64"];
     assert_eq!(site.authorized(), both);
     let ended = site.session_with(&["--cidr", "::/0"]);
-    ended.is(0).says("warning: ::/0 lets everybody knock");
+    ended.is(0).reports("warning: ::/0 lets everybody knock");
     assert_eq!(site.authorized()[3..], ["::/0"]);
     site.session_with(&[]).is(0);
     assert_eq!(families(), (3, 1));
@@ -141,7 +141,7 @@ fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
     let image = site.image();
     let words = ["connect", "demo", "--image", &image, "--", "true"];
     let mut session = site.start(&words);
-    session.says("the proxy command ended with exit status 7: no such plugin");
+    session.reports("the proxy command ended with exit status 7: no such plugin");
     session.signal(Signal::INT);
     session.end().is(130);
     site.is_saved("demo", 1);
@@ -178,8 +178,8 @@ fn a_host_gets_the_role_that_is_named_and_no_other() {
     assert_eq!(roles(), [ARN, ARN]);
     site.session_with(&["--instance-profile", "nobody"])
         .is(2)
-        .says("Value (nobody) for parameter iamInstanceProfile.name is invalid")
-        .says("hint: --instance-profile takes an instance profile's name or ARN");
+        .reports("Value (nobody) for parameter iamInstanceProfile.name is invalid")
+        .reports("hint: --instance-profile takes an instance profile's name or ARN");
     assert_eq!(roles(), [ARN, ARN]);
     site.is_saved("demo", 2);
     fs::remove_file(folder.join("config.toml")).unwrap();
@@ -199,8 +199,8 @@ fn a_role_that_is_not_there_is_named_with_what_helps_and_leaves_nothing() {
     ] {
         site.session_with(&["--instance-profile", profile])
             .is(2)
-            .says(&format!("parameter iamInstanceProfile.{by} is invalid"))
-            .says("hint: --instance-profile takes an instance profile's name or ARN");
+            .reports(&format!("parameter iamInstanceProfile.{by} is invalid"))
+            .reports("hint: --instance-profile takes an instance profile's name or ARN");
         assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
     }
 }
@@ -213,7 +213,7 @@ fn without_a_default_vpc_nothing_is_launched_and_a_subnet_is_asked_for() {
     fs::write(site.dir().join("settings.toml"), settings).unwrap();
     site.session_with(&[])
         .is(69)
-        .says("error: there is no default VPC in us-east-1\n\nhint: --subnet names");
+        .reports("error: there is no default VPC in us-east-1\n\nhint: --subnet names");
     let listed = site.run(&["list"]);
     assert_eq!(listed.is(0).stdout, "no drives\n");
 }
@@ -224,7 +224,7 @@ fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
     fs::create_dir(site.dir()).unwrap();
     fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
     let refused = |flags: &[&str], why: &str| {
-        site.session_with(flags).is(2).says(why);
+        site.session_with(flags).is(2).reports(why);
     };
     refused(&["--subnet", "default"], "is not a subnet id");
     refused(
@@ -259,8 +259,8 @@ fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
         ),
     ] {
         fs::write(folder.join("config.toml"), text).unwrap();
-        site.session_with(&[]).is(78).says(why);
-        site.run(&["stop", "demo"]).is(78).says(why);
+        site.session_with(&[]).is(78).reports(why);
+        site.run(&["stop", "demo"]).is(78).reports(why);
     }
     let fine = "cidr = ['192.0.2.1', '2001:db8::/64']\nsubnet = 'subnet-00000000000000001'\n";
     fs::write(folder.join("config.toml"), fine).unwrap();

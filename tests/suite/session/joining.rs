@@ -46,13 +46,13 @@ fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
     let guest = logged(&other).end();
     guest
         .is(0)
-        .says("joined the session of")
-        .says("left demo: ");
+        .reports("joined the session of")
+        .reports("left demo: ");
     for script in ["session arrive", "session hold", "session leave"] {
         assert_eq!(sent(&guest, script), 1, "{script}:\n{}", guest.stderr);
     }
     lead.signal(Signal::TERM);
-    lead.end().is(143).says("demo is saved: snap-");
+    lead.end().is(143).reports("demo is saved: snap-");
     site.is_saved("demo", 2);
 }
 
@@ -103,7 +103,7 @@ fn nobody_joins_a_client_that_was_killed_and_whose_end_sshd_has_not_seen() {
         kill_process(*connection, Signal::CONT).unwrap();
     }
     let next = next.end();
-    next.is(0).says("demo is saved: snap-");
+    next.is(0).reports("demo is saved: snap-");
     assert!(!next.stderr.contains("joined"), "{}", next.stderr);
     site.is_saved("demo", 2);
 }

@@ -214,5 +214,5 @@ fn a_failure_is_one_line_of_json_with_what_is_left() {
 fn a_flag_of_the_command_is_not_xdrives() {
     let site = Site::new();
     let ended = site.run(&["connect", "de/mo", "--", "jq", "--json"]);
-    ended.is(2).says("error: invalid value 'de/mo'");
+    ended.is(2).reports("error: invalid value 'de/mo'");
 }

@@ -35,7 +35,7 @@ fn what_was_synced_when_xdrive_was_killed_is_there_in_the_next_session() {
     killed_inside(&site, "demo", "two");
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 2);
     let next = site.run(&["connect", "demo", "--", "sh", "-c", SHOW]);
     assert_eq!(next.is(0).stdout, "one\ntwo\none\ntwo\n");
@@ -61,7 +61,7 @@ fn a_save_that_was_killed_is_finished_by_the_next_run_wherever_that_was() {
             "connect", "demo", "--image", &image, "--", "sh", "-c", &write,
         ];
         let mut session = site.start(&arguments);
-        session.says(line);
+        session.reports(line);
         session.signal(Signal::KILL);
         // It may have ended before the kill.
         assert!([0, 128 + 9].contains(&session.end().code()));
@@ -87,7 +87,7 @@ fn a_launch_that_was_killed_leaves_nothing_behind_after_a_stop() {
     for (line, snapshots) in [("launched i-", 0), ("is up", 0), ("loaded the image", 1)] {
         let arguments = ["connect", "demo", "--image", &image, "--", "true"];
         let mut session = site.start(&arguments);
-        session.says(line);
+        session.reports(line);
         session.signal(Signal::KILL);
         assert_eq!(session.end().code(), 128 + 9);
         let stopped = site.run(&["stop", "demo"]);

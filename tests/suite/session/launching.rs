@@ -16,8 +16,8 @@ fn pools_are_tried_in_the_order_of_their_price_with_one_line_each() {
     let ended = connect(&site, &["--type", "m5.large,t3.medium"]);
     ended
         .is(75)
-        .says("error: no capacity: RunInstances: InsufficientInstanceCapacity: ")
-        .says("hint: --fallback on-demand launches on demand where no spot is to be had");
+        .reports("error: no capacity: RunInstances: InsufficientInstanceCapacity: ")
+        .reports("hint: --fallback on-demand launches on demand where no spot is to be had");
     let tried: Vec<&str> = ended
         .stderr
         .lines()
@@ -37,8 +37,8 @@ fn a_quota_stops_at_once_and_says_what_raises_it() {
     let ended = connect(&site, &[]);
     ended
         .is(75)
-        .says("VcpuLimitExceeded")
-        .says("Service Quotas");
+        .reports("VcpuLimitExceeded")
+        .reports("Service Quotas");
     assert_eq!(count(&ended, "RunInstances"), 1);
     // The only calls of a choice.
     assert_eq!(count(&ended, "DescribeInstanceTypes"), 1);
@@ -56,8 +56,8 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
     let ended = connect(&site, T3);
     ended
         .is(75)
-        .says("no t3.medium spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCount")
-        .says("hint: --fallback on-demand");
+        .reports("no t3.medium spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCount")
+        .reports("hint: --fallback on-demand");
     assert_eq!(
         count(&ended, "RunInstances"),
         1,
@@ -67,13 +67,13 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
     plant(&site, no_spot());
     plant(&site, vcpu_limit());
     let ended = connect(&site, &["--fallback", "on-demand"]);
-    ended.is(75).says("VcpuLimitExceeded");
+    ended.is(75).reports("VcpuLimitExceeded");
     assert_eq!(count(&ended, "RunInstances"), 2, "on demand is next");
 
     plant(&site, no_spot());
     plant(&site, vcpu_limit());
     let ended = connect(&site, &["-y"]);
-    ended.says("launch on demand instead? [y/N] yes\n");
+    ended.reports("launch on demand instead? [y/N] yes\n");
     assert_eq!(count(&ended, "RunInstances"), 2, "{ended:?}");
 
     configured(&site, "fallback = \"on-demand\"\n");
@@ -97,8 +97,8 @@ fn a_quota_of_spot_that_is_reached_passes_over_its_type_alone() {
     let ended = connect(&site, &["--type", "g4dn.xlarge,m5.large"]);
     ended
         .is(75)
-        .says("no g4dn.xlarge spot in us-east-1a to be had: ")
-        .says("VcpuLimitExceeded");
+        .reports("no g4dn.xlarge spot in us-east-1a to be had: ")
+        .reports("VcpuLimitExceeded");
     assert_eq!(count(&ended, "RunInstances"), 2, "{ended:?}");
 }
 
@@ -118,7 +118,7 @@ fn choosing_that_fails_in_passing_is_done_again() {
         plant(&site, passing);
         plant(&site, vcpu_limit());
         let ended = connect(&site, &[]);
-        ended.is(75).says("VcpuLimitExceeded");
+        ended.is(75).reports("VcpuLimitExceeded");
         assert_eq!(count(&ended, "RunInstances"), 1, "{ended:?}");
     }
 }
@@ -135,8 +135,8 @@ fn a_launch_whose_group_was_tidied_away_finds_another() {
     let ended = connect(&site, &[]);
     ended
         .is(75)
-        .says("trying again: ")
-        .says("VcpuLimitExceeded");
+        .reports("trying again: ")
+        .reports("VcpuLimitExceeded");
     // Ahead of the first launch, and for the second.
     assert_eq!(count(&ended, "DescribeSecurityGroups"), 2, "{ended:?}");
 }
@@ -155,8 +155,8 @@ fn a_waiting_volume_pins_its_zone() {
     let ended = connect(&site, T3);
     ended
         .is(75)
-        .says("error: no capacity in us-east-1c, where the drive's volume is: ")
-        .says("connect demo --leave-zone saves the volume as a snapshot");
+        .reports("error: no capacity in us-east-1c, where the drive's volume is: ")
+        .reports("connect demo --leave-zone saves the volume as a snapshot");
     assert_eq!(count(&ended, "RunInstances"), 1);
     assert_eq!(site.kinds("demo"), ["volume"]);
 }
@@ -177,8 +177,8 @@ fn a_full_zone_is_left_when_told_so_by_way_of_a_snapshot() {
     let ended = connect(&site, &[T3, &["--leave-zone"]].concat());
     ended
         .is(75)
-        .says("there is no capacity in us-east-1c: demo is saved as a snapshot")
-        .says("VcpuLimitExceeded");
+        .reports("there is no capacity in us-east-1c: demo is saved as a snapshot")
+        .reports("VcpuLimitExceeded");
     assert_eq!(
         count(&ended, "RunInstances"),
         2,
@@ -228,8 +228,10 @@ fn a_subnet_has_a_zone_that_is_the_only_one_and_may_not_be_the_volumes() {
     let ended = connect(&site, &subnet);
     ended
         .is(75)
-        .says("no capacity in us-east-1c, where the drive's volume is: subnet-00000000000000002 is")
-        .says("--leave-zone");
+        .reports(
+            "no capacity in us-east-1c, where the drive's volume is: subnet-00000000000000002 is",
+        )
+        .reports("--leave-zone");
     assert_eq!(count(&ended, "RunInstances"), 0);
 }
 
@@ -249,7 +251,7 @@ fn an_image_that_cannot_be_launched_is_refused_once_with_a_hint() {
         ),
     ] {
         let ended = connect(&site, &["--ami", image]);
-        ended.is(2).says(why).says(hint);
+        ended.is(2).reports(why).reports(hint);
         assert_eq!(
             count(&ended, "RunInstances"),
             1,
@@ -264,5 +266,5 @@ fn an_image_that_cannot_be_launched_is_refused_once_with_a_hint() {
     );
     connect(&site, &[])
         .is(2)
-        .says("hint: the image that --ami names has to be of the instance type's architecture");
+        .reports("hint: the image that --ami names has to be of the instance type's architecture");
 }

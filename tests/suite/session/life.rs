@@ -45,7 +45,7 @@ fn a_file_in_the_containers_layer_crosses_two_instances() {
     let site = Site::new();
     site.session("demo", &["sh", "-c", "echo hello >/root-note"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
     let second = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(second.is(0).stdout, "hello\n");

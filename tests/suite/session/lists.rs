@@ -18,7 +18,7 @@ fn undone(site: &Site) {
         site,
         Fault::new("CreateVolume", 403, "UnauthorizedOperation", words),
     );
-    connect(site, &[]).is(77).says("terminated i-");
+    connect(site, &[]).is(77).reports("terminated i-");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_launch_that_was_undone_leaves_no_drive_in_the_list() {
     assert_eq!(site.run(&["list"]).is(0).stdout, "no drives\n");
     site.run(&["list", "demo"])
         .is(69)
-        .says("there is no drive demo");
+        .reports("there is no drive demo");
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     let second = site.run(&["connect", "demo", "--no-join", "--", "true"]);
     second
         .is(75)
-        .says("demo is in use on i-")
-        .says("by another xdrive of arn:aws:iam::000000000000:user/local, since 20")
-        .says("hint: leave that session, or save it from here: xdrive --local stop demo");
+        .reports("demo is in use on i-")
+        .reports("by another xdrive of arn:aws:iam::000000000000:user/local, since 20")
+        .reports("hint: leave that session, or save it from here: xdrive --local stop demo");
     assert_eq!(
         site.drive("demo")["things"],
         drive["things"],
@@ -142,7 +142,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     // Another computer stops the drive: the session that uses it notices.
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     let ended = session.end();
     assert_ne!(ended.code(), 0, "{}", ended.stderr);
     // Two that save at once may make a snapshot each of the same generation.
@@ -153,7 +153,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     assert_eq!(next.is(0).stdout, "note\n");
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     site.is_saved("demo", snapshots + 1);
 }
 

@@ -91,9 +91,12 @@ fn a_drive_with_hardly_an_inode_left_warns_also_who_joins() {
     let mut leads = site.start(&["connect", "demo", "--", "sh", "-c", script]);
     leads.prints("there\n");
     let guest = site.run(&["connect", "demo", "--", "true"]);
-    guest.is(0).says("joined the session").says(" more files\n");
+    guest
+        .is(0)
+        .reports("joined the session")
+        .reports(" more files\n");
     command(&guest.stderr);
     inside(&site, "touch /v1/work/end");
-    leads.end().is(0).says(" more files\n");
+    leads.end().is(0).reports(" more files\n");
     site.is_saved("demo", 2);
 }

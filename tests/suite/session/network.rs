@@ -14,9 +14,9 @@ pub(super) const NOTICED: Duration = Duration::from_mins(1);
 pub(super) const LOST: &str = "connection lost, reconnecting for";
 
 /// While this lives, all packets to and from the only instance are dropped silently.
-pub(super) struct Silence(String);
+pub(super) struct NoAnswer(String);
 
-impl Silence {
+impl NoAnswer {
     pub(super) fn of(site: &Site) -> Self {
         let silence = Self(instance(site).1);
         for rule in ["-I INPUT -j DROP", "-I OUTPUT -j DROP"] {
@@ -34,7 +34,7 @@ impl Silence {
     }
 }
 
-impl Drop for Silence {
+impl Drop for NoAnswer {
     fn drop(&mut self) {
         for rule in ["-D INPUT -j DROP", "-D OUTPUT -j DROP"] {
             // The instance may have ended, and its rules with it.
@@ -58,7 +58,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
     ));
     let is_clear = || !pty.contents().contains("synced-before");
     eventually_within(SESSION, || pty.contents(), is_clear);
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     assert!(is_on_its_own_screen(&pty), "the shell's screen is spoilt");
     // Not for the shell: nothing typed is shown.
@@ -89,7 +89,7 @@ fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
                    printf '\\033[?1049h\\033[Hwaiting-%d' $((6*7)); while :; do sleep 0.2; done";
     pty.type_in(&format!("bash -c '{}'\r", program.replace('\'', r"'\''")));
     pty.see("waiting-42");
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     pty.see("waiting-42");
     drop(silence);
@@ -107,7 +107,7 @@ fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
 fn the_escape_ends_a_session_whose_network_is_lost() {
     let site = with_a_drive();
     let mut pty = shell_that_wrote(&site, "escaped");
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     pty.type_in("~.");
     let given_back = || pty.modes_are_as_before() && !is_on_its_own_screen(&pty);
@@ -123,7 +123,7 @@ fn the_escape_ends_a_session_whose_network_is_lost() {
 fn a_network_that_stays_away_ends_the_shell_after_the_grace() {
     let site = with_a_drive();
     let pty = shell_that_wrote(&site, "away");
-    let silence = Silence::of(&site);
+    let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
     let given_back = || pty.modes_are_as_before();
     eventually_within(SESSION, || pty.contents(), given_back);

@@ -116,17 +116,17 @@ fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
     let mut running = site.start(&[
         "connect", "demo", "--image", &image, "--resume", "--", "bash", "-c", script,
     ]);
-    running.says("at work");
+    running.reports("at work");
     site.interrupt("demo", 120);
     let began = Instant::now();
-    running.says("was off i-");
+    running.reports("was off i-");
     println!("from the notice to a snapshot: {:?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_mins(2));
     running
         .end()
         .is(75)
-        .says("which ended the command")
-        .says("demo is saved: snap-");
+        .reports("which ended the command")
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
     let next = site.session("demo", &["cat", "/work/note"]);
     assert_eq!(next.is(0).stdout, "kept\n");

@@ -41,7 +41,7 @@ fn leading(site: &Site, image: &str) -> Running {
 fn configured(site: &Site) -> PathBuf {
     site.run(&["ssh-config", "--write"])
         .is(0)
-        .says("NAME.xdrive");
+        .reports("NAME.xdrive");
     site.home().join(".ssh/config")
 }
 
@@ -115,7 +115,7 @@ fn end(site: &Site, lead: Running) {
         || clients() == 1,
     );
     fs::write(host.join("v1/work/end"), "").unwrap();
-    lead.end().is(0).says("demo is saved: snap-");
+    lead.end().is(0).reports("demo is saved: snap-");
 }
 
 /// An SSH agent with xdrive's own key, and its socket.
@@ -231,10 +231,10 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
         );
     }
     site.is_saved("demo", 1);
-    site.run(&["proxy", "demo"]).is(69).says("brings it up");
+    site.run(&["proxy", "demo"]).is(69).reports("brings it up");
     let hint =
         "demo is not up, and cp launches nothing\n\nhint: xdrive --local connect demo brings";
-    site.run(&["cp", "small.tar", "demo:"]).is(69).says(hint);
+    site.run(&["cp", "small.tar", "demo:"]).is(69).reports(hint);
     opens_an_editor(
         &site,
         69,
@@ -280,7 +280,7 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
     drop(held);
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 2);
 }
 
@@ -344,7 +344,7 @@ fn an_open_connection_keeps_the_lease_and_hears_of_the_end() {
     assert_eq!(&line, b"still\n");
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
+        .reports("demo is saved: snap-");
     let mut said = String::new();
     let mut errors = staying.0.stderr.take().unwrap();
     errors.read_to_string(&mut said).unwrap();

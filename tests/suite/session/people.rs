@@ -29,8 +29,8 @@ fn a_drive_of_a_colleague_with_the_same_permission_set_needs_shared() {
     for refused in [dry_run(&site, &[]), site.run(&["stop", "demo"])] {
         refused
             .is(77)
-            .says(&format!("error: demo is {hers}'s, and you are {his}"))
-            .says("hint: --shared uses it all the same");
+            .reports(&format!("error: demo is {hers}'s, and you are {his}"))
+            .reports("hint: --shared uses it all the same");
     }
     dry_run(&site, &["--shared"]).is(0);
     let gc = site.run(&["gc"]);
@@ -42,9 +42,9 @@ fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
     let site = Site::new();
     calls(&site, "paper", "ada@example.com");
     with_snapshot(&site, &[("xdrive:owner", ROLE)]);
-    let words = format!("demo is {ROLE}'s, which does not tell who of you: taken for yours");
-    dry_run(&site, &[]).is(0).says(&words);
-    site.run(&["stop", "demo"]).is(0).says(&words);
+    let words = format!("demo is {ROLE}'s, a role without a person's name: taken for yours");
+    dry_run(&site, &[]).is(0).reports(&words);
+    site.run(&["stop", "demo"]).is(0).reports(&words);
     // Old saves are deleted only by their known owner.
     with_snapshot(&site, &[("xdrive:owner", ROLE), ("xdrive:generation", "2")]);
     let gc = site.run(&["gc", "--keep-last", "1"]);
@@ -54,7 +54,7 @@ fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
     let his = format!("{ROLE}/bob@example.com");
     let tags = [("xdrive:owner", &*his), ("xdrive:generation", "3")];
     with_volume(&site, "us-east-1a", &tags);
-    dry_run(&site, &[]).is(77).says("error: demo is ");
+    dry_run(&site, &[]).is(77).reports("error: demo is ");
     let gc = site.run(&["gc"]);
     gc.is(0).prints("nothing is left of any drive of yours");
 }
@@ -78,7 +78,7 @@ fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set(
         other
             .run(words)
             .is(77)
-            .says(&format!("error: demo is {ROLE}/ada@example.com's"));
+            .reports(&format!("error: demo is {ROLE}/ada@example.com's"));
     }
     // As old versions wrote it, without the person: it may be his, or hers.
     let instance = site.instance("demo");
@@ -90,10 +90,10 @@ fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set(
         other
             .run(words)
             .is(77)
-            .says(&format!(
+            .reports(&format!(
                 "error: demo is in use by {ROLE}, which does not tell"
             ))
-            .says("hint: --shared uses it all the same");
+            .reports("hint: --shared uses it all the same");
     }
     other
         .run(&["connect", "demo", "--shared", "--", "touch", "/work/end"])

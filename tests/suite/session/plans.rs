@@ -28,7 +28,7 @@ fn launched(site: &Site, flags: &[&str]) -> Ended {
     let ended = connect(site, flags);
     ended
         .is(77)
-        .says("error: CreateVolume: UnauthorizedOperation");
+        .reports("error: CreateVolume: UnauthorizedOperation");
     ended
 }
 
@@ -40,8 +40,8 @@ fn on_the_free_plan_a_need_goes_on_among_the_types_that_the_free_tier_has() {
     // The default: the free tier has some of its pools, in the wanted market.
     let ended = launched(&site, &[]);
     ended
-        .says("this account is on AWS's Free plan, which launches only types that the free tier has: c6a.large is none of them")
-        .says(", c7i-flex.large spot in us-east-1a");
+        .reports("this account is on AWS's Free plan, which launches only types that the free tier has: c6a.large is none of them")
+        .reports(", c7i-flex.large spot in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("Free plan").count(), 1);
     // Requirements whose pools have none of the free tier's.
@@ -80,13 +80,13 @@ fn spot_that_the_free_plan_would_not_have_is_followed_by_on_demand() {
         }
         if code.starts_with("Max") {
             // A quota is no plan: with the flag, on demand is launched.
-            launched(&site, &["--fallback", "on-demand"]).says("c7i-flex.large on demand");
+            launched(&site, &["--fallback", "on-demand"]).reports("c7i-flex.large on demand");
             continue;
         }
         let ended = launched(&site, &[]);
         ended
-            .says("going on among the types that the free tier has, on demand; --free (free = true in the configuration) begins with them")
-            .says(", c7i-flex.large on demand in us-east-1a");
+            .reports("going on among the types that the free tier has, on demand; --free (free = true in the configuration) begins with them")
+            .reports(", c7i-flex.large on demand in us-east-1a");
         // c6a, one of spot, and what was launched.
         assert_eq!(
             count(&ended, "RunInstances"),
@@ -119,22 +119,22 @@ fn free_launches_what_the_free_tier_has_on_demand_and_of_a_need_what_meets_it() 
         .is(0)
         .prints("  spot  ");
     let ended = launched(&site, &["--free"]);
-    ended.says(", c7i-flex.large on demand in us-east-1a");
+    ended.reports(", c7i-flex.large on demand in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 1);
     connect(&site, &["--free", "--gpu", "1"])
         .is(2)
-        .says("error: of the free tier's types (c7i-flex.large, m7i-flex.large, t3.micro, t3.small) none has 1 NVIDIA GPU")
-        .says("hint: ask for less, or leave --free away; a paid plan launches any type");
+        .reports("error: of the free tier's types (c7i-flex.large, m7i-flex.large, t3.micro, t3.small) none has 1 NVIDIA GPU")
+        .reports("hint: ask for less, or leave --free away; a paid plan launches any type");
     connect(&site, &["--free", "--type", "t3.micro"])
         .is(2)
-        .says("cannot be used with");
+        .reports("cannot be used with");
     configured(&site, "free = true\n");
     dry_run(&site, &[]).is(0).prints("1. c7i-flex.large");
     dry_run(&site, &["--type", "m5.large"])
         .is(0)
         .prints("1. m5.large  x86_64, 2 CPUs, 8 GiB  spot");
     configured(&site, "free = true\ntype = \"m5.large\"\n");
-    dry_run(&site, &[]).is(78).says("but not both");
+    dry_run(&site, &[]).is(78).reports("but not both");
 }
 
 #[test]
@@ -146,13 +146,13 @@ fn types_that_the_free_plan_does_not_launch_are_one_error_that_names_those_it_do
     );
     ended
         .is(77)
-        .says("error: this account is on AWS's Free plan, which does not launch m5.large: RunInstances: InvalidParameterCombination: The specified instance type is not eligible for Free Tier.")
-        .says("hint: the free tier has c7i-flex.large, m7i-flex.large, t3.micro, t3.small: --type names one, --free chooses among them, on demand")
-        .says("a paid plan launches any type");
+        .reports("error: this account is on AWS's Free plan, which does not launch m5.large: RunInstances: InvalidParameterCombination: The specified instance type is not eligible for Free Tier.")
+        .reports("hint: the free tier has c7i-flex.large, m7i-flex.large, t3.micro, t3.small: --type names one, --free chooses among them, on demand")
+        .reports("a paid plan launches any type");
     assert_eq!(count(&ended, "RunInstances"), 1, "{}", ended.stderr);
     // Other named types are tried.
     let ended = launched(&site, &["--type", "m5.large,t3.micro"]);
-    ended.says(", t3.micro spot in us-east-1a");
+    ended.reports(", t3.micro spot in us-east-1a");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
 }
 
@@ -161,10 +161,10 @@ fn a_quota_is_named_with_what_asks_for_more_and_another_family_is_launched() {
     let site = site("[quotas]\nL-3819A6DF = 0\nL-34B43A08 = 8\n");
     let ended = launched(&site, &["--type", "g4dn.xlarge,g5.xlarge,m5.large"]);
     ended
-        .says("no g4dn.xlarge spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCountExceeded: ")
-        .says("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows 0 vCPUs at once, and g4dn.xlarge has 4")
-        .says("aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-3819A6DF --desired-value 4 --region us-east-1")
-        .says(", m5.large spot in us-east-1a");
+        .reports("no g4dn.xlarge spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCountExceeded: ")
+        .reports("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows 0 vCPUs at once, and g4dn.xlarge has 4")
+        .reports("aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-3819A6DF --desired-value 4 --region us-east-1")
+        .reports(", m5.large spot in us-east-1a");
     // g5 counts against the same one.
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
 }
@@ -182,20 +182,20 @@ fn what_no_quota_has_room_for_ends_with_all_of_them_by_name() {
         ],
     );
     // On demand there is no quota of the standard families here.
-    ended.says(", m5.2xlarge on demand in us-east-1a");
+    ended.reports(", m5.2xlarge on demand in us-east-1a");
     let types = ["--type", "g4dn.xlarge", "--fallback", "on-demand"];
     let ended = connect(&site, &types);
     ended
         .is(75)
-        .says("error: the account's quota is reached: \"All G and VT Spot Instance Requests\" (L-3819A6DF) allows 0")
-        .says("\"Running On-Demand G and VT instances\" (L-DB2E81BA) allows 2 vCPUs at once, and g4dn.xlarge has 4")
-        .says("VcpuLimitExceeded")
-        .says("--quota-code L-DB2E81BA --desired-value 6 --region us-east-1` asks for more")
-        .says("Service Quotas");
+        .reports("error: the account's quota is reached: \"All G and VT Spot Instance Requests\" (L-3819A6DF) allows 0")
+        .reports("\"Running On-Demand G and VT instances\" (L-DB2E81BA) allows 2 vCPUs at once, and g4dn.xlarge has 4")
+        .reports("VcpuLimitExceeded")
+        .reports("--quota-code L-DB2E81BA --desired-value 6 --region us-east-1` asks for more")
+        .reports("Service Quotas");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
     // A smaller type of the same family may fit into what is left.
     let ended = launched(&site, &["--type", "m5.2xlarge,m5.large"]);
-    ended.says(", m5.large spot in us-east-1a");
+    ended.reports(", m5.large spot in us-east-1a");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn a_quota_that_may_not_be_read_is_named_all_the_same() {
     plant(&site, denied);
     connect(&site, &["--type", "g4dn.xlarge"])
         .is(75)
-        .says("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows no more vCPUs, and g4dn.xlarge has 4")
-        .says("--desired-value 4 ");
+        .reports("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows no more vCPUs, and g4dn.xlarge has 4")
+        .reports("--desired-value 4 ");
     let ended = site.run(&["doctor"]).unfolded();
     ended
         .is(0)
@@ -228,5 +228,5 @@ fn doctor_shows_the_quotas_that_can_be_read() {
     plant(&site, vcpu_limit());
     connect(&site, &[])
         .is(75)
-        .says("(L-34B43A08) allows 0 vCPUs at once, and c6a.large has 2");
+        .reports("(L-34B43A08) allows 0 vCPUs at once, and c6a.large has 2");
 }

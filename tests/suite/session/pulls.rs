@@ -44,10 +44,10 @@ fn a_registry_that_wants_a_login_is_named_and_the_drive_saved() {
     drop(registry);
     ended
         .is(77)
-        .says(&format!("{PRIVATE} refused {reference}: it needs a login"))
-        .says("no basic auth credentials")
-        .says("hint: xdrive logs in to no registry")
-        .says("demo is saved: snap-");
+        .reports(&format!("{PRIVATE} refused {reference}: it needs a login"))
+        .reports("no basic auth credentials")
+        .reports("hint: xdrive logs in to no registry")
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
 }
 
@@ -65,8 +65,8 @@ fn a_registry_that_is_not_there_is_named_and_the_drive_saved() {
     ];
     site.run(&arguments)
         .is(69)
-        .says("the instance does not reach the registry registry.invalid")
-        .says("hint: is its name right")
-        .says("demo is saved: snap-");
+        .reports("the instance does not reach the registry registry.invalid")
+        .reports("hint: is its name right")
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
 }

@@ -44,7 +44,7 @@ fn a_name_that_cannot_be_one_is_refused_by_every_command() {
     ];
     for (name, why) in names {
         for command in ["connect", "list", "stop"] {
-            site.run(&[command, name]).is(2).says(why);
+            site.run(&[command, name]).is(2).reports(why);
         }
     }
     assert!(!site.dir().exists(), "nothing was made");
@@ -56,7 +56,7 @@ fn one_letter_and_64_are_names() {
     for name in ["x", "7", &"x".repeat(64)] {
         site.run(&["list", name])
             .is(69)
-            .says(&format!("there is no drive {name}\n"));
+            .reports(&format!("there is no drive {name}\n"));
     }
 }
 
@@ -66,7 +66,7 @@ fn a_drive_that_is_not_there_cannot_be_listed_or_stopped() {
     for command in ["list", "stop"] {
         site.run(&[command, "nothere"])
             .is(69)
-            .says("error: there is no drive nothere\n\nhint: xdrive --local list shows");
+            .reports("error: there is no drive nothere\n\nhint: xdrive --local list shows");
     }
     let all = site.run(&["list"]);
     assert_eq!(all.is(0).stdout, "no drives\n");
@@ -78,12 +78,12 @@ fn a_shell_needs_a_terminal_and_the_hint_can_be_typed() {
     let site = Site::new();
     site.run(&["connect", "demo"])
         .is(2)
-        .says("hint: xdrive --local connect demo -- CMD");
+        .reports("hint: xdrive --local connect demo -- CMD");
     let elsewhere = site.path("else where");
     let elsewhere = elsewhere.to_str().unwrap();
     site.run(&["--local-dir", elsewhere, "connect", "demo"])
         .is(2)
-        .says(&format!("--local-dir '{elsewhere}' connect demo -- CMD"));
+        .reports(&format!("--local-dir '{elsewhere}' connect demo -- CMD"));
     assert!(!site.dir().exists(), "nothing was made");
 }
 
@@ -125,21 +125,23 @@ fn sizes_ports_and_images_that_cannot_be_are_refused() {
     ] {
         connect(&site, &flags)
             .is(2)
-            .says(&format!(
+            .reports(&format!(
                 "error: invalid value '{}' for '{}",
                 flags[1], flags[0]
             ))
-            .says(why)
-            .says("\n\nhint: ")
-            .says(hint);
+            .reports(why)
+            .reports("\n\nhint: ")
+            .reports(hint);
     }
     connect(&site, &["--image", "./no.tar"])
         .is(69)
-        .says("cannot read the image ./no.tar\n  caused by: No such file");
+        .reports("cannot read the image ./no.tar\n  caused by: No such file");
     connect(&site, &["--image", "/tmp"])
         .is(69)
-        .says("it is not a file");
-    connect(&site, &["--from", "snapshot"]).is(2).says("snap-…");
+        .reports("it is not a file");
+    connect(&site, &["--from", "snapshot"])
+        .is(2)
+        .reports("snap-…");
     assert!(!site.dir().exists(), "nothing was made");
 }
 
@@ -149,17 +151,19 @@ fn a_flag_that_does_not_exist_is_refused_with_what_there_is() {
     let forward = site.run(&["connect", "demo", "-W", "6006"]);
     forward
         .is(2)
-        .says("error: unexpected argument '-W' found\n\nhint: `xdrive connect --help` lists")
-        .says("a command to run follows after --");
+        .reports("error: unexpected argument '-W' found\n\nhint: `xdrive connect --help` lists")
+        .reports("a command to run follows after --");
     assert!(!forward.stderr.contains("as a value"), "{}", forward.stderr);
     site.run(&["connect", "demo", "--sise", "3"])
         .is(2)
-        .says("hint: is --size meant?");
-    site.run(&["conect"]).is(2).says("hint: is connect meant?");
+        .reports("hint: is --size meant?");
+    site.run(&["conect"])
+        .is(2)
+        .reports("hint: is connect meant?");
     site.run(&["stop"])
         .is(2)
-        .says("error: the following required arguments were not provided")
-        .says("hint: xdrive stop NAME; `xdrive stop --help`");
+        .reports("error: the following required arguments were not provided")
+        .reports("hint: xdrive stop NAME; `xdrive stop --help`");
 }
 
 #[test]
@@ -177,11 +181,11 @@ fn a_configuration_with_an_error_is_refused_with_its_path_and_line() {
         configured(&site, text);
         connect(&site, &[])
             .is(78)
-            .says(why)
-            .says(".config/xdrive/config.toml");
+            .reports(why)
+            .reports(".config/xdrive/config.toml");
     }
     configured(&site, "image = './no.tar'\n");
-    connect(&site, &[]).is(69).says("./no.tar");
+    connect(&site, &[]).is(69).reports("./no.tar");
     assert!(!site.dir().exists(), "nothing was made");
 }
 
@@ -199,8 +203,8 @@ fn a_state_file_that_cannot_be_read_is_left_as_it_is() {
         ] {
             site.run(arguments)
                 .is(78)
-                .says(state.to_str().unwrap())
-                .says("--local-dir names another one");
+                .reports(state.to_str().unwrap())
+                .reports("--local-dir names another one");
         }
         assert_eq!(fs::read_to_string(&state).unwrap(), text);
     }
@@ -216,8 +220,8 @@ fn a_key_that_others_can_read_is_refused() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     connect(&site, &[])
         .is(78)
-        .says(key.to_str().unwrap())
-        .says("hint: chmod 600 ");
+        .reports(key.to_str().unwrap())
+        .reports("hint: chmod 600 ");
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }
 

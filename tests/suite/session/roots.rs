@@ -49,7 +49,7 @@ fn an_image_by_its_id_says_what_its_root_device_is_called() {
     assert_eq!(are_encrypted(&described), [true, true]);
     // A parameter cannot be looked up: Amazon Linux's name is tried, and adds no disk.
     let ended = site.session("demo", &["true"]);
-    ended.is(0).says("its root disk is not encrypted");
+    ended.is(0).reports("its root disk is not encrypted");
     let resolved = volumes(&site, &[]);
     assert_eq!(are_encrypted(&resolved), [false, true]);
 }

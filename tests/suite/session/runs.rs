@@ -40,7 +40,7 @@ fn a_command_that_was_left_with_an_escape_is_come_back_to() {
     pty.see("xdrive --local attach demo  comes back to it");
     // Whoever comes and goes meanwhile leaves it alone.
     let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
-    visit.is(0).says("another session goes on with it");
+    visit.is(0).reports("another session goes on with it");
     let listed = site.run(&["ps"]);
     listed.is(0).prints("demo on ").prints("  running  ");
     listed
@@ -48,16 +48,16 @@ fn a_command_that_was_left_with_an_escape_is_come_back_to() {
         .prints("    > begun");
     let logs = site.run(&["logs", "demo"]);
     assert_eq!(logs.is(0).stdout, "begun\n");
-    logs.says("aside\n");
+    logs.reports("aside\n");
     let unknown = site.run(&["attach", "demo", "zz"]);
-    unknown.is(69).says("xdrive --local ps demo lists them");
+    unknown.is(69).reports("xdrive --local ps demo lists them");
     end(&site);
     let attached = site.run(&["attach", "demo"]);
-    attached.is(5).says("demo is saved");
+    attached.is(5).reports("demo is saved");
     assert_eq!(attached.stdout, "begun\nover\n");
     site.is_saved("demo", 1);
     let nothing = site.run(&["attach", "demo"]);
-    nothing.is(69).says("demo is not up: nothing runs on it");
+    nothing.is(69).reports("demo is not up: nothing runs on it");
     site.is_saved("demo", 1);
 }
 
@@ -69,14 +69,14 @@ fn a_run_keeps_its_host_and_nobody_ends_it_by_leaving() {
     let started = site.run(&waiting(&["run", "demo", "-d"], &image));
     started
         .is(0)
-        .says("until its command has ended")
-        .says("xdrive --local logs demo -f");
+        .reports("until its command has ended")
+        .reports("xdrive --local logs demo -f");
     let rows = document("ps", &site.run(&["ps", "demo", "--json"]));
     assert_eq!(rows[0]["state"], "running", "{rows}");
     assert_eq!(rows[0]["last"], "begun", "{rows}");
     // Whoever comes and goes meanwhile leaves it alone.
     let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
-    visit.is(0).says("another session goes on with it");
+    visit.is(0).reports("another session goes on with it");
     assert_eq!(site.drive("demo")["state"], "running");
     // The latest 50 records are kept.
     let init = recorded(&site, "init.json").as_raw_nonzero();
@@ -116,11 +116,11 @@ fn a_run_goes_on_when_its_terminal_is_closed() {
     running.prints("begun\n");
     running.signal(rustix::process::Signal::HUP);
     let left = running.end();
-    left.is(0).says("until its command has ended");
+    left.is(0).reports("until its command has ended");
     site.run(&["ps", "demo"]).is(0).prints("  running  ");
     end(&site);
     let attached = site.run(&["attach", "demo"]);
-    attached.is(5).says("demo is saved");
+    attached.is(5).reports("demo is saved");
     assert_eq!(attached.stdout, "begun\nover\n");
     site.is_saved("demo", 1);
 }
@@ -141,11 +141,11 @@ fn a_run_that_is_waited_for_is_saved_after_its_end() {
         "-c",
         "echo here; exit 3",
     ]);
-    run.is(3).says("demo is saved");
+    run.is(3).reports("demo is saved");
     assert_eq!(run.stdout, "here\n");
     site.is_saved("demo", 1);
     let nothing = site.run(&["run", "demo"]);
-    nothing.is(2).says("xdrive --local run demo -d -- CMD…");
+    nothing.is(2).reports("xdrive --local run demo -d -- CMD…");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_run_that_is_over_before_its_laptop_leaves_keeps_no_host() {
     let image = site.image();
     let run = ["run", "demo", "-d", "--no-jupyter", "--image", &image];
     let started = site.run(&[&run[..], &["--", "true"]].concat());
-    started.is(0).says("until its command has ended");
+    started.is(0).reports("until its command has ended");
     let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
     eventually_within(OFF, || "no instance".to_owned(), switched_off);
     site.run(&["stop", "demo"]).is(0);
@@ -179,16 +179,16 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
     let mut running = site.start(&[&run[..], &spot, &["--", "sh", "-c", TRAINING]].concat());
     running.prints("run-1-\n");
     site.interrupt("demo", 120);
-    running.says("the command is asked to end within 20 s");
-    running.says("the command is started again, and 2 more times at most");
+    running.reports("the command is asked to end within 20 s");
+    running.reports("the command is started again, and 2 more times at most");
     running.prints("run-2-20\n");
     // Gone without a word.
     site.interrupt("demo", 0);
-    running.says("the command is started again, and 1 more times at most");
+    running.reports("the command is started again, and 1 more times at most");
     running.prints("run-3-20\n");
     site.interrupt("demo", 120);
     let ended = running.end();
-    ended.is(0).says("demo is saved: snap-");
+    ended.is(0).reports("demo is saved: snap-");
     assert_eq!(ended.stdout, "run-1-\nrun-2-20\nrun-3-20\n");
     for (words, error) in [
         (&["--restart", "-d"][..], "cannot be used with"),
@@ -200,7 +200,7 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
         (&["--restart", "--tries", "0"], "from 1 to 1000"),
     ] {
         let refused = site.run(&[&["run", "demo"][..], words, &["--", "true"]].concat());
-        refused.is(2).says(error);
+        refused.is(2).reports(error);
     }
     site.is_saved("demo", 3);
 }
@@ -222,7 +222,7 @@ fn a_run_that_was_stopped_while_its_laptop_slept_is_not_started_again() {
     let mut running = site.start(&[&run[..], &script].concat());
     running.prints("begun\n");
     running.signal(rustix::process::Signal::STOP);
-    site.run(&["stop", "demo"]).is(0).says("demo is saved");
+    site.run(&["stop", "demo"]).is(0).reports("demo is saved");
     running.signal(rustix::process::Signal::CONT);
     let ended = running.end();
     ended.is(255);

@@ -54,8 +54,8 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
     let ended = selftest(&site, &[]);
     ended.is(0).prints("ok         machine image");
     ended
-        .says("nothing is left that is billed")
-        .says("the report is report.json");
+        .reports("nothing is left that is billed")
+        .reports("the report is report.json");
     let report = report(&site);
     for name in [
         "account",
@@ -107,8 +107,8 @@ fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
     let ended = selftest(&site, &[]);
     ended
         .is(0)
-        .says("this account is on AWS's Free plan")
-        .says(", c7i-flex.large spot in ");
+        .reports("this account is on AWS's Free plan")
+        .reports(", c7i-flex.large spot in ");
     let report = report(&site);
     for name in ["machine image", "docker data-root", "save", "interruption"] {
         assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
@@ -132,7 +132,7 @@ fn an_experiment_takes_its_instance_back_and_the_drive_is_saved() {
     ended
         .is(0)
         .prints("of Fault Injection Service: a notice, and the drive was saved in time")
-        .says("nothing is left that is billed");
+        .reports("nothing is left that is billed");
     let report = report(&site);
     assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
     assert_eq!(injected(&site), (0, 1));
@@ -184,7 +184,7 @@ fn an_interrupt_while_an_experiment_is_started_leaves_no_template() {
     assert_eq!(injected(&site), (1, 0));
     running.signal(Signal::INT);
     let ended = running.end();
-    ended.is(130).says("nothing is left that is billed");
+    ended.is(130).reports("nothing is left that is billed");
     let report = report(&site);
     assert_eq!(result(&report, "interruption"), "not-asked", "{report:#}");
     assert_eq!(injected(&site), (0, 0));
@@ -196,7 +196,7 @@ fn a_role_for_experiments_is_named_by_its_arn() {
     let site = paper();
     selftest(&site, &["--fis-role", "fis"])
         .is(2)
-        .says("it is no role's ARN");
+        .reports("it is no role's ARN");
 }
 
 #[test]
@@ -205,10 +205,10 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
     let site = Site::new();
     let image = site.image();
     let mut running = site.start(&words(&image, &[]));
-    running.says("mounted, generation 1");
+    running.reports("mounted, generation 1");
     running.signal(Signal::INT);
     let ended = running.end();
-    ended.is(130).says("nothing is left that is billed");
+    ended.is(130).reports("nothing is left that is billed");
     let report = report(&site);
     assert_eq!(result(&report, "interruption"), "not-asked", "{report:#}");
     is_bare(&site);
@@ -228,7 +228,7 @@ fn what_fails_is_cleared_away_all_the_same() {
         .prints("failed     machine image")
         .prints("VolumeLimitExceeded");
     assert_ne!(ended.code(), 0, "{ended:?}");
-    ended.says("nothing is left that is billed");
+    ended.reports("nothing is left that is billed");
     let report = report(&site);
     assert_eq!(result(&report, "sshd"), "not-asked", "{report:#}");
     is_bare(&site);

@@ -317,7 +317,7 @@ impl Running {
     }
 
     /// Waits until standard error has `text`.
-    pub(super) fn says(&mut self, text: &str) {
+    pub(super) fn reports(&mut self, text: &str) {
         let file = self.errors_file.clone().unwrap();
         let said = || fs::read_to_string(&file).unwrap();
         let child = &mut self.child;
@@ -424,7 +424,7 @@ impl Ended {
     }
 
     /// Checks that its standard error has this text.
-    pub(super) fn says(&self, text: &str) -> &Self {
+    pub(super) fn reports(&self, text: &str) -> &Self {
         assert!(
             self.stderr.contains(text),
             "no {text:?} in:\n{}",

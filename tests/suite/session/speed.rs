@@ -108,7 +108,7 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
             "a volume of 8 GiB has 4000 IOPS at most (500 for each GiB), and not 16000",
         ),
     ] {
-        connect(&site, flags).is(2).says(why);
+        connect(&site, flags).is(2).reports(why);
     }
     for (text, why) in [
         (
@@ -122,12 +122,12 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
         ),
     ] {
         configured(&site, text);
-        connect(&site, &[]).is(78).says(why);
+        connect(&site, &[]).is(78).reports(why);
     }
     configured(&site, "throughput = 1000\n");
     connect(&site, &[])
         .is(2)
-        .says("hint: --iops 4000, or --throughput 750");
+        .reports("hint: --iops 4000, or --throughput 750");
     dry_run(&site, &["--iops", "4000"])
         .is(0)
         .prints("an empty volume of 8 GiB, about $40.64 a month");

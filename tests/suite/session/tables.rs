@@ -95,7 +95,7 @@ fn prices_of_some_days_are_lines_and_a_plot() {
 
     let nowhere = site.path("no-folder/prices.svg");
     let words = ["prices", "t3.medium", "--svg", nowhere.to_str().unwrap()];
-    site.run(&words).is(1).says("cannot write ");
+    site.run(&words).is(1).reports("cannot write ");
     for days in ["0", "91", "month"] {
         site.run(&["prices", "--days", days]).is(2);
     }

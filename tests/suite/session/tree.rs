@@ -177,8 +177,8 @@ fn a_notice_closes_the_drive_on_the_second_tree() {
     running
         .end()
         .is(75)
-        .says("which ended the command")
-        .says("demo is saved: snap-");
+        .reports("which ended the command")
+        .reports("demo is saved: snap-");
     site.is_saved("demo", 1);
 }
 

@@ -42,7 +42,7 @@ fn end(site: &Site, word: &str) {
 fn joined(site: &Site, word: &str, code: u8) -> Running {
     let mut guest = working(site, word, code);
     guest.prints(&format!("{word}-begun\n"));
-    guest.says("joined the session of arn:aws:");
+    guest.reports("joined the session of arn:aws:");
     guest
 }
 
@@ -54,7 +54,7 @@ fn leads(site: &Site, word: &str, code: u8) -> Running {
 
 /// Checks that it left, and another session is to save.
 fn left(ended: &Ended, code: i32) {
-    ended.is(code).says("left demo: ");
+    ended.is(code).reports("left demo: ");
     assert!(!ended.stderr.contains("is saved"), "{}", ended.stderr);
 }
 
@@ -67,7 +67,7 @@ fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
     let third = site.run(&["connect", "demo", "--", "ls", "/work"]);
     left(&third, 0);
     let refused = other.run(&["connect", "demo", "--no-join", "--", "true"]);
-    refused.is(75).says("error: demo is in use on i-");
+    refused.is(75).reports("error: demo is in use on i-");
     // The lead leaves first.
     end(&other, "lead");
     left(&lead.end(), 3);
@@ -76,7 +76,7 @@ fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
     end(&site, "guest");
     left(&guest.end(), 7);
     last.signal(Signal::TERM);
-    last.end().is(143).says("demo is saved: snap-");
+    last.end().is(143).reports("demo is saved: snap-");
     site.is_saved("demo", 2);
 }
 
@@ -89,7 +89,7 @@ fn when_whoever_leads_is_killed_the_guest_goes_on_and_saves() {
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
     end(&other, "guest");
-    guest.end().is(0).says("demo is saved: snap-");
+    guest.end().is(0).reports("demo is saved: snap-");
     site.is_saved("demo", 2);
 }
 
@@ -109,7 +109,7 @@ fn a_guest_keeps_the_lease_as_whoever_leads_does() {
     assert_eq!(lead.end().code(), 128 + 9);
     std::thread::sleep(2 * lease);
     end(&other, "guest");
-    guest.end().is(0).says("demo is saved: snap-");
+    guest.end().is(0).reports("demo is saved: snap-");
     site.is_saved("demo", 2);
 }
 
@@ -127,7 +127,7 @@ fn a_signal_ends_nobody_elses_session() {
         lead.signal(signal);
         left(&lead.end(), code);
         end(&site, &word);
-        guest.end().is(0).says("demo is saved: snap-");
+        guest.end().is(0).reports("demo is saved: snap-");
         site.is_saved("demo", 2 + index);
     }
 }
@@ -160,7 +160,7 @@ fn whoever_leads_is_asked_before_others_are_ended() {
     let ended = guest.end();
     ended
         .is(255)
-        .says("error: the host closed the drive: a session saves it");
+        .reports("error: the host closed the drive: a session saves it");
     assert_eq!(lead.wait_within(SESSION), 0, "{}", lead.contents());
     assert!(lead.modes_are_as_before());
     site.is_saved("demo", 3);
@@ -177,8 +177,8 @@ fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
     guest.see("42");
     site.run(&["stop", "demo"])
         .is(0)
-        .says("demo is saved: snap-");
-    lead.end().is(255).says("the host closed the drive");
+        .reports("demo is saved: snap-");
+    lead.end().is(255).reports("the host closed the drive");
     assert_eq!(guest.wait_within(SESSION), 255, "{}", guest.contents());
     guest.see("the host closed the drive");
     assert!(guest.modes_are_as_before());
@@ -202,7 +202,7 @@ fn a_laptop_that_is_not_let_in_is_told_until_when_and_may_wait() {
     let refused = other.run(&["connect", "demo", "--", "true"]);
     refused
         .is(75)
-        .says("this laptop cannot join: SendSSHPublicKey: AuthException: not allowed\nits lease ends at 20");
+        .reports("this laptop cannot join: SendSSHPublicKey: AuthException: not allowed\nits lease ends at 20");
     let mut waiting = other.in_terminal(&["connect", "demo"]);
     waiting.see_within(SESSION, "wait for that? [y/N]");
     waiting.type_in("y\r");
@@ -241,8 +241,8 @@ fn another_callers_drive_needs_shared() {
         let refused = other.run(arguments);
         refused
             .is(77)
-            .says("error: demo is arn:aws:iam::111122223333:user/ada's")
-            .says("hint: --shared uses it all the same");
+            .reports("error: demo is arn:aws:iam::111122223333:user/ada's")
+            .reports("hint: --shared uses it all the same");
     }
     other
         .run(&["connect", "demo", "--shared", "--", "true"])
@@ -297,10 +297,10 @@ fn a_session_that_saves_does_not_mind_the_one_that_begins() {
         .enumerate()
     {
         let mut first = site.start(&["connect", "demo", "--", "true"]);
-        first.says(line);
+        first.reports(line);
         let next = leads(&other, &format!("next{round}"), 0);
         // It ended on its own, while the other one went on.
-        first.end().is(0).says("demo is saved: snap-");
+        first.end().is(0).reports("demo is saved: snap-");
         end(&site, &format!("next{round}"));
         next.end().is(0);
     }

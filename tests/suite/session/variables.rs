@@ -78,7 +78,7 @@ fn variables_come_from_flags_files_and_the_configuration() {
         (["--env-file", "/no/file"], "error: cannot read /no/file"),
     ] {
         let refused = site.run(&[&["connect", "demo"][..], &words, &["--", "true"]].concat());
-        refused.is(2).says(error).says("hint: -e NAME=VALUE");
+        refused.is(2).reports(error).reports("hint: -e NAME=VALUE");
     }
     site.is_saved("demo", 3);
 }

@@ -31,7 +31,7 @@ fn the_ec2_in_a_folder_is_chosen_by_flag_word_variable_and_configuration() {
     let site = paper();
     let is_local = |ended: Ended| assert_eq!(ended.is(0).stdout, "no drives\n");
     let is_account = |ended: Ended| {
-        ended.is(78).says("no AWS region is set");
+        ended.is(78).reports("no AWS region is set");
     };
     is_account(end(site.words(&["list"])));
     is_local(end(site.words(&["--local", "ls"])));
@@ -40,22 +40,22 @@ fn the_ec2_in_a_folder_is_chosen_by_flag_word_variable_and_configuration() {
     is_account(with(&site, "", &["list"]));
     with(&site, "maybe", &["list"])
         .is(2)
-        .says("XDRIVE_LOCAL=maybe is neither yes nor no");
+        .reports("XDRIVE_LOCAL=maybe is neither yes nor no");
     with(&site, "1", &["--region", "us-east-1", "list"])
         .is(77)
-        .says("no AWS credentials");
+        .reports("no AWS credentials");
 
     configured(&site, "cloud = \"local\"\n");
     is_local(end(site.words(&["list"])));
     is_account(with(&site, "0", &["list"]));
     configured(&site, "cloud = \"clouds\"\n");
-    end(site.words(&["list"])).is(78).says("clouds");
+    end(site.words(&["list"])).is(78).reports("clouds");
     end(site.words(&["doctor"])).is(78).prints("no  config");
     // Nothing of an account is asked for, and so nothing is missing.
     configured(&site, "");
     end(site.words(&["local", "connect", "x y"]))
         .is(2)
-        .says("invalid value 'x y'");
+        .reports("invalid value 'x y'");
 }
 
 #[test]
@@ -63,21 +63,23 @@ fn commands_have_the_names_that_fingers_know() {
     let site = paper();
     site.run(&["ls", "demo"])
         .is(69)
-        .says("there is no drive demo");
+        .reports("there is no drive demo");
     site.run(&["save", "demo"])
         .is(69)
-        .says("there is no drive demo");
-    site.run(&["ssh", "demo"]).is(2).says("connect demo -- CMD");
+        .reports("there is no drive demo");
+    site.run(&["ssh", "demo"])
+        .is(2)
+        .reports("connect demo -- CMD");
     site.run(&["gc", "--snapshots", "0"])
         .is(2)
-        .says("--keep-last");
+        .reports("--keep-last");
     let mut logged = site.words(&["--local", "list"]);
     logged.env("XDRIVE_LOG", "xdrive=loud");
     end(logged)
         .is(2)
-        .says("error: XDRIVE_LOG=xdrive=loud is no filter of logs");
+        .reports("error: XDRIVE_LOG=xdrive=loud is no filter of logs");
     let quiet = site.run(&["-q", "-v", "list"]);
-    quiet.is(2).says("cannot be used with");
+    quiet.is(2).reports("cannot be used with");
 }
 
 #[test]
@@ -92,8 +94,8 @@ fn a_quiet_session_prints_nothing_of_itself_and_a_verbose_one_what_hosts_do() {
     let verbose = site.run(&[&["-v"], &command[..]].concat());
     verbose
         .is(0)
-        .says("xdrive::host: logged in")
-        .says("demo is saved");
+        .reports("xdrive::host: logged in")
+        .reports("demo is saved");
     assert!(!verbose.stderr.contains("xdrive::ec2"), "{verbose:?}");
     site.is_saved("demo", 2);
 }
@@ -171,11 +173,11 @@ fn colour_is_for_first_words_and_for_those_who_want_it() {
     let red = "\u{1b}[1;31merror:\u{1b}[0m there is no drive nothere";
     site.run(&["--color", "always", "list", "nothere"])
         .is(69)
-        .says(red)
-        .says("\u{1b}[1;36mhint:\u{1b}[0m xdrive --local list");
+        .reports(red)
+        .reports("\u{1b}[1;36mhint:\u{1b}[0m xdrive --local list");
     site.run(&["--color=always", "lits"])
         .is(2)
-        .says("\u{1b}[1;31merror:\u{1b}[0m unrecognized subcommand");
+        .reports("\u{1b}[1;31merror:\u{1b}[0m unrecognized subcommand");
     for plain in [
         &["list", "nothere"][..],
         &["--color", "never", "list", "nothere"],
@@ -204,6 +206,6 @@ fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
     assert_eq!(ended.code(), 0, "{ended:?}");
     let url = fs::read_to_string(opened).unwrap();
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    ended.says(url.trim_end());
+    ended.reports(url.trim_end());
     site.is_saved("demo", 1);
 }

@@ -13,14 +13,14 @@ fn an_image_that_cannot_be_used_is_refused_and_the_drive_goes_on() {
     // On a drive without a container, and on one with it.
     connect(no_archive)
         .is(69)
-        .says("error: this is not an image archive")
-        .says("hint: --image names another one");
+        .reports("error: this is not an image archive")
+        .reports("hint: --image names another one");
     site.is_saved("demo", 1);
     site.session("demo", &["sh", "-c", "echo kept >/root-note"])
         .is(0);
     connect("127.0.0.1:9/nothing:here")
         .is(69)
-        .says("error: the instance does not reach the registry 127.0.0.1:9\n  caused by: ");
+        .reports("error: the instance does not reach the registry 127.0.0.1:9\n  caused by: ");
     connect(no_archive).is(69);
     let after = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(after.is(0).stdout, "kept\n");
@@ -28,13 +28,13 @@ fn an_image_that_cannot_be_used_is_refused_and_the_drive_goes_on() {
 
     site.run(&["connect", "demo", "--size", "4", "--", "true"])
         .is(2)
-        .says("demo has 8 GiB, and a drive cannot shrink to 4 GiB");
+        .reports("demo has 8 GiB, and a drive cannot shrink to 4 GiB");
     site.is_saved("demo", 5);
 }
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices)"]
-fn without_a_machine_tree_nothing_is_launched_and_what_to_do_is_said() {
+fn without_a_machine_tree_nothing_is_launched_and_what_to_do_is_reported() {
     let site = Site::new();
     let image = site.image();
     let mut command = site.command(&["connect", "demo", "--image", &image, "--", "true"]);

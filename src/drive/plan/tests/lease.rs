@@ -79,7 +79,7 @@ fn the_drive_is_not_closed_under_those_who_joined() {
 
 #[test]
 fn a_host_that_does_not_let_this_laptop_in_is_in_use_until_its_lease_is_long_past() {
-    let barred = |off_by| Observed {
+    let refused = |off_by| Observed {
         instances: vec![SeenInstance {
             contact: Contact::KeyRefused,
             since: at(0),
@@ -93,9 +93,9 @@ fn a_host_that_does_not_let_this_laptop_in_is_in_use_until_its_lease_is_long_pas
         ..nothing()
     };
     for next in [ready, saved] {
-        assert_eq!(next(&barred(NOW + 700)), Next::Busy(id(1)));
+        assert_eq!(next(&refused(NOW + 700)), Next::Busy(id(1)));
         assert_eq!(
-            words(&next(&barred(NOW))),
+            words(&next(&refused(NOW))),
             "read the console of i-1; terminate i-1"
         );
     }

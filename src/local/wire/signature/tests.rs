@@ -173,7 +173,7 @@ fn another_region_service_or_day_is_out_of_scope() {
 }
 
 #[test]
-fn an_unsigned_request_and_half_a_signature_are_told_apart() {
+fn an_unsigned_request_and_half_a_signature_are_distinguished() {
     let key = key();
     let mut request = signed(&key);
     request.headers_mut().remove(AUTHORIZATION);

@@ -217,7 +217,7 @@ impl World {
     }
 
     /// What is billed although the session has ended without naming it.
-    pub(super) async fn unsaid(&self, ended: &Ended) -> Vec<String> {
+    pub(super) async fn unreported(&self, ended: &Ended) -> Vec<String> {
         let said = match ended {
             Ended::Saved => "",
             Ended::Failed { said, .. } => said,

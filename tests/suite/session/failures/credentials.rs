@@ -57,7 +57,7 @@ const REFUSALS: [(&str, u16, &str, &str, &str); 6] = [
 ];
 
 #[test]
-fn credentials_clocks_and_regions_that_aws_refuses_are_told_apart() {
+fn credentials_clocks_and_regions_that_aws_refuses_are_distinguished() {
     let account = Account::new();
     for (action, status, code, message, hint) in REFUSALS {
         account.proxy.decide(move |asked| {
@@ -68,7 +68,7 @@ fn credentials_clocks_and_regions_that_aws_refuses_are_told_apart() {
             }
         });
         let ended = account.connect(&[]);
-        ended.is(77).says("\n\nhint: ").says(hint);
+        ended.is(77).reports("\n\nhint: ").reports(hint);
         assert_eq!(ended.error(), format!("{action}: {code}: {message}"));
         account.is_untouched();
     }
@@ -79,9 +79,9 @@ fn keys_of_another_account_and_another_region_are_refused_by_the_ec2_itself() {
     let account = Account::new();
     let mut stranger = account.xdrive(&["list"]);
     let stranger = ended(stranger.env("AWS_SECRET_ACCESS_KEY", "another"));
-    stranger.is(77).says("hint: ");
+    stranger.is(77).reports("hint: ");
     let elsewhere = account.run(&["--region", "eu-west-9", "list"]);
-    elsewhere.is(77).says("us-east-1");
+    elsewhere.is(77).reports("us-east-1");
     account.is_untouched();
 }
 
@@ -91,7 +91,9 @@ fn a_region_that_is_none_is_refused_before_it_is_looked_for() {
     for region in ["us-east1", "us-east-1a", "Ohio"] {
         let mut xdrive = account.xdrive(&["--region", region, "list"]);
         let ended = ended(xdrive.env_remove("AWS_ENDPOINT_URL"));
-        ended.is(78).says("hint: regions are called like us-east-1");
+        ended
+            .is(78)
+            .reports("hint: regions are called like us-east-1");
         let error = format!("{region:?} is not written like an AWS region");
         assert_eq!(ended.error(), error);
     }
@@ -118,7 +120,7 @@ fn an_sso_session_that_is_over_is_renewed_by_the_command_of_the_hint() {
             xdrive.env_remove(name);
         }
         let ended = ended(&mut xdrive);
-        ended.is(77).says(
+        ended.is(77).reports(
             "hint: `aws sso login --profile lab` renews them; xdrive --local needs no account",
         );
         let error = ended.error();

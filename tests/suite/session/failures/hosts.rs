@@ -41,10 +41,10 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
     let ended = account.hurried(name, &[]);
     ended
         .is(69)
-        .says(" s and cannot be logged in to: ")
-        .says("the end of the console of the instance (i-")
-        .says("\n  | Kernel panic - not syncing: VFS: Unable to mount root fs\n")
-        .says("hint: where its console ends at a login prompt, something keeps port 22 shut");
+        .reports(" s and cannot be logged in to: ")
+        .reports("the end of the console of the instance (i-")
+        .reports("\n  | Kernel panic - not syncing: VFS: Unable to mount root fs\n")
+        .reports("hint: where its console ends at a login prompt, something keeps port 22 shut");
     assert!(!ended.stderr.contains("[    0.042]"), "{ended:?}");
     assert!(!ended.stderr.contains(" is up\n"), "{ended:?}");
     let error = ended.error();
@@ -74,10 +74,10 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(0)
-        .says("EC2's status checks of i-")
-        .says(": system initializing, instance initializing\n  it boots still, ")
-        .says(" is up\n")
-        .says("demo is saved: ");
+        .reports("EC2's status checks of i-")
+        .reports(": system initializing, instance initializing\n  it boots still, ")
+        .reports(" is up\n")
+        .reports("demo is saved: ");
     let calls = account.proxy.calls();
     let launched = calls.iter().filter(|call| *call == "RunInstances");
     assert_eq!(launched.count(), 1, "{ended:?}");
@@ -97,9 +97,9 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)
-        .says(": system initializing, instance initializing\n  it boots still, ")
-        .says(": system ok, instance impaired\n  it has not booted as it should\n")
-        .says("hint: the end of its console says how far it got; --ami names another image");
+        .reports(": system initializing, instance initializing\n  it boots still, ")
+        .reports(": system ok, instance impaired\n  it has not booted as it should\n")
+        .reports("hint: the end of its console says how far it got; --ami names another image");
     let error = ended.error();
     assert!(
         error.ends_with(
@@ -111,8 +111,8 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
 }
 
 #[test]
-fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
-    let name = test_name!(whoever_may_not_read_status_checks_judges_by_time_and_is_told);
+fn whoever_may_not_read_status_checks_judges_by_time_and_is_reported() {
+    let name = test_name!(whoever_may_not_read_status_checks_judges_by_time_and_is_reported);
     if is_xdrive() {
         return;
     }
@@ -130,8 +130,8 @@ fn whoever_may_not_read_status_checks_judges_by_time_and_is_told() {
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)
-        .says("could not read EC2's status checks of i-")
-        .says(", going by time alone: DescribeInstanceStatus: ");
+        .reports("could not read EC2's status checks of i-")
+        .reports(", going by time alone: DescribeInstanceStatus: ");
     let calls = account.proxy.calls();
     let count = |action: &str| calls.iter().filter(|call| *call == action).count();
     assert_eq!((count("RunInstances"), count("TerminateInstances")), (2, 2));
@@ -156,12 +156,12 @@ fn a_port_that_never_answers_is_given_up_in_time_with_the_likely_reasons() {
     let ended = account.hurried(name, &[]);
     ended
         .is(69)
-        .says(&format!(
+        .reports(&format!(
             "cannot be logged in to: cannot reach {silent}:22: timed out\n  if it stays so, \
              something on the way may keep port 22 shut"
         ))
-        .says("(--cidr says who is let in), the subnet's network ACL")
-        .says("--proxy-command goes another way");
+        .reports("(--cidr says who is let in), the subnet's network ACL")
+        .reports("--proxy-command goes another way");
     assert!(ended.error().ends_with(&format!(
         "never answered: cannot reach {silent}:22: timed out"
     )));

@@ -28,8 +28,8 @@ fn counted(account: &Account, action: &str) -> usize {
 fn no_volume(account: &Account, ended: &Ended) {
     ended
         .is(77)
-        .says("hint: disks are encrypted with the region's default key");
-    ended.says("kms:CreateGrant");
+        .reports("hint: disks are encrypted with the region's default key");
+    ended.reports("kms:CreateGrant");
     let error = ended.error();
     assert!(
         error.starts_with("EC2 could not make the drive's volume (vol-"),
@@ -113,7 +113,7 @@ fn a_key_that_the_call_itself_refuses_has_the_same_hint() {
     let ended = account.hurried(name, &[]);
     ended
         .is(1)
-        .says("hint: disks are encrypted with the region's default key");
+        .reports("hint: disks are encrypted with the region's default key");
     assert!(
         ended
             .error()
@@ -163,8 +163,8 @@ fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
         );
         ended
             .is(69)
-            .says(&format!(" ended by itself: {words}\n"))
-            .says(hint);
+            .reports(&format!(" ended by itself: {words}\n"))
+            .reports(hint);
         let error = ended.error();
         assert!(
             error.starts_with("2 instances were launched and none could be used; the last (i-")

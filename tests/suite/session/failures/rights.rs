@@ -59,8 +59,10 @@ fn a_right_that_is_missing_is_named_once_with_what_grants_it() {
             _ => &[],
         };
         let ended = account.connect(flags);
-        ended.is(77).says("hint: whoever administers the account");
-        ended.says("`xdrive policy` prints all that xdrive needs");
+        ended
+            .is(77)
+            .reports("hint: an administrator of the account");
+        ended.reports("`xdrive policy` prints all that xdrive needs");
         assert_eq!(
             ended.error(),
             format!(
@@ -92,8 +94,10 @@ fn a_quota_and_an_empty_region_say_what_helps() {
     );
     ended
         .is(75)
-        .says("`aws service-quotas request-service-quota-increase --service-code ec2 --quota-code")
-        .says("Service Quotas in the AWS console shows how far it is");
+        .reports(
+            "`aws service-quotas request-service-quota-increase --service-code ec2 --quota-code",
+        )
+        .reports("Service Quotas in the AWS console shows how far it is");
     assert_eq!(
         ended.error(),
         format!(
@@ -109,7 +113,7 @@ fn a_quota_and_an_empty_region_say_what_helps() {
     let full = Fate::Refused(500, "InsufficientInstanceCapacity", message);
     let flags = ["--type", "t3.medium", "--fallback", "on-demand"];
     let ended = launching(&account, full, &flags);
-    ended.is(75).says("hint: --type names other types");
+    ended.is(75).reports("hint: --type names other types");
     let error = format!("no capacity: RunInstances: InsufficientInstanceCapacity: {message}");
     assert_eq!(ended.error(), error);
     // Three zones of spot and three on demand, once each.
@@ -120,22 +124,22 @@ fn a_quota_and_an_empty_region_say_what_helps() {
 fn what_there_is_not_is_named() {
     let account = Account::with_settings("default-vpc = false\n");
     let ended = account.connect(&[]);
-    ended.is(69).says("hint: --subnet names a subnet");
+    ended.is(69).reports("hint: --subnet names a subnet");
     assert_eq!(ended.error(), "there is no default VPC in us-east-1");
     account.is_untouched();
 
     let account = Account::new();
     let ended = account.connect(&["--type", "t3.medum"]);
-    ended.is(2).says("t3.medum").says("hint: there are ");
+    ended.is(2).reports("t3.medum").reports("hint: there are ");
     account.is_bare();
     let ended = account.connect(&["--ami", "ami-00000000000000009"]);
     ended
         .is(2)
-        .says("hint: --ami names an image of this region");
+        .reports("hint: --ami names an image of this region");
     assert!(ended.error().contains("InvalidAMIID.NotFound"), "{ended:?}");
     account.is_bare();
     let ended = account.connect(&["--subnet", "subnet-0000000000000dead"]);
-    ended.is(2).says("hint: `aws ec2 describe-subnets`");
+    ended.is(2).reports("hint: `aws ec2 describe-subnets`");
     account.is_bare();
     let ended = account.connect(&["--image", "./no.tar"]);
     assert!(matches!(ended.code(), 2 | 69), "{ended:?}");
@@ -158,7 +162,7 @@ fn user_data_over_the_limit_is_never_sent() {
     let ended = account.connect(&[]);
     ended
         .is(69)
-        .says("hint: the longest part of it is this computer's public key");
+        .reports("hint: the longest part of it is this computer's public key");
     let error = ended.error();
     assert!(error.contains("EC2 takes 16384"), "{error}");
     assert_eq!(count(&account, "RunInstances"), 0);
@@ -174,7 +178,7 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
     let account = Account::new();
     account.proxy.decide(only("CreateVolume", DENIED));
     let ended = account.hurried(name, &[]);
-    ended.is(77).says("`xdrive policy` prints");
+    ended.is(77).reports("`xdrive policy` prints");
     assert!(
         ended
             .error()
@@ -189,10 +193,12 @@ fn what_was_launched_is_ended_where_the_next_call_is_denied() {
         _ => Fate::Passed,
     });
     let ended = account.hurried(name, &[]);
-    ended.is(77).says("xdrive stop demo finishes what is left");
     ended
-        .says("left: instance i-")
-        .says(", billed by the second");
+        .is(77)
+        .reports("xdrive stop demo finishes what is left");
+    ended
+        .reports("left: instance i-")
+        .reports(", billed by the second");
     // Another caller may.
     account.proxy.decide(|_| Fate::Passed);
     account.stops(name);

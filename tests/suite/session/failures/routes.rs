@@ -14,7 +14,7 @@ fn a_command_that_is_not_there_is_told_at_once() {
     let ended = account.connect(&["--proxy-command", "no-such-program %h %p"]);
     ended
         .is(69)
-        .says("hint: does --proxy-command (`proxy_command` in the configuration) work");
+        .reports("hint: does --proxy-command (`proxy_command` in the configuration) work");
     let error = ended.error();
     assert!(error.starts_with("no way in to i-"), "{error}");
     assert!(
@@ -42,7 +42,10 @@ fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
         name,
         &["--proxy-command", "echo no such plugin >&2; exit 7"],
     );
-    ended.is(69).says("no way in to i-").says("its console");
+    ended
+        .is(69)
+        .reports("no way in to i-")
+        .reports("its console");
     let words = "the proxy command ended with exit status 7: no such plugin";
     assert!(ended.error().ends_with(words), "{ended:?}");
     let calls = account.proxy.calls();
@@ -89,7 +92,7 @@ fn a_proxy_in_the_way_of_aws_is_named() {
         let mut xdrive = account.xdrive(&["list"]);
         xdrive.env_remove("AWS_ENDPOINT_URL");
         let ended = ended(xdrive.env("HTTPS_PROXY", proxy(answer)));
-        ended.is(1).says(hint);
+        ended.is(1).reports(hint);
         let error = ended.error();
         assert!(error.contains(why), "{error}");
     }
@@ -99,7 +102,7 @@ fn a_proxy_in_the_way_of_aws_is_named() {
     let ended = ended(xdrive.env("HTTPS_PROXY", "http://127.0.0.1:9"));
     ended
         .is(1)
-        .says("hint: the proxy of HTTPS_PROXY does not let this through");
+        .reports("hint: the proxy of HTTPS_PROXY does not let this through");
     assert!(ended.error().contains("Connection refused"), "{ended:?}");
 }
 
@@ -114,7 +117,7 @@ fn a_network_that_wants_a_login_is_not_taken_for_aws() {
         let page = "<html><title>Welcome to the hotel</title></html>";
         account.proxy.decide(move |_| Fate::Page(status, page));
         let ended = account.connect(&[]);
-        ended.is(1).says(hint);
+        ended.is(1).reports(hint);
         assert!(
             ended.error().starts_with("GetCallerIdentity: "),
             "{ended:?}"
@@ -122,6 +125,9 @@ fn a_network_that_wants_a_login_is_not_taken_for_aws() {
         account.is_untouched();
     }
     account.proxy.decide(|_| Fate::Unsent);
-    account.connect(&[]).is(1).says("hint: is the network up");
+    account
+        .connect(&[])
+        .is(1)
+        .reports("hint: is the network up");
     account.is_untouched();
 }

@@ -28,7 +28,7 @@ fn a_storm_that_passes_is_waited_out() {
     let ended = account.connect(&[]);
     ended
         .is(75)
-        .says("trying again: GetCallerIdentity: RequestLimitExceeded");
+        .reports("trying again: GetCallerIdentity: RequestLimitExceeded");
     assert!(ended.error().ends_with(QUOTA), "{}", ended.error());
     account.is_bare();
 }
@@ -67,7 +67,7 @@ fn a_storm_without_end_is_given_up_with_a_hint() {
     let ended = account.hurried(name, &[]);
     ended
         .is(75)
-        .says("hint: too many calls at once: try again in a minute");
+        .reports("hint: too many calls at once: try again in a minute");
     let error = "DescribeInstances: RequestLimitExceeded: Request limit exceeded.";
     assert_eq!(ended.error(), error);
     account.is_untouched();
@@ -89,9 +89,9 @@ fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
     let ended = account.hurried(name, &[]);
     ended
         .is(75)
-        .says("hint: too many calls at once: try again in a minute")
-        .says("xdrive stop demo finishes what is left")
-        .says("left: instance i-");
+        .reports("hint: too many calls at once: try again in a minute")
+        .reports("xdrive stop demo finishes what is left")
+        .reports("left: instance i-");
     assert!(ended.error().contains("RequestLimitExceeded"));
     account.proxy.decide(|_| Fate::Passed);
     account.stops(name);

@@ -100,33 +100,33 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
     let work = work(&site);
     site.run(&["cp", "things", "demo:"])
         .is(0)
-        .says("copied 308 files, 5.0 MiB\n");
+        .reports("copied 308 files, 5.0 MiB\n");
     is_same(&folder, &work.join("things"));
     site.run(&["cp", "-r", "things", "demo.xdrive:/work"])
         .is(0)
-        .says("copied 0 files, 0 bytes; 308 were there already\n");
+        .reports("copied 0 files, 0 bytes; 308 were there already\n");
     site.run(&["cp", "--ignore-times", "things/.", "demo:things"])
         .is(0)
-        .says("copied 306 files, 5.0 MiB; 2 were there already\n");
+        .reports("copied 306 files, 5.0 MiB; 2 were there already\n");
     fs::write(folder.join("deep/7"), "seven").unwrap();
     fs::set_permissions(folder.join("large"), Permissions::from_mode(0o600)).unwrap();
     site.run(&["cp", "things/", "demo:"])
         .is(0)
-        .says("copied 2 files, 5 bytes; 306 were there already\n");
+        .reports("copied 2 files, 5 bytes; 306 were there already\n");
     is_same(&folder, &work.join("things"));
 
     site.run(&["cp", "demo:things", "back"])
         .is(0)
-        .says("copied 308 files, 5.0 MiB\n");
+        .reports("copied 308 files, 5.0 MiB\n");
     is_same(&folder, &site.path("back"));
     site.run(&["cp", "demo:things/.", "back"])
         .is(0)
-        .says("copied 0 files, 0 bytes; 308 were there already\n");
+        .reports("copied 0 files, 0 bytes; 308 were there already\n");
     fs::write(work.join("things/deep/8"), "eight").unwrap();
     fs::set_permissions(work.join("things/large"), Permissions::from_mode(0o640)).unwrap();
     site.run(&["cp", "demo:things/", "."])
         .is(0)
-        .says("copied 2 files, 5 bytes; 306 were there already\n");
+        .reports("copied 2 files, 5 bytes; 306 were there already\n");
     is_same(&folder, &work.join("things"));
 
     // One by one: names with a colon, links that are named, the home folder.
@@ -154,19 +154,19 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
 fn refuses(site: &Site, work: &Path) {
     site.run(&["cp", "none", "demo:"])
         .is(1)
-        .says("error: none was not copied: there is no such file or folder\n");
+        .reports("error: none was not copied: there is no such file or folder\n");
     site.run(&["cp", "demo:none", "."])
         .is(1)
-        .says("error: none was not copied: no such file or folder\n");
+        .reports("error: none was not copied: no such file or folder\n");
     site.run(&["cp", "./c:d", "things", "demo:renamed"])
         .is(1)
-        .says("error: renamed is no folder in the container\n");
+        .reports("error: renamed is no folder in the container\n");
     site.run(&["cp", "./c:d", "demo:nowhere/"])
         .is(1)
-        .says("error: nowhere/ is no folder in the container\n");
+        .reports("error: nowhere/ is no folder in the container\n");
     site.run(&["cp", "./c:d", "demo:nowhere/x"])
         .is(1)
-        .says("error: ./c:d was not copied: no such file or folder\n");
+        .reports("error: ./c:d was not copied: no such file or folder\n");
     fs::create_dir(work.join("odd")).unwrap();
     fs::create_dir(work.join("odd/c:d")).unwrap();
     let pipe = std::process::Command::new("mkfifo")
@@ -176,9 +176,9 @@ fn refuses(site: &Site, work: &Path) {
     fs::write(site.path("well"), "well").unwrap();
     let some = site.run(&["cp", "./c:d", "pipe", "well", "demo:odd"]);
     some.is(1)
-        .says("not copied: ./c:d: a folder has its name in the container\n")
-        .says("not copied: pipe: it is no file, folder or link\n")
-        .says("error: 2 files or folders were not copied\n");
+        .reports("not copied: ./c:d: a folder has its name in the container\n")
+        .reports("not copied: pipe: it is no file, folder or link\n")
+        .reports("error: 2 files or folders were not copied\n");
     assert_eq!(fs::read(work.join("odd/well")).unwrap(), b"well");
 }
 
@@ -229,7 +229,7 @@ fn a_copy_that_is_stopped_leaves_no_half_file_and_goes_on() {
         running
             .end()
             .is(130)
-            .says("the same command goes on with it\n");
+            .reports("the same command goes on with it\n");
         assert!(!path.exists() && part.exists());
         let kept = fs::metadata(&part).unwrap().ino();
         let (running, _) = begun(&site, &words, folder);
@@ -238,7 +238,7 @@ fn a_copy_that_is_stopped_leaves_no_half_file_and_goes_on() {
         assert!(!path.exists());
         let length = fs::metadata(&part).unwrap().len();
         assert!(length >= 4 << 20, "{length}");
-        site.run(&words).is(0).says("copied 1 file, 300 MiB\n");
+        site.run(&words).is(0).reports("copied 1 file, 300 MiB\n");
         assert!(fs::read(path).unwrap() == content);
         // The part itself, not another one.
         assert_eq!(fs::metadata(path).unwrap().ino(), kept);
@@ -260,13 +260,13 @@ fn a_copy_that_is_stopped_leaves_no_half_file_and_goes_on() {
     for connection in connections(&site) {
         kill_process(connection, Signal::STOP).unwrap();
     }
-    running.says("the connection was lost: ");
+    running.reports("the connection was lost: ");
     let kept = fs::metadata(part(&work, 0).unwrap()).unwrap().ino();
     running
         .end()
         .is(0)
-        .says(" again after ")
-        .says("copied 1 file, 300 MiB\n");
+        .reports(" again after ")
+        .reports("copied 1 file, 300 MiB\n");
     assert!(fs::read(&there).unwrap() == content);
     assert_eq!(fs::metadata(&there).unwrap().ino(), kept);
     assert_eq!(part(&work, 0), None);
@@ -277,7 +277,7 @@ fn a_copy_that_is_stopped_leaves_no_half_file_and_goes_on() {
     site.run(&["stop", "demo"]).is(0);
     let ended = running.end();
     if ended.code() != 0 {
-        ended.is(255).says("the host closed the drive: ");
+        ended.is(255).reports("the host closed the drive: ");
     }
     lead.end();
     assert_eq!(site.drive("demo")["state"], "saved");

@@ -60,7 +60,7 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
     );
     let there = work(&site).join("src/project");
     let sync = ["sync", "project", "demo:src/project"];
-    site.run(&sync).is(0).says("sent 6 files, 48 bytes\n");
+    site.run(&sync).is(0).reports("sent 6 files, 48 bytes\n");
     let sent = [
         ".gitignore",
         "a/.gitignore",
@@ -72,7 +72,7 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
     assert_eq!(files(&there), sent);
     site.run(&sync)
         .is(0)
-        .says("sent 0 files, 0 bytes; 6 were there already\n");
+        .reports("sent 0 files, 0 bytes; 6 were there already\n");
 
     // What was made there, and what is here no more.
     write(
@@ -91,11 +91,11 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
     write(&here, &[("a/code/within", "a folder now")]);
     site.run(&sync)
         .is(1)
-        .says("b was not copied: a folder has its name in the container\n");
+        .reports("b was not copied: a folder has its name in the container\n");
     assert!(there.join("extra").exists() && there.join("a/code/within").exists());
     fs::remove_file(here.join("b")).unwrap();
     let delete = [&sync[..], &["--delete"]].concat();
-    site.run(&delete).is(0).says("; deleted 3\n");
+    site.run(&delete).is(0).reports("; deleted 3\n");
     assert_eq!(
         files(&there),
         [
@@ -135,7 +135,7 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
     ] {
         site.run(&words)
             .is(2)
-            .says(&format!("error: {error}\n\nhint: xdrive --local sync"));
+            .reports(&format!("error: {error}\n\nhint: xdrive --local sync"));
     }
     end(&site, lead);
     site.is_saved("demo", 1);
