@@ -59,7 +59,7 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
     let ended = other.session_with(&["--cidr", "198.51.100.0/24", "--cidr", "0.0.0.0/0"]);
     ended
         .is(0)
-        .reports("warning: 0.0.0.0/0 lets everybody knock")
+        .reports("warning: 0.0.0.0/0 lets every address connect")
         .reports("lets 198.51.100.0/24, 0.0.0.0/0 in");
     assert_eq!(
         site.authorized(),
@@ -111,7 +111,9 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
     let both = ["192.0.2.7/32", "2001:db8:1::7/128", "2001:db8:2::/64"];
     assert_eq!(site.authorized(), both);
     let ended = site.session_with(&["--cidr", "::/0"]);
-    ended.is(0).reports("warning: ::/0 lets everybody knock");
+    ended
+        .is(0)
+        .reports("warning: ::/0 lets every address connect");
     assert_eq!(site.authorized()[3..], ["::/0"]);
     site.session_with(&[]).is(0);
     assert_eq!(families(), (3, 1));

@@ -91,7 +91,7 @@ fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set(
             .run(words)
             .is(77)
             .reports(&format!(
-                "error: demo is in use by {ROLE}, which does not tell"
+                "error: demo is in use by {ROLE}, a role without a person's name"
             ))
             .reports("hint: --shared uses it all the same");
     }
