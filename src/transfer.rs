@@ -252,7 +252,7 @@ impl State {
 
     /// How to copy the source at `path` to `to`, where this is `there` already; `side` names the
     /// destination's side in problems.
-    fn due(
+    fn work(
         &self,
         (path, source): (&[u8], &Entry),
         (to, side): (&[u8], &str),

@@ -131,7 +131,7 @@ impl Down {
     /// goes with the `batch`.
     fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Batch<Item>) -> Option<Job> {
         let to = (item.to.as_os_str().as_bytes(), "on this computer");
-        match self.state.due((&item.from, &item.entry), to, there) {
+        match self.state.work((&item.from, &item.entry), to, there) {
             Work::Folder => Some(Job::Folder(item)),
             Work::Nothing => None,
             Work::Small => {

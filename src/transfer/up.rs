@@ -198,7 +198,7 @@ impl Up {
     ) -> Option<Job> {
         let path = item.from.as_os_str().as_bytes();
         let to = (&*item.to, "in the container");
-        match self.state.due((path, &item.entry), to, there) {
+        match self.state.work((path, &item.entry), to, there) {
             Work::Folder => Some(Job::Folder(item, rules.cloned())),
             Work::Nothing => None,
             Work::Small => {
