@@ -11,7 +11,6 @@ mod client_line;
 pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;
-mod retry;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

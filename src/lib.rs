@@ -70,6 +70,7 @@
 //! | [`report`], [`failure`] | progress and data, printed; errors with hint and exit code |
 //! | [`ids`] | ids, names and generations, parsed once |
 //! | [`clock`], [`quote`] | time as an argument; quoting for a shell |
+//! | `retry` | the retry of a call while its answer is not final |
 //! | [`local`] | the EC2 in a folder: API, store, a plane of paper or of namespaces and disks, and setup |
 
 pub(crate) mod access;
@@ -88,6 +89,7 @@ pub(crate) mod launch;
 pub mod local;
 pub mod quote;
 pub mod report;
+pub(crate) mod retry;
 pub mod session;
 pub mod signals;
 pub mod ssh;

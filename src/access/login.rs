@@ -18,11 +18,11 @@ use crate::host::facts::ScriptError;
 use crate::host::scripts::{ArriveOrder, Arrived, Host};
 use crate::host::{EarlyConnection, HostState};
 use crate::ids::{DriveName, InstanceId, SessionId};
+use crate::retry::retry;
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
 use super::ingress::{Ingress, source};
-use super::retry::retry;
 
 /// How long a host that accepts connections may take to answer: key exchange, authentication and
 /// contact, or contact alone. Those are ten round trips and 40 KB at most, 4 s at 300 ms and 0.5

@@ -25,6 +25,7 @@ use super::{
     Price, Snapshot, Speed, Tags, Volume, Zone, convert,
 };
 use crate::ids::{GroupId, InstanceId, SnapshotId, SubnetId, VolumeId};
+use crate::retry::retry;
 
 /// The name of the call that launches.
 const LAUNCH: &str = "RunInstances";
@@ -341,16 +342,9 @@ impl Ec2 {
 /// `RunInstances`, retried while EC2 does not see a new security group: such a call is not carried
 /// out.
 async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstancesOutput, Error> {
-    let mut pauses = UNSEEN.into_iter();
-    loop {
-        let answer = unless_throttled(LAUNCH, || request.clone().send()).await;
-        match (&answer, pauses.next()) {
-            (Err(error), Some(pause)) if error.lacks_group() => {
-                tokio::time::sleep(pause).await;
-            }
-            _ => return answer,
-        }
-    }
+    let is_early = |answer: &Result<_, Error>| answer.as_ref().is_err_and(Error::lacks_group);
+    let send = || unless_throttled(LAUNCH, || request.clone().send());
+    retry(&UNSEEN, is_early, send).await
 }
 
 /// Success if `code` reports that the resource itself is gone; another missing one is an error. Not

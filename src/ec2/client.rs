@@ -36,6 +36,7 @@ use super::owner::owner_of;
 use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
+use crate::retry::retry;
 
 /// How long one attempt of a call to the EC2 in a folder may take. It may wait for a slow disk to
 /// write an instance's data; the limit only keeps a call from hanging for ever.
@@ -291,17 +292,10 @@ where
     F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
-    let mut pauses = THROTTLED.into_iter();
-    loop {
-        let error = match send().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => Error::of(call, &error),
-        };
-        match pauses.next() {
-            Some(pause) if error.is_request_throttling() => tokio::time::sleep(pause).await,
-            _ => return Err(error),
-        }
-    }
+    let is_throttled =
+        |answer: &Result<T, Error>| answer.as_ref().is_err_and(Error::is_request_throttling);
+    let once = || async { send().await.map_err(|error| Error::of(call, &error)) };
+    retry(&THROTTLED, is_throttled, once).await
 }
 
 /// The SDK signs with xdrive's clock, so that a test's paused time is the request's too.

@@ -3,8 +3,11 @@
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
 //! Amazon EC2 API*). Nothing here waits for that: it returns EC2's answer.
 
+use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
+use aws_smithy_async::future::pagination_stream::PaginationStream;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
@@ -16,7 +19,7 @@ pub(super) const PAGE: i32 = 500;
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
     pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
-        self.instances_where(of_drive(drive)).await
+        self.instances_where(vec![of_drive(drive)]).await
     }
 
     /// All volumes tagged with this drive, root disks included.
@@ -33,54 +36,51 @@ impl Ec2 {
     /// volumes, then snapshots: data moves in this order, so only this order misses none.
     pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
         Ok((
-            self.instances_where(of_any_drive()).await?,
+            self.instances_where(vec![of_any_drive()]).await?,
             self.volumes_where(of_any_drive()).await?,
             self.snapshots_where(of_any_drive()).await?,
         ))
     }
 
-    async fn instances_where(&self, filter: Filter) -> Result<Vec<Instance>, Error> {
+    /// The instances that match all `filters`, of any owner.
+    pub(super) async fn instances_where(
+        &self,
+        filters: Vec<Filter>,
+    ) -> Result<Vec<Instance>, Error> {
         const CALL: &str = "DescribeInstances";
-        let mut pages = self
+        let pages = self
             .patient
             .describe_instances()
-            .filters(filter)
+            .set_filters(Some(filters))
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.reservations().iter().flat_map(Reservation::instances) {
-                found.push(convert::instance(answer).map_err(|d| Error::unreadable(CALL, d))?);
-            }
-        }
-        Ok(found)
+        read_pages(CALL, pages, |page| {
+            let answers = page.reservations().iter().flat_map(Reservation::instances);
+            answers.map(convert::instance).collect()
+        })
+        .await
     }
 
     async fn volumes_where(&self, filter: Filter) -> Result<Vec<Volume>, Error> {
         const CALL: &str = "DescribeVolumes";
-        let mut pages = self
+        let pages = self
             .patient
             .describe_volumes()
             .filters(filter)
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.volumes() {
-                found.push(convert::volume(answer).map_err(|d| Error::unreadable(CALL, d))?);
-            }
-        }
-        Ok(found)
+        read_pages(CALL, pages, |page| {
+            page.volumes().iter().map(convert::volume).collect()
+        })
+        .await
     }
 
     /// Snapshots by tag *and* owner: without the owner EC2 searches every public snapshot.
     async fn snapshots_where(&self, filter: Filter) -> Result<Vec<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
-        let mut pages = self
+        let pages = self
             .patient
             .describe_snapshots()
             .owner_ids("self")
@@ -88,14 +88,10 @@ impl Ec2 {
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.snapshots() {
-                found.push(convert::snapshot(answer).map_err(|d| Error::unreadable(CALL, d))?);
-            }
-        }
-        Ok(found)
+        read_pages(CALL, pages, |page| {
+            page.snapshots().iter().map(convert::snapshot).collect()
+        })
+        .await
     }
 
     /// One instance by id; `None` if EC2 does not know it (yet).
@@ -242,6 +238,23 @@ impl Ec2 {
             }
         }))
     }
+}
+
+/// Reads all pages of `call`: what `parse` returns for each, in one list.
+pub(super) async fn read_pages<P, E, T>(
+    call: &'static str,
+    mut pages: PaginationStream<Result<P, SdkError<E, HttpResponse>>>,
+    parse: impl Fn(P) -> Result<Vec<T>, String>,
+) -> Result<Vec<T>, Error>
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|error| Error::of(call, &error))?;
+        found.extend(parse(page).map_err(|doubt| Error::unreadable(call, doubt))?);
+    }
+    Ok(found)
 }
 
 fn of_drive(drive: &str) -> Filter {

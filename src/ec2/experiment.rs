@@ -18,6 +18,7 @@ use super::https::Answer;
 use super::signed::Scope;
 use super::{DRIVE, Ec2, OWNER, Partition};
 use crate::ids::InstanceId;
+use crate::retry::retry;
 
 /// Pauses before a call without an answer, or a throttled one, is repeated. All calls may be
 /// repeated: those that create have a token.
@@ -212,17 +213,9 @@ impl Ec2 {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, NoExperiment> {
-        let mut pauses = AGAIN.into_iter();
-        loop {
-            let error = match self.fis_once(method.clone(), path, body).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            match pauses.next() {
-                Some(pause) if error.passes() => tokio::time::sleep(pause).await,
-                _ => return Err(error),
-            }
-        }
+        let passes =
+            |answer: &Result<_, NoExperiment>| answer.as_ref().is_err_and(NoExperiment::passes);
+        retry(&AGAIN, passes, || self.fis_once(method.clone(), path, body)).await
     }
 
     async fn fis_once(

@@ -5,13 +5,11 @@
 //! from others of its name. Rules are read from their group (`DescribeSecurityGroups` has them with
 //! their descriptions), and revoked by port and range.
 
-use aws_sdk_ec2::types::{
-    Filter, IpPermission, IpRange, Ipv6Range, Reservation, ResourceType, SecurityGroup,
-};
+use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType, SecurityGroup};
 use jiff::Timestamp;
 
 use super::change::tagged;
-use super::describe::{PAGE, literally};
+use super::describe::{PAGE, literally, read_pages};
 use super::error::NO_GROUP;
 use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
 use crate::ids::{GroupId, VpcId};
@@ -82,50 +80,30 @@ impl Ec2 {
             .iter()
             .map(|(name, value)| Filter::builder().name(*name).values(value).build())
             .collect();
-        let mut pages = self
+        let pages = self
             .patient
             .describe_security_groups()
             .set_filters(Some(filters))
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.security_groups() {
-                found.push(group(answer).map_err(|doubt| Error::unreadable(CALL, doubt))?);
-            }
-        }
-        Ok(found)
+        read_pages(CALL, pages, |page| {
+            page.security_groups().iter().map(group).collect()
+        })
+        .await
     }
 
     /// Since when instances of any owner use a group: the earliest launch of those not terminated;
     /// `None` if none does.
     pub async fn group_used_since(&self, group: &GroupId) -> Result<Option<Timestamp>, Error> {
-        const CALL: &str = "DescribeInstances";
         let states = ["pending", "running", "shutting-down", "stopping", "stopped"];
         let filter = |name: &str| Filter::builder().name(name);
-        let mut pages = self
-            .patient
-            .describe_instances()
-            .filters(filter("instance.group-id").values(group.as_str()).build())
-            .filters(
-                filter("instance-state-name")
-                    .set_values(Some(states.map(str::to_owned).into()))
-                    .build(),
-            )
-            .into_paginator()
-            .page_size(PAGE)
-            .send();
-        let mut since = None;
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            for answer in page.reservations().iter().flat_map(Reservation::instances) {
-                let user = convert::instance(answer).map_err(|d| Error::unreadable(CALL, d))?;
-                since = Some(since.map_or(user.launched, |known| user.launched.min(known)));
-            }
-        }
-        Ok(since)
+        let of_group = filter("instance.group-id").values(group.as_str());
+        let not_terminated =
+            filter("instance-state-name").set_values(Some(states.map(str::to_owned).into()));
+        let filters = vec![of_group.build(), not_terminated.build()];
+        let users = self.instances_where(filters).await?;
+        Ok(users.iter().map(|user| user.launched).min())
     }
 
     /// Makes the group `name` in `vpc`, with its tags and no ingress rule; its id. `None` if that

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use aws_sdk_ec2::types::{Filter, RouteState, RouteTable};
 
+use super::describe::read_pages;
 use super::{Cidr, Ec2, Error, Zone, convert};
 use crate::ids::{SubnetId, VpcId};
 
@@ -107,17 +108,16 @@ impl Ec2 {
     ) -> Result<BTreeMap<SubnetId, Routes>, Error> {
         const CALL: &str = "DescribeRouteTables";
         let of_vpc = Filter::builder().name("vpc-id").values(vpc.as_str());
-        let mut pages = self
+        let pages = self
             .patient
             .describe_route_tables()
             .filters(of_vpc.build())
             .into_paginator()
             .send();
-        let mut tables: Vec<RouteTable> = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            tables.extend(page.route_tables.unwrap_or_default());
-        }
+        let tables = read_pages(CALL, pages, |page| {
+            Ok(page.route_tables.unwrap_or_default())
+        })
+        .await?;
         let main = tables.iter().find(|table| {
             let mut all = table.associations().iter();
             all.any(|association| association.main() == Some(true))

@@ -13,6 +13,7 @@ use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{InstanceType, SpotPrice as Answer};
 use jiff::Timestamp;
 
+use super::describe::read_pages;
 use super::{Ec2, Error, Zone};
 
 /// The product that xdrive's images are billed as.
@@ -154,7 +155,7 @@ impl Ec2 {
     ) -> Result<Vec<PriceChange>, Error> {
         const CALL: &str = "DescribeSpotPriceHistory";
         let types = types.iter().map(|name| InstanceType::from(name.as_str()));
-        let mut pages = self
+        let pages = self
             .patient
             .describe_spot_price_history()
             .set_instance_types(Some(types.collect()))
@@ -164,14 +165,10 @@ impl Ec2 {
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut changes = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            let read = page.spot_price_history().iter().map(read);
-            let read: Result<Vec<PriceChange>, String> = read.collect();
-            changes.extend(read.map_err(|doubt| Error::unreadable(CALL, doubt))?);
-        }
-        Ok(changes)
+        read_pages(CALL, pages, |page| {
+            page.spot_price_history().iter().map(read).collect()
+        })
+        .await
     }
 }
 

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use aws_sdk_ec2::types::{self as sdk, Filter};
 use serde::{Deserialize, Serialize};
 
+use super::describe::read_pages;
 use super::{Ec2, Error, Market};
 
 /// The maker of the GPUs that count.
@@ -187,29 +188,20 @@ impl Ec2 {
                 .set_values(Some(values))
                 .build()
         });
-        let mut pages = self
+        let pages = self
             .patient
             .describe_instance_types()
             .set_filters(Some(filters.collect()))
             .into_paginator()
             .page_size(PAGE)
             .send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|error| Error::of(CALL, &error))?;
-            let types = read(page.instance_types());
-            found.extend(types.map_err(|doubt| Error::unreadable(CALL, doubt))?);
-        }
-        Ok(found)
+        read_pages(CALL, pages, |page| read(page.instance_types())).await
     }
 }
 
 fn read(answers: &[sdk::InstanceTypeInfo]) -> Result<Vec<InstanceType>, String> {
-    let mut types = Vec::new();
-    for answer in answers {
-        types.extend(instance_type(answer)?);
-    }
-    Ok(types)
+    let types = answers.iter().map(instance_type);
+    types.filter_map(Result::transpose).collect()
 }
 
 /// One type; `None` if xdrive has no image for its architecture.

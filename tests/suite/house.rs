@@ -28,6 +28,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("pulldown_cmark", &["cli/topic.rs"]),
     ("supports_hyperlinks", &["report.rs"]),
     ("shlex", &["quote.rs"]),
+    ("subtle", &["local/wire/", "session/credentials.rs"]),
     ("signal_hook", &["signals.rs", "terminal.rs", "terminal/"]),
     ("println!", &["report.rs"]),
     ("process::exit", &[]),
@@ -59,7 +60,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "access",
         &[
-            "clock", "config", "drive", "ec2", "host", "ids", "report", "ssh", "terminal",
+            "clock", "config", "drive", "ec2", "host", "ids", "report", "retry", "ssh", "terminal",
         ],
     ),
     (
@@ -76,7 +77,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("config", &["drive", "ec2", "failure", "ids", "ssh"]),
     ("failure", &["drive", "ec2", "ids"]),
     ("drive", &["clock", "ec2", "host", "ids", "quote"]),
-    ("ec2", &["clock", "ids"]),
+    ("ec2", &["clock", "ids", "retry"]),
     ("host", &["ids", "quote", "ssh"]),
     ("ssh", &["quote", "terminal"]),
     ("report", &["terminal"]),
@@ -86,6 +87,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("ids", &[]),
     ("clock", &[]),
     ("quote", &[]),
+    ("retry", &[]),
 ];
 
 /// The longest a file may be, in lines.

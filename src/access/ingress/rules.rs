@@ -15,10 +15,10 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::Plan;
-use crate::access::retry::retry;
 use crate::drive::{HostError, tags};
 use crate::ec2::{self, Cidr, Group, Kind, Rule};
 use crate::ids::{GroupId, VpcId};
+use crate::retry::retry;
 
 /// The first word of a description.
 const MARK: &str = "xdrive";
@@ -128,7 +128,11 @@ impl Plan {
 
     /// Makes a rule; retries while the call does not see a new group.
     async fn add(&self, group: &GroupId, rule: &Rule) -> Result<(), ec2::Error> {
-        let is_early = |answer: &Result<(), ec2::Error>| matches!(answer, Err(error) if error.kind == Kind::NotFound);
+        let is_early = |answer: &Result<(), ec2::Error>| {
+            answer
+                .as_ref()
+                .is_err_and(|error| error.kind == Kind::NotFound)
+        };
         retry(&UNSEEN, is_early, || self.ec2.authorize(group, rule)).await
     }
 
