@@ -52,6 +52,12 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
+/// The terminal's type, as `TERM` has it; `dumb` if it has none.
+#[must_use]
+pub fn term() -> String {
+    std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
+}
+
 /// The terminal's size now; 80 by 24 if that is not known.
 #[must_use]
 pub fn size() -> Size {

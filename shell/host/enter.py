@@ -93,7 +93,7 @@ class Order:
     def runc(self, *flags):
         """The words for runc; none where `docker exec` has to do it."""
         state = inside.enterable(self.container)
-        if not state or not takes_limits_of(state.pid):
+        if not state or not take_limits_of(state.pid):
             return None
         runc = ["runc", "--root", inside.STATES, *state.flags, "exec"]
         terminal = ["-t"] if self.has_terminal else []
@@ -101,7 +101,7 @@ class Order:
         return [*runc, *flags, state.container, *self.command]
 
 
-def takes_limits_of(init):
+def take_limits_of(init):
     """Gives this process what a command inherits from it, as the container has it from dockerd; false
     if it cannot have that."""
     try:

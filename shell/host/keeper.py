@@ -6,7 +6,7 @@ import signal
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
 
 
-def announces_sizes(keeper):
+def announce_sizes(keeper):
     """From here on the keeper has word of each new size of this process's terminal."""
 
     def announce(*_):

@@ -42,7 +42,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from enter import Order, Started, open_terminal  # noqa: E402
-from keeper import GONE, announces_sizes, status  # noqa: E402
+from keeper import GONE, announce_sizes, status  # noqa: E402
 
 FOLDER = "/run/xdrive/terminals"
 CLIENTS = "/run/xdrive/clients"  # one file for each session, locked while its client is attached
@@ -121,7 +121,7 @@ def attach(name, seen, command):
     if keeper is None:
         os.write(1, b"xdrive: terminal=none 0\n")
         return GONE
-    announces_sizes(keeper)
+    announce_sizes(keeper)
     socket.send_fds(keeper, [str(seen).encode()], [0])
     return status(keeper)
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::login::Refusal;
 use crate::drive::{Client, HostError, NoAnswer, Route};
-use crate::host::facts::{Oddity, ScriptError};
+use crate::host::facts::{ScriptError, VolumeProblem};
 use crate::ids::SessionId;
 
 /// The line of a client that attaches at `since`.
@@ -60,11 +60,11 @@ pub(super) fn translated(error: ScriptError) -> HostError {
             let (owner, since) = owner_and_since(&line);
             HostError::Busy { owner, since }
         }
-        ScriptError::Odd {
-            oddity: Oddity::HalfMade,
+        ScriptError::WrongVolume {
+            problem: VolumeProblem::HalfMade,
             words,
         } => HostError::Garbled(words),
-        ScriptError::Odd { words, .. } => HostError::Damaged(words),
+        ScriptError::WrongVolume { words, .. } => HostError::Damaged(words),
         other => HostError::Failed(other.to_string()),
     }
 }

@@ -24,8 +24,7 @@ const OF_NOBODY: [&str; 2] = ["image", "snapshot"];
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
 /// The KMS actions of a caller who makes, attaches, saves and reads encrypted disks (EBS user
-/// guide,
-/// *Permissions for IAM users*).
+/// guide, *Permissions for IAM users*).
 const USE_OF_A_KEY: [&str; 4] = [
     "kms:DescribeKey",
     "kms:GenerateDataKeyWithoutPlaintext",
@@ -40,18 +39,18 @@ pub struct Args {
     #[arg(long, value_name = "ARN")]
     pub role: Option<String>,
 
-    /// Also allow disks that are encrypted with this key of the account's own instead of
-    /// aws/ebs (repeatable).
+    /// Also allow disks that are encrypted with this key of the account's own instead of aws/ebs
+    /// (repeatable).
     #[arg(long, value_name = "ARN")]
     pub kms_key: Vec<KeyArn>,
 
-    /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that
-    /// of the ARNs given here, else of the region that is set, else aws].
+    /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that of
+    /// the ARNs given here, else of the region that is set, else aws].
     #[arg(long, value_name = "PARTITION")]
     pub partition: Option<Partition>,
 
-    /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session
-    /// Manager, and Fault Injection Service.
+    /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session Manager, and
+    /// Fault Injection Service.
     #[arg(long, conflicts_with_all = ["role", "kms_key"])]
     pub selftest: bool,
 }

@@ -9,10 +9,11 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::ec2::{self, Instance};
+use crate::ec2::Instance;
 use crate::host::{Closed, MountOrder, Mounted};
 use crate::ids::{GroupId, InstanceId, SessionId, Uuid, VolumeId};
 
+use super::host_error::HostError;
 use super::subnets::Subnets;
 
 /// The host's part of a launch order.
@@ -71,46 +72,6 @@ pub enum Contact {
     KeyRefused,
     /// It answered.
     Reached(HostView),
-}
-
-/// The error of a call to a host.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HostError {
-    /// Another client holds it.
-    #[error("another xdrive is using the host: {owner}, since {since}")]
-    Busy {
-        /// As in [`Client::Other`].
-        owner: String,
-        /// As in [`Client::Other`].
-        since: String,
-    },
-    /// It is closing; the text says why.
-    #[error("the host is closing: {0}")]
-    Closing(String),
-    /// The connection failed; the call may or may not have been carried out.
-    #[error("the host cannot be reached: {0}")]
-    Unreachable(String),
-    /// The volume is neither blank nor a file system, and this host has no record that a format
-    /// of it ever ended: a format was killed half way.
-    #[error("the volume is neither blank nor a file system: {0}")]
-    Garbled(String),
-    /// The volume's file system cannot be mounted, and may hold data.
-    #[error("the drive's file system cannot be mounted: {0}")]
-    Damaged(String),
-    /// This laptop cannot reach it, and retrying does not help.
-    #[error("{why}")]
-    NoRoute {
-        /// Why.
-        why: String,
-        /// What to do about it.
-        hint: String,
-    },
-    /// A call to EC2 on the way to it failed.
-    #[error(transparent)]
-    Ec2(#[from] ec2::Error),
-    /// It failed otherwise.
-    #[error("{0}")]
-    Failed(String),
 }
 
 /// Why a host does not answer.

@@ -13,6 +13,7 @@
 //! drop a future in the middle of a call that changes the cloud.
 
 pub mod event;
+mod host_error;
 pub mod hosts;
 pub mod kept;
 pub(crate) mod mount;
@@ -23,6 +24,7 @@ pub mod pools;
 pub mod proof;
 pub mod quotas;
 pub mod reconcile;
+mod source;
 pub mod stuck;
 pub mod subnets;
 pub mod superblock;
@@ -30,11 +32,13 @@ pub mod tags;
 pub mod timing;
 
 pub use event::Event;
+pub use host_error::HostError;
 pub use hosts::{
-    Client, Contact, HostError, HostView, Hosts, NoAnswer, Prepared, RECORD_LIFE, Route, lease_left,
+    Client, Contact, HostView, Hosts, NoAnswer, Prepared, RECORD_LIFE, Route, lease_left,
 };
-pub use plan::{Goal, Source};
+pub use plan::Goal;
 pub use reconcile::{Outcome, Reconciler, Wanted};
+pub use source::Source;
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
 pub use timing::Timing;

@@ -23,7 +23,7 @@ use super::hosts::Contact;
 use super::observed::{
     Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
 };
-use super::plan::Source;
+use super::source::Source;
 use super::tags;
 use super::tags::{Identity, VolumeTags};
 use super::timing::Timing;

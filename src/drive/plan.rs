@@ -27,9 +27,10 @@ use crate::clock::BootTime;
 use super::observed::Observed;
 use super::timing::Timing;
 
+pub use super::source::Source;
 pub use checkpoint::Skipped;
 pub(super) use checkpoint::{outdated, prune};
-pub use step::{Done, Goal, Next, Source, Step, Waiting};
+pub use step::{Done, Goal, Next, Step, Waiting};
 
 use step::View;
 

@@ -27,7 +27,8 @@ use crate::ec2::{self, Ec2, GibiBytes, Instance, Zone};
 use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, SubnetId, VolumeId};
 
 use super::event::Event;
-use super::hosts::{HostError, Hosts};
+use super::host_error::HostError;
+use super::hosts::Hosts;
 use super::kept::Kept;
 use super::overlay::Overlay;
 use super::plan::Goal;

@@ -7,7 +7,7 @@
 use crate::ec2::{Subnet, Zone};
 use crate::ids::SubnetId;
 
-use super::hosts::HostError;
+use super::host_error::HostError;
 
 /// The hint where no address leads to an instance.
 const HINT: &str = "--subnet names a subnet with a route to an internet gateway; --proxy-command \

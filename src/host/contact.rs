@@ -13,7 +13,8 @@ use super::facts::{Facts, ScriptError};
 use super::room::Room;
 use crate::ids::VolumeId;
 
-/// The state of a host.
+/// The state of a host. Only the tests of the scripts read `booted`, `unmounted`, `lease` and
+/// `notice`: a session sets the lease itself, and its client lock has the others as events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
     /// Whether its user data ran to the end.

@@ -1,15 +1,15 @@
 //! Commands that run in the drive's container: the user's shell, and `-- CMD`.
 //!
-//! Nothing is run here: these are the strings for an SSH channel, which call `shell/host/enter.py`. A
-//! signal that is sent over SSH does not reach a process in a container, so a command first writes its
-//! process id to a file, where [`super::scripts::Host::signal`] finds it.
+//! Nothing is run here: these are the strings for an SSH channel, which call `shell/host/enter.py`.
+//! A signal that is sent over SSH does not reach a process in a container, so a command first
+//! writes its process id to a file, where [`super::scripts::Host::signal`] finds it.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::scripts::python;
+use super::bundle::python;
 use crate::ids::{DriveName, random_id};
 use crate::quote::{join, quote};
 

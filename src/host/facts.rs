@@ -28,9 +28,9 @@ pub enum ScriptError {
     },
     /// The volume is not as ordered.
     #[error("{words}")]
-    Odd {
+    WrongVolume {
         /// How it differs.
-        oddity: Oddity,
+        problem: VolumeProblem,
         /// The script's message.
         words: String,
     },
@@ -68,7 +68,7 @@ pub enum ScriptError {
 
 /// How a volume can differ from what was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Oddity {
+pub enum VolumeProblem {
     /// It should be blank, and is neither blank nor a whole ext4: a format was cut off.
     HalfMade,
     /// It should hold a file system, and holds no ext4.
@@ -79,7 +79,7 @@ pub enum Oddity {
     Newer,
 }
 
-impl FromStr for Oddity {
+impl FromStr for VolumeProblem {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Self, ()> {
@@ -103,7 +103,7 @@ pub(super) struct Facts {
 /// Exit codes, as listed in `shell/host/prelude`.
 const CLOSING: u32 = 80;
 pub(super) const BUSY: u32 = 81;
-const ODD: u32 = 82;
+const WRONG_VOLUME: u32 = 82;
 const NO_IMAGE: u32 = 83;
 const NO_DEVICE: u32 = 84;
 pub(super) const STILL_MOUNTED: u32 = 85;
@@ -142,9 +142,9 @@ impl Facts {
                 owner: owned("busy"),
                 words,
             },
-            ODD => match self.get("odd").and_then(|word| word.parse().ok()) {
-                Some(oddity) => ScriptError::Odd { oddity, words },
-                None => self.garbled("odd"),
+            WRONG_VOLUME => match self.get("problem").and_then(|word| word.parse().ok()) {
+                Some(problem) => ScriptError::WrongVolume { problem, words },
+                None => self.garbled("problem"),
             },
             NO_IMAGE => ScriptError::Image(words),
             NO_DEVICE => ScriptError::NoDevice(words),
@@ -269,17 +269,20 @@ mod tests {
             error(81, ""),
             ScriptError::Busy { owner: None, .. }
         ));
-        for (word, oddity) in [
-            ("halfmade", Oddity::HalfMade),
-            ("foreign", Oddity::Foreign),
-            ("damaged", Oddity::Damaged),
-            ("newer", Oddity::Newer),
+        for (word, expected) in [
+            ("halfmade", VolumeProblem::HalfMade),
+            ("foreign", VolumeProblem::Foreign),
+            ("damaged", VolumeProblem::Damaged),
+            ("newer", VolumeProblem::Newer),
         ] {
-            let said = format!("xdrive: odd={word}\n");
-            assert!(matches!(error(82, &said), ScriptError::Odd { oddity: o, .. } if o == oddity));
+            let facts = format!("xdrive: problem={word}\n");
+            assert!(matches!(
+                error(82, &facts),
+                ScriptError::WrongVolume { problem, .. } if problem == expected
+            ));
         }
         assert!(matches!(
-            error(82, "xdrive: odd=new-kind\n"),
+            error(82, "xdrive: problem=new-kind\n"),
             ScriptError::Garbled { .. }
         ));
         assert!(matches!(error(83, ""), ScriptError::Image(words) if words == "one\ntwo"));

@@ -2,6 +2,7 @@
 //! [`crate::ssh`] has the connection.
 
 pub mod boot;
+mod bundle;
 mod client_lock;
 mod closed;
 mod contact;

@@ -43,9 +43,8 @@ pub struct MountedDrive {
     pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,
-    /// Whether the file system was grown to the volume's size.
-    pub grown: bool,
-    /// The generation that the drive itself has recorded last.
+    /// The generation that the drive itself has recorded last. Only the tests of the scripts read
+    /// it: tags decide.
     pub recorded: Option<Generation>,
     /// The image that its container was made from (as in [`super::scripts::Image`]), if it has one.
     pub source: Option<String>,
@@ -92,7 +91,6 @@ impl MountedDrive {
             size: facts.require("size")?,
             room: Room::read(facts),
             formatted: facts.yes("formatted"),
-            grown: facts.yes("grown"),
             recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
             source: facts.get("source").map(str::to_owned),
             gpus: match facts.require::<String>("gpus")?.as_str() {

@@ -10,7 +10,6 @@
 
 mod along;
 mod arrive;
-mod bundle;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -18,6 +17,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncRead;
 
+use super::bundle::{self, DIRECTORY, python};
 use super::client_lock::{ClientLock, LockOrder};
 use super::closed::CloseReport;
 use super::contact::{HostState, Remaining};
@@ -31,8 +31,6 @@ use crate::quote::quote;
 use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
 use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
-
-use bundle::DIRECTORY;
 
 pub use arrive::{ArriveOrder, Arrived};
 
@@ -415,12 +413,6 @@ impl Host {
             .await?;
         Facts::read(script, &output, &[])
     }
-}
-
-/// The command that runs a script in Python.
-pub(super) fn python(script: &str) -> String {
-    // Isolated: neither the environment nor a folder decides what is imported.
-    format!("python3 -I -S {}/{script}", *DIRECTORY)
 }
 
 /// As [`Host::terminal`], for a host that has not answered yet.

@@ -17,6 +17,7 @@ mod announcement;
 pub(super) mod blob;
 mod fis;
 mod in_process;
+mod message;
 mod params;
 mod protocol;
 mod respond;
@@ -27,30 +28,8 @@ mod xml;
 
 pub use announcement::{EnvironmentError, environment};
 pub use in_process::InProcess;
+pub use message::ApiError;
 pub use params::Params;
 pub use respond::respond;
 pub use serve::Server;
 pub use xml::Xml;
-
-/// A call refused, as AWS writes it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{code}: {message}")]
-pub struct ApiError {
-    /// HTTP status.
-    pub status: u16,
-    /// AWS's error code, such as `InvalidVolume.NotFound`.
-    pub code: String,
-    /// AWS's message.
-    pub message: String,
-}
-
-impl ApiError {
-    /// A client error (HTTP 400).
-    pub fn client(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            status: 400,
-            code: code.into(),
-            message: message.into(),
-        }
-    }
-}

@@ -6,8 +6,9 @@
 
 use anyhow::anyhow;
 
-use super::container::{self, ContainerSession};
+use super::container::ContainerSession;
 use super::credentials::Endpoint;
+use super::script_failure;
 use super::state::Parts;
 use crate::config::GitUser;
 use crate::ec2::Instance;
@@ -37,11 +38,12 @@ impl Along {
 }
 
 /// Brings variables, Git's identity, agent and credentials into the container, as requested.
+/// Returns what then leads to this computer.
 pub(super) async fn bring(
     parts: &mut Parts<'_>,
     instance: &Instance,
     inside: &mut ContainerSession,
-) -> Result<(), Failure> {
+) -> Result<Along, Failure> {
     let shows = (parts.report, parts.request.json);
     let options = &parts.request.options;
     let session = parts.reconciler.session().clone();
@@ -54,11 +56,11 @@ pub(super) async fn bring(
     };
     let mut variables = options.variables.clone();
     inside.container.git = options.git.as_ref().map(GitUser::config);
+    let mut along = Along::default();
     let Some((ssh, _)) = hosts.link(&instance.id) else {
         // The shell finds that out, too, and reports it.
-        return Ok(());
+        return Ok(along);
     };
-    let mut along = Along::default();
     if let Some(agent) = &options.agent {
         let (command, socket) = inside.host.agent(&inside.container, &name);
         let forwarded = AgentForward::open(ssh, command, agent.clone()).await;
@@ -78,7 +80,6 @@ pub(super) async fn bring(
             endpoint.name_in(&mut variables);
         }
     }
-    inside.along = along;
     let is_empty = variables.is_empty();
     if let Some(config) = &inside.container.git {
         variables.set_missing("GIT_CONFIG_SYSTEM", &git_file(config));
@@ -86,13 +87,13 @@ pub(super) async fn bring(
     if is_empty {
         // The shell has Git's configuration from its own command, and waits for nothing.
         inside.bring_for_jupyter(session, variables);
-        return Ok(());
+        return Ok(along);
     }
     let script = variables.script();
     let brought = inside.host.bring(&inside.container, &session, &script);
-    let file = brought.await.map_err(container::failure)?;
+    let file = brought.await.map_err(script_failure::of)?;
     inside.container.variables = Some(file);
-    Ok(())
+    Ok(along)
 }
 
 /// The name of the terminal in which the shell runs: of the one that was `left`, or a new one.

@@ -5,8 +5,8 @@
 //! volume's zone only with `--leave-zone`, and launches on demand only if a flag or an answer
 //! allows it.
 
-use super::Session;
 use super::preflight::DriveFacts;
+use super::state::Session;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
 use crate::drive::stuck::Head;

@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
-use crate::config::{Options, Variables};
+use crate::config::Variables;
 use crate::ec2::Instance;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::host::container::{Came, Container};
 use crate::host::facts::ScriptError;
 use crate::host::ports::JUPYTER_PORT;
@@ -21,44 +21,16 @@ use crate::report::{self, Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
-use super::along::Along;
-use super::forwards::Forwards;
-use super::{Request, browser, gpu, pull};
+use super::local_ports::{JupyterPlace, jupyter_place};
+use super::request::Request;
+use super::{browser, gpu, pull, script_failure};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
-
-/// Jupyter's default port on this computer.
-const JUPYTER: u16 = 8888;
-
-/// Where Jupyter is to be on this computer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct JupyterPlace {
-    port: u16,
-    /// Whether its address is opened in the browser.
-    opens: bool,
-}
-
-/// Jupyter's port on this computer; none if it is neither started nor forwarded.
-pub(super) fn jupyter_port(options: &Options) -> Option<u16> {
-    (!options.no_jupyter).then(|| options.jupyter_port.unwrap_or(JUPYTER))
-}
-
-/// Where Jupyter is to be, likewise.
-pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
-    jupyter_port(options).map(|port| JupyterPlace {
-        port,
-        opens: options.open,
-    })
-}
 
 /// A session inside its container. Dropping it closes Jupyter's port.
 pub(super) struct ContainerSession {
     pub(super) host: Host,
     pub(super) container: Container,
-    /// The other forwards.
-    pub(super) forwards: Forwards,
-    /// What leads to this computer, besides ports.
-    pub(super) along: Along,
     notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
 }
@@ -124,7 +96,7 @@ pub(super) async fn enter(
         },
         Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
     );
-    let container = container.map_err(failure)?;
+    let container = container.map_err(script_failure::of)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
         Came::Started => "started the container".to_owned(),
@@ -160,8 +132,6 @@ impl ContainerSession {
         let mut inside = Self {
             host: host.clone(),
             container,
-            forwards: Forwards::default(),
-            along: Along::default(),
             notebook: None,
             jupyter: JoinSet::new(),
         };
@@ -280,23 +250,13 @@ impl ContainerSession {
             .map(|notebook| notebook.forward.port())
     }
 
-    /// A function that lists the forwarded ports, the agent and the credentials, a line each.
-    pub(super) fn forwards(&self) -> impl Fn() -> String + Send + use<> {
+    /// A function that returns the line of Jupyter's port, once its address was printed.
+    pub(super) fn jupyter_line(&self) -> impl Fn() -> Option<String> + Send + use<> {
         let notebook = self.notebook.clone();
-        let along = self.along.lines();
-        let forwards = self.forwards.clone();
         move || {
-            let others = forwards.lines();
             let notebook = notebook.as_ref();
             let notebook = notebook.filter(|it| it.is_printed.load(Ordering::Relaxed));
-            let notebook = notebook.map(|it| it.line());
-            let others = (!others.is_empty()).then_some(others);
-            let lines = notebook.into_iter().chain(others).chain(along.clone());
-            let lines: Vec<String> = lines.collect();
-            if lines.is_empty() {
-                return "nothing is forwarded".to_owned();
-            }
-            lines.join("\n")
+            notebook.map(|it| it.line())
         }
     }
 }
@@ -411,34 +371,13 @@ async fn image(
     let file = tokio::fs::File::open(&path)
         .await
         .map_err(|error| image::unreadable(&path, error))?;
-    let loaded = host.load_image(&source, file).await.map_err(failure)?;
+    let loaded = host
+        .load_image(&source, file)
+        .await
+        .map_err(script_failure::of)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))
-}
-
-/// A host's error about the container as a failure of the session.
-pub(super) fn failure(error: ScriptError) -> Failure {
-    match error {
-        ScriptError::NoGpu(words) => gpu::failure(last_first(&words)),
-        ScriptError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
-            "--image names another one: an archive that `docker save` wrote, or a reference to a \
-             registry that the instance reaches",
-        ),
-        other => anyhow::Error::new(other)
-            .context("the container cannot be started")
-            .into(),
-    }
-}
-
-/// A program's output as an error: its last line first, the lines before it as causes.
-pub(super) fn last_first(words: &str) -> anyhow::Error {
-    let mut lines = words.lines().map(str::to_owned);
-    let mut error = anyhow!(lines.next().unwrap_or_default());
-    for line in lines {
-        error = error.context(line);
-    }
-    error
 }
 
 /// A new token: 16 random bytes, in hexadecimal so that its URL fits a terminal's line.

@@ -15,7 +15,8 @@ use crate::ids::DriveName;
 use crate::ssh::UserKey;
 
 use super::outcome::run_failure;
-use super::{Request, Session};
+use super::request::Request;
+use super::state::Session;
 
 /// How long a root disk may outlive its terminated instance: EC2 deletes it once the instance has
 /// shut down, which takes a minute or two.

@@ -6,7 +6,8 @@
 use serde::Serialize;
 
 use super::preflight::DriveFacts;
-use super::{Session, outcome, progress};
+use super::state::Session;
+use super::{outcome, progress};
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools;
 use crate::drive::stuck::{Head, volume_cents};

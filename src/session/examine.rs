@@ -4,8 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::Session;
-use crate::ec2::Instance;
 use crate::ssh::Ssh;
 
 /// How long the script may take: it only reads, but a host that is still booting is slow, and a
@@ -33,7 +31,8 @@ impl Examination {
         self.answer.borrow().clone()
     }
 
-    async fn run(&self, ssh: &Ssh) {
+    /// Runs the script on the host of `ssh`, and keeps its output.
+    pub(super) async fn run(&self, ssh: &Ssh) {
         let ran = tokio::time::timeout(LIMIT, ssh.run("sh -s", self.script.as_bytes()));
         let answer = match ran.await {
             Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -41,15 +40,5 @@ impl Examination {
             Err(_) => Err(format!("no answer for {} s", LIMIT.as_secs())),
         };
         *self.answer.borrow_mut() = Some(answer);
-    }
-}
-
-impl Session {
-    /// Runs the request's examination, if it has one.
-    pub(super) async fn examine(&mut self, host: &Instance) {
-        let link = self.reconciler.hosts().link(&host.id);
-        if let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) {
-            examination.run(ssh).await;
-        }
     }
 }

@@ -11,7 +11,8 @@ use crate::signals::End;
 use crate::ssh::UserKey;
 
 use super::outcome::run_failure;
-use super::{Request, Session};
+use super::request::Request;
+use super::state::Session;
 
 /// Saves what no session uses.
 const GOAL: Goal = Goal::Saved {

@@ -8,26 +8,23 @@ mod offers;
 mod order;
 mod table;
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::container::{ContainerSession, jupyter_port};
+use super::container::ContainerSession;
+use super::local_ports::{EXACT, busy, jupyter_port};
 use super::monitor::{Output, SharedReconciler};
 use super::state::Parts;
 use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::ports::Listener;
-use crate::ssh::forward::{ForwardError, Interface};
+use crate::ssh::forward::ForwardError;
 
 use order::{Direction, Order, USAGE};
 use table::{Entrance, Entry, Table, open, open_remote, replaced};
-
-/// The hint where a port is busy.
-const EXACT: &str = "without --exact-ports another port is taken where one is busy";
 
 /// The pause before what listens in the container is watched again, after a lost connection.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -35,42 +32,6 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The forwards of a session. Clones are the same ones; with the last of them their ports close.
 #[derive(Clone, Default)]
 pub(super) struct Forwards(Arc<Mutex<Table>>);
-
-/// Refuses a port of this computer that is busy and has to be that one.
-pub(super) fn check_ports(options: &Options) -> Result<(), Failure> {
-    if !options.exact_ports {
-        return Ok(());
-    }
-    let forwards = options.forwards.iter().map(|it| (it.interface, it.port));
-    let jupyter = jupyter_port(options).map(|port| (Interface::Loopback, port));
-    for (interface, port) in forwards.chain(jupyter) {
-        let addresses: &[&str] = match interface {
-            Interface::Loopback => &["127.0.0.1", "::1"],
-            Interface::All => &["0.0.0.0"],
-            Interface::One(_) => &[],
-        };
-        let addresses = addresses.iter().filter_map(|it| it.parse().ok());
-        let one = match interface {
-            Interface::One(address) => Some(address),
-            _ => None,
-        };
-        for address in addresses.chain(one) {
-            match TcpListener::bind(SocketAddr::new(address, port)) {
-                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                    return Err(busy(port));
-                }
-                // A port that cannot be had for another reason is that forward's own error.
-                Err(_) | Ok(_) => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-fn busy(port: u16) -> Failure {
-    let error = anyhow!("port {port} of this computer is busy");
-    Failure::new(Exit::Unavailable, error).hint(EXACT)
-}
 
 impl Forwards {
     fn table(&self) -> MutexGuard<'_, Table> {

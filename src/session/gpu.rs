@@ -7,10 +7,10 @@
 
 use anyhow::anyhow;
 
-use super::container;
+use super::script_failure;
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::host::Gpus;
 use crate::host::scripts::Host;
 use crate::report::Report;
@@ -30,7 +30,7 @@ pub(super) async fn wait_ready(
         Gpus::Waiting => {
             let step = report.step("wait for the NVIDIA driver, which a first boot may build");
             let names = host.gpus(cloud.timing.driver).await;
-            let names = names.map_err(container::failure)?;
+            let names = names.map_err(script_failure::of)?;
             step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));
             Ok(())
         }
@@ -47,20 +47,12 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     // A denied call is reported where types are chosen; here it only costs this check.
     let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
     match types.as_deref() {
-        Ok([kind]) if kind.needs_driver() => Err(failure(anyhow!(
+        Ok([kind]) if kind.needs_driver() => Err(script_failure::no_gpu(anyhow!(
             "{} is a {name}, which has an NVIDIA GPU, and its system sees none on its bus",
             instance.id
         ))),
         _ => Ok(()),
     }
-}
-
-/// The failure of a GPU that cannot be used.
-pub(super) fn failure(error: anyhow::Error) -> Failure {
-    Failure::new(Exit::Unavailable, error).hint(
-        "nothing is lost: the same command again takes another instance; --type names another type, \
-         --ami an image with NVIDIA's driver and container toolkit",
-    )
 }
 
 /// The GPUs' names, each with its count.

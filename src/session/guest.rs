@@ -10,13 +10,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::{Instant, sleep};
 
-use super::Session;
-use super::container;
-use super::container::{Connections, ContainerSession};
+use super::container::{self, Connections, ContainerSession};
 use super::ending::Ending;
+use super::local_ports::jupyter_place;
 use super::prompt::unless_ended;
 use super::request::LEASE;
 use super::room::Growth;
+use super::state::Session;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
 use crate::ec2::Instance;
@@ -175,7 +175,7 @@ impl Session {
         owner: &str,
     ) -> Result<Option<Entry>, HostError> {
         let lease = self.request.options.keep.unwrap_or(LEASE);
-        let place = container::jupyter_place(&self.request.options);
+        let place = jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let (ssh, scripts) = hosts.reach(host).await?;
@@ -201,7 +201,7 @@ impl Session {
     ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
         let report = self.report.clone();
         let session = self.reconciler.session().clone();
-        let place = container::jupyter_place(&self.request.options);
+        let place = jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
         let connection_lost = || anyhow!("the connection to the instance ({}) was lost", host.id);
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;

@@ -6,7 +6,7 @@
 
 use anyhow::anyhow;
 
-use super::Session;
+use super::state::Session;
 use crate::drive::Stuck;
 use crate::drive::reconcile::{How, UnusableHost};
 use crate::drive::stuck::Why;

@@ -5,8 +5,8 @@
 //! leading session confirms it. A connection of an SSH client's saves nothing: where none but those
 //! remain, the host closes the drive when the lease ends after the last of them.
 
-use super::Session;
 use super::ending::Ending;
+use super::state::Session;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -103,6 +103,17 @@ impl Session {
             };
             return self.report_others(ending, &remaining);
         }
+    }
+
+    /// Makes the session's command, if it has one, a client of the host: as long as it runs, a
+    /// session that joins and leaves does not save the drive.
+    pub(super) async fn leave_command(&mut self, host: &Instance) -> anyhow::Result<()> {
+        let Some(id) = self.command.clone() else {
+            return Ok(());
+        };
+        let client = self.client_of(&id);
+        let (_, scripts) = self.reconciler.hosts().reach(host).await?;
+        Ok(scripts.leave_command(&id, &client).await?)
     }
 
     /// Whether this session is a guest, and others are attached too.

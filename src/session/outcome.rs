@@ -19,7 +19,8 @@ use crate::ssh::shell::ShellExit;
 use super::cost::Cost;
 use super::ending::Ending;
 use super::request::DETACHED_LEASE;
-use super::{Session, room};
+use super::room;
+use super::state::Session;
 
 impl Session {
     /// Reports a failed commit: it loses nothing, but explains why a later session may create the

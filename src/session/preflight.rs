@@ -1,8 +1,6 @@
-//! The checks before the drive's loop begins: the caller, the drive's parts, and requests that are
-//! refused before anything is launched.
-//!
-//! A call that EC2 throttles is retried, by the limits of the loop. Nothing is made before these
-//! checks, so giving up leaves nothing behind.
+//! The checks before the drive's loop begins: of the drive's parts and its owner, and of requests
+//! that are refused before anything is launched. Nothing is made before these checks, so giving up
+//! leaves nothing behind.
 //!
 //! A drive belongs to the owner in the tags of its newest part. Callers of one account see each
 //! other's drives; this check keeps them from using, or ending, another's by a mistyped name. It
@@ -10,18 +8,16 @@
 
 use anyhow::anyhow;
 
-use super::Session;
+use super::lookup::{Listing, may_retry, report_retry};
 use super::prompt::unless_ended;
+use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
-use crate::drive::Timing;
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Identity, Settings, VolumeTags};
-use crate::ec2::{self, Ec2, GibiBytes, Instance, Kind, Ownership, Snapshot, Subnet, Volume};
+use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, Volume};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveName, SubnetId};
 use crate::launch::image;
-use crate::report::Report;
 
 /// The facts about a drive before the loop begins.
 pub(super) struct DriveFacts {
@@ -35,53 +31,6 @@ pub(super) struct DriveFacts {
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
     pub(super) snapshots: Vec<Snapshot>,
-}
-
-/// Everything that carries a drive's tag.
-pub(super) struct Listing {
-    instances: Vec<Instance>,
-    volumes: Vec<Volume>,
-    snapshots: Vec<Snapshot>,
-}
-
-impl Listing {
-    /// Lists instances, then volumes, then snapshots: the order in which data moves.
-    pub(super) async fn of(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
-        let drive = drive.as_str();
-        Ok(Self {
-            instances: ec2.instances(drive).await?,
-            volumes: ec2.volumes(drive).await?,
-            snapshots: ec2.snapshots(drive).await?,
-        })
-    }
-}
-
-/// Reads the caller's identity, for a new session.
-pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
-    let mut failures = 0;
-    loop {
-        let failure = match cloud.identity().await {
-            Err(failure) if may_retry(&failure, &mut failures, &cloud.timing) => failure,
-            answer => return answer,
-        };
-        report_retry(report, &failure);
-        tokio::time::sleep(cloud.timing.pause(failures)).await;
-    }
-}
-
-/// Whether a failed call is retried: EC2 throttled it, and its `failures` are below the limit.
-fn may_retry(failure: &Failure, failures: &mut u32, timing: &Timing) -> bool {
-    *failures += 1;
-    let error = failure.error.downcast_ref::<ec2::Error>();
-    let is_throttled = error.is_some_and(|error| error.kind == Kind::Throttled);
-    is_throttled && *failures < timing.failures
-}
-
-fn report_retry(report: &Report, failure: &Failure) {
-    let error = &failure.error;
-    report.print(&format!(
-        "could not look at the drive, trying again: {error}"
-    ));
 }
 
 impl Session {
@@ -202,19 +151,6 @@ impl Session {
             .hint(HINT)),
         }
     }
-}
-
-/// Looks up the subnet of `--subnet`, whose zone and VPC become the session's.
-pub(super) async fn subnet(id: &SubnetId, cloud: &Cloud) -> Result<Subnet, Failure> {
-    cloud.ec2.subnet(id).await.map_err(|error| {
-        if error.kind != Kind::NotFound {
-            return error.into();
-        }
-        let region = cloud.ec2.region();
-        Failure::new(Exit::Usage, anyhow!("there is no {id} in {region}")).hint(
-            "`aws ec2 describe-subnets` shows the subnets of a region; --region names another one",
-        )
-    })
 }
 
 /// Refuses a speed, of the options or else the drive's own settings, that its volume cannot have.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::Session;
+use super::state::Session;
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::streams::answer;

@@ -1,5 +1,5 @@
-//! A connection of an SSH client's: bytes between standard input and output, and an SSH server on the
-//! drive's host that leads into the container.
+//! A connection of an SSH client's: bytes between standard input and output, and an SSH server on
+//! the drive's host that leads into the container.
 //!
 //! It is attached as a guest is, so the host stays up as long as it lasts. It launches, mounts,
 //! starts and saves nothing: it needs a drive that is up, and leaves it as it is. The host's key is

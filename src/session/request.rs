@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::{Examination, forwards};
+use super::examine::Examination;
+use super::local_ports;
 use crate::config::Options;
 use crate::drive::stuck::Head;
 use crate::ec2::Chain;
@@ -122,7 +123,7 @@ impl Request {
             )));
         }
         if !self.dry_run {
-            forwards::check_ports(&self.options)?;
+            local_ports::check_ports(&self.options)?;
         }
         match &self.options.image {
             Some(image) => image::check_image(image),

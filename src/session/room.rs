@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Session;
+use super::state::Session;
 use crate::config::quantity::SIZES;
 use crate::ec2::GibiBytes;
 use crate::host::room::Room;

@@ -12,8 +12,10 @@ use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::container::CommandId;
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
+use crate::ids::SessionId;
 use crate::ssh::UserKey;
 use crate::ssh::channel::Output;
 
@@ -129,6 +131,12 @@ impl Session {
         let (live, host) = self.reach_live(instance).await?;
         let runs = host.runs().await.map_err(anyhow::Error::new)?;
         Ok((live, host, runs))
+    }
+
+    /// The client line of the command `id`, which keeps its host up without an attached session.
+    pub(super) fn client_of(&mut self, id: &CommandId) -> String {
+        let client = SessionId(format!("run-{}", id.as_str()));
+        self.reconciler.hosts().line_of(&client, &self.owner)
     }
 
     /// The id of the run to attach to, on the drive's instance.

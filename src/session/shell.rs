@@ -16,6 +16,7 @@ use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::Message;
 use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
+use crate::terminal;
 
 /// How long the host may take to hang up on a command: a save must not wait longer for it.
 const HANG_UP: Duration = Duration::from_secs(3);
@@ -30,7 +31,7 @@ pub(super) async fn run_shell(
     signals: &mut Signals,
     messages: &mut UnboundedReceiver<Message>,
 ) -> anyhow::Result<Ending> {
-    let command = inside.container.shell(&term());
+    let command = inside.container.shell(&terminal::term());
     let name = {
         let mut drive = reconnector.drive.lock().await;
         let session = drive.session().clone();
@@ -71,11 +72,6 @@ pub(super) async fn run_shell(
             return Ok(ending);
         }
     }
-}
-
-/// The type of this terminal, as `TERM` has it.
-pub(super) fn term() -> String {
-    std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
 /// A command on the host for this process's streams.

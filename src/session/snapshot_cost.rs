@@ -1,6 +1,6 @@
 //! The cost of a saved drive's snapshots a month, and the command that prunes them.
 
-use super::Session;
+use super::state::Session;
 use crate::drive::kept::Kept;
 use crate::launch::offers::dollars;
 

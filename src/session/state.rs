@@ -7,10 +7,9 @@ use std::rc::Rc;
 use anyhow::Context as _;
 use tokio::sync::{mpsc, watch};
 
-use super::preflight::{self, Listing};
+use super::lookup::{self, Listing};
 use super::progress::ProgressPrinter;
 use super::request::{LEASE, Request};
-use super::shell;
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
@@ -27,6 +26,7 @@ use crate::host::container::CommandId;
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
+use crate::terminal;
 
 /// A running session.
 pub(super) struct Session {
@@ -89,7 +89,7 @@ impl Session {
         let began = cloud.clock.boot();
         let options = &request.options;
         let report = Report::stderr();
-        let identity = preflight::identity(&cloud, &report).await?;
+        let identity = lookup::identity(&cloud, &report).await?;
         // Up to here nothing was made that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
         let speed = Rc::new(Cell::new(options.speed));
@@ -97,7 +97,7 @@ impl Session {
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
-            Some(id) => Some(preflight::subnet(id, &cloud).await?),
+            Some(id) => Some(lookup::subnet(id, &cloud).await?),
             None => None,
         };
         let wanted = Wanted {
@@ -212,7 +212,7 @@ impl Session {
             && options.variables.is_empty()
             && options.agent.is_none()
             && request.credentials.is_none();
-        let shell = is_shell.then(shell::term);
+        let shell = is_shell.then(terminal::term);
         let git = options.git.as_ref().map(GitUser::config);
         let shell = shell.as_deref().map(|term| (term, git.as_deref()));
         let drive = &request.drive;

@@ -119,8 +119,7 @@ pub enum ProxyEnd {
     /// It ended by itself.
     Ended,
     /// There is no such command, or it cannot be run: a shell's exit status is 127 or 126 then
-    /// (POSIX,
-    /// *Shell Command Language*, 2.8.2).
+    /// (POSIX, *Shell Command Language*, 2.8.2).
     Missing,
 }
 

@@ -125,7 +125,7 @@ pub(super) async fn attached(
     command: &str,
 ) -> Result<(Session, Attached, Bytes), ShellError> {
     let request = TerminalRequest {
-        term: std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned()),
+        term: local::term(),
         size: local::size(),
         modes: modes::encode(&local::modes()?),
     };

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use anyhow::anyhow;
 
 use super::jobs::{Batch, Jobs, run_all};
-use super::part;
+use super::paths::{joined, name_of};
 use super::place::path;
-use super::{Limits, Servers, State, Stop, Work, blocking, joined, local, lock, name_of};
+use super::state::{Limits, Servers, State, Stop, Work, blocking, lock};
+use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
 /// Something to copy.

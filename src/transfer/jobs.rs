@@ -6,7 +6,10 @@ use anyhow::anyhow;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Stop, TOGETHER};
+use super::state::Stop;
+
+/// How many requests for small things go together.
+pub(super) const TOGETHER: usize = 64;
 
 /// Where jobs find further ones.
 pub(super) type Jobs<J> = mpsc::UnboundedSender<J>;

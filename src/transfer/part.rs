@@ -11,9 +11,14 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::{State, WINDOW, joined, local, split};
+use super::local;
+use super::paths::{joined, split};
+use super::state::{State, Stop};
 use crate::host::sftp::{Attributes, Handle, MOST, Pending, Sftp, SftpError};
 use crate::ids::random_id;
+
+/// How many requests for a large file are under way: enough for what a connection's window takes.
+const WINDOW: usize = 32;
 
 /// Why a large file was not copied.
 #[derive(Debug)]
@@ -33,6 +38,24 @@ impl From<SftpError> for PartError {
 impl From<io::Error> for PartError {
     fn from(error: io::Error) -> Self {
         Self::Here(error)
+    }
+}
+
+impl State {
+    /// The large file at `path`, of so many bytes, was copied to `to`, or was not.
+    pub(super) fn large_ended(
+        &self,
+        path: &[u8],
+        (to, bytes): (Vec<u8>, u64),
+        copied: Result<(), PartError>,
+    ) -> Result<(), Stop> {
+        match copied {
+            Ok(()) => self.finish(to, bytes),
+            Err(PartError::Server(error)) => self.failed(path, error)?,
+            Err(PartError::Here(error)) => self.problem(path, &error),
+            Err(PartError::Changed) => self.problem(path, "it changed meanwhile"),
+        }
+        Ok(())
     }
 }
 

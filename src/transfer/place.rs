@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-use super::Order;
+use super::order::Order;
 use crate::ids::{DriveName, InvalidName};
 
 /// A place that was typed.

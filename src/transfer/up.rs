@@ -12,13 +12,13 @@ use anyhow::anyhow;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::jobs::{Batch, Jobs, run_all};
-use super::part;
+use super::jobs::{Batch, Jobs, TOGETHER, run_all};
+use super::order::Sync;
+use super::paths::{joined, name_of};
 use super::place::path;
 use super::rules::Rules;
-use super::{
-    Limits, Servers, State, Stop, Sync, TOGETHER, Work, blocking, joined, local, lock, name_of,
-};
+use super::state::{Limits, Servers, State, Stop, Work, blocking, lock};
+use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 
 /// Something to copy.

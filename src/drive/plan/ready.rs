@@ -9,10 +9,11 @@ use super::super::hosts::Client;
 use super::super::mount;
 use super::super::observed::{Refusal, SeenInstance, SeenVolume};
 use super::super::proof::{DeletionGrounds, TerminationGrounds};
+use super::super::source::Source;
 use super::super::stuck::{Head, Why};
 use super::lineage;
 use super::lineage::Newest;
-use super::step::{Done, Next, Source, Step, View, Waiting};
+use super::step::{Done, Next, Step, View, Waiting};
 use super::{choose, recovery, verify};
 
 /// Plans towards a mounted drive.

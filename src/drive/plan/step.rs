@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::super::observed::Observed;
 use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
+use super::super::source::Source;
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::SnapshotKind;
 use crate::clock::BootTime;
@@ -35,15 +36,6 @@ pub enum Goal {
         /// Whether to save a drive that another live xdrive uses.
         even_if_used: bool,
     },
-}
-
-/// The source of a new volume.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Nothing: a new drive.
-    Empty,
-    /// A snapshot and its generation.
-    Snapshot(SnapshotId, Generation),
 }
 
 /// One step of the plan.

@@ -7,7 +7,8 @@ use crate::host::{Closed, MountOrder};
 use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
 
 use super::super::event::Event;
-use super::super::hosts::{HostError, Hosts, RECORD_LIFE};
+use super::super::host_error::HostError;
+use super::super::hosts::{Hosts, RECORD_LIFE};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::stuck::Head;

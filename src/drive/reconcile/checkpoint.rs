@@ -3,7 +3,8 @@
 use crate::ids::SnapshotId;
 
 use super::super::event::Event;
-use super::super::hosts::{HostError, Hosts};
+use super::super::host_error::HostError;
+use super::super::hosts::Hosts;
 use super::super::observed::{DEVICE, Observed};
 use super::super::plan::{self, Goal, Next, Skipped, Step};
 use super::super::proof::PruningGrounds;

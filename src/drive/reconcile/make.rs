@@ -10,9 +10,9 @@ use crate::ids::{Generation, random_id};
 
 use super::super::event::Event;
 use super::super::hosts::Hosts;
-use super::super::plan::Source;
 use super::super::pools::{self, Offer, Pool};
 use super::super::quotas::Reached;
+use super::super::source::Source;
 use super::super::stuck::volume_cents;
 use super::super::subnets::Subnets;
 use super::super::tags::{self, Settings};

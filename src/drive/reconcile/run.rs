@@ -11,7 +11,8 @@ use crate::ec2::{Kind, SnapshotState};
 use crate::ids::InstanceId;
 
 use super::super::event::Event;
-use super::super::hosts::{Client, HostError, Hosts};
+use super::super::host_error::HostError;
+use super::super::hosts::{Client, Hosts};
 use super::super::observed::Observed;
 use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
 use super::super::stuck::{Left, Stuck};

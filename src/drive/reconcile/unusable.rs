@@ -7,7 +7,8 @@ use crate::ec2::{InstanceState, StatusChecks};
 use crate::ids::InstanceId;
 
 use super::super::event::Event;
-use super::super::hosts::{Contact, HostError, Hosts, Route};
+use super::super::host_error::HostError;
+use super::super::hosts::{Contact, Hosts, Route};
 use super::super::observed::{Observed, SeenInstance};
 use super::super::plan::Goal;
 use super::{Reconciler, RunError};

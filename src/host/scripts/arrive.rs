@@ -5,7 +5,8 @@
 //! ([`EarlyConnection`](crate::host::EarlyConnection)): the host starts it once the client is
 //! attached.
 
-use super::{Host, bundle, call, running};
+use super::{Host, call, running};
+use crate::host::bundle;
 use crate::host::container::Container;
 use crate::host::facts::ScriptError;
 use crate::host::{ClientLock, HostState, MountedDrive};

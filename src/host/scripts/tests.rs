@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::bundle::{DIRECTORY, END, QUESTION, SCRIPTS, bundle, command, packed};
 use super::{CONTACT, call};
+use crate::host::bundle::{DIRECTORY, END, QUESTION, SCRIPTS, bundle, command, packed};
 
 fn shells() -> Vec<(&'static str, &'static str)> {
     let boot = ("boot", include_str!("../../../shell/host/boot"));
@@ -211,7 +211,7 @@ fn an_exit_status_outlives_a_size_that_comes_with_it() {
                           received = caller.recv(most)\n        \
                           signal.raise_signal(signal.SIGWINCH)\n        \
                           return received\n\
-                  keeper.announces_sizes(caller)\n\
+                  keeper.announce_sizes(caller)\n\
                   kept.send(b'5'); kept.close()\n\
                   print(keeper.status(Late()))";
     assert_eq!(printed_of_a_keeper(script), "5\n");

@@ -6,6 +6,7 @@ use super::Answer;
 use super::images;
 use super::instances;
 use super::order::{Market, Order, order};
+use super::quotas;
 use super::request::{Request, new_id, repeats};
 use crate::local::catalog;
 use crate::local::change::Change;
@@ -40,6 +41,7 @@ pub(super) fn run_instances(request: Request<'_>, change: &mut Change<'_>) -> An
         return Ok(answer(change, &known));
     }
     let order = order(request, change, token)?;
+    quotas::check(&order, change)?;
     let reservation = new_id("r-")?;
     let mut ids = Vec::new();
     for index in 0..order.count {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::images;
 use super::network::no_default_vpc;
-use super::quotas;
 use super::request::{Request, bad_value, flag, no_such, number, zone};
 use crate::local::catalog::{self, InstanceType, Zone};
 use crate::local::change::Change;
@@ -106,7 +105,7 @@ pub(super) fn order(
     let zone = pick_zone(request, change, interface.subnet)?;
     let market = market(request)?;
     afford(kind, &zone, &market, change)?;
-    let order = Order {
+    Ok(Order {
         token,
         image,
         kind,
@@ -127,9 +126,7 @@ pub(super) fn order(
             "network-interface",
             "spot-instances-request",
         ])?,
-    };
-    quotas::check(&order, change)?;
-    Ok(order)
+    })
 }
 
 /// The ARN of the requested instance profile, given by name or ARN: one in the settings.

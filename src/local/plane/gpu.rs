@@ -15,8 +15,6 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
-
 /// The stand-in for an instance's GPU: `[gpu]` in `settings.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -112,11 +110,10 @@ const UNIT: &str = include_str!("../../../shell/local/gpu/nvidia-kmod-load.servi
 /// Docker's settings, as `nvidia-ctk runtime configure` leaves them.
 const RUNTIMES: &str = include_str!("../../../shell/local/gpu/daemon.json");
 
-/// Puts the devices of the instance's bus into its folder, and what belongs to `gpu` into its root
-/// file system, before that is mounted.
-pub(super) fn install(folder: &Folder, gpu: Option<Gpu>) -> anyhow::Result<()> {
-    let bus = folder.bus();
-    make(&bus)?;
+/// Puts the devices of the instance's bus into the folder `bus`, and what belongs to `gpu` into its
+/// `root` file system, before that is mounted.
+pub(super) fn install(bus: &Path, root: &Path, gpu: Option<Gpu>) -> anyhow::Result<()> {
+    make(bus)?;
     let Some(gpu) = gpu else { return Ok(()) };
     if gpu.on_bus {
         let (address, numbers) = DEVICE;
@@ -124,7 +121,6 @@ pub(super) fn install(folder: &Folder, gpu: Option<Gpu>) -> anyhow::Result<()> {
             write(&bus.join(address).join(name), &format!("{number}\n"), 0o444)?;
         }
     }
-    let root = folder.path().join("upper");
     let settings = format!("driver={}\nseconds={}\n", gpu.driver.name(), gpu.seconds);
     write(&root.join(OWN).join("settings"), &settings, 0o644)?;
     for (path, text) in DRIVER {

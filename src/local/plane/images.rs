@@ -9,7 +9,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use jiff::Timestamp;
 
-use super::{Image, PlaneError};
+use super::PlaneError;
+
+/// An image that instances can run.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// `ami-…`.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it was built.
+    pub built: Timestamp,
+}
 
 /// The images in `cache`: the current one first, then the newest.
 pub(super) fn list(cache: &Path) -> Result<Vec<Image>, PlaneError> {

@@ -19,6 +19,7 @@ mod cgroup;
 mod console;
 mod copies;
 mod disk;
+mod error;
 mod folder;
 mod gpu;
 mod guest;
@@ -27,6 +28,7 @@ mod host_lock;
 mod images;
 mod lifecycle;
 mod loops;
+mod machine;
 mod metadata;
 mod network;
 mod order;
@@ -41,88 +43,21 @@ mod supervisor;
 mod sweep;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 pub use blocks::BLOCK;
+pub use error::PlaneError;
 pub use gpu::{Driver, Gpu};
+pub use images::Image;
+pub use machine::{Machine, Up};
 pub use paper::{PaperPlane, PaperSuperblock};
 pub(super) use program::{PATH, programs};
 pub use real::RealPlane;
 pub use supervisor::supervise;
 
 use crate::clock::BootTime;
-
-/// A machine to bring up.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct Machine {
-    /// `i-…`.
-    pub instance: String,
-    /// The tree it runs (`ami-…`, as `DescribeImages` lists it).
-    pub image: String,
-    /// Its instance type: for the metadata service, and for the names of its disks.
-    pub instance_type: String,
-    /// Its zone, for the metadata service.
-    pub zone: String,
-    /// User data, decoded from base64; may be gzip.
-    #[serde(skip)]
-    pub user_data: Vec<u8>,
-    /// Whether the metadata service demands session tokens.
-    pub tokens_required: bool,
-    /// The caller's account, for the instance identity document.
-    pub account: String,
-    /// The stand-in for its GPU, if its type has one.
-    #[serde(default)]
-    pub gpu: Option<Gpu>,
-    /// The address ranges of its VPC, for the metadata service.
-    pub vpc_cidrs: Vec<String>,
-    /// When it boots; at once if all else is ready later than that.
-    pub boots: BootTime,
-}
-
-/// Why the plane failed.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaneError {
-    /// The machine has the volume open or mounted.
-    #[error("the instance still uses the volume")]
-    Busy,
-    /// The file system of the state directory is full.
-    #[error("no space left in {0}")]
-    Full(PathBuf),
-    /// The machine is not there any more.
-    #[error("the instance is not running")]
-    Gone,
-    /// A prerequisite is missing on this computer: which one, and what to do.
-    #[error("{0}")]
-    Missing(String),
-    /// Anything else.
-    #[error(transparent)]
-    Other(#[from] anyhow::Error),
-}
-
-/// An image that instances can run.
-#[derive(Debug, Clone)]
-pub struct Image {
-    /// `ami-…`.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// When it was built.
-    pub built: Timestamp,
-}
-
-/// A machine that is up.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Up {
-    /// Its address, reachable from this computer.
-    pub address: std::net::Ipv4Addr,
-    /// The supervisor's process id.
-    pub supervisor: u32,
-    /// The supervisor's start time (field 22 of `/proc/PID/stat`): a pid alone is reused.
-    pub started: u64,
-}
 
 /// The data plane of one state directory.
 pub trait Plane: fmt::Debug + Send + Sync {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::protocol::{Answer, Question, error_type};
+use super::message::{Answer, ApiError, Question, error_type};
 use super::rest::JSON;
-use super::{ApiError, Params, Xml};
+use super::{Params, Xml};
 
 const CREATE: &str = "CreateExperimentTemplate";
 const DELETE: &str = "DeleteExperimentTemplate";

@@ -4,11 +4,12 @@
 //! *Making query requests*; smithy.io, *AWS JSON 1.1 protocol*.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 
+use super::message::{Answer, ApiError, Question, error_type};
+use super::params::Params;
 use super::signature::{Refusal, SKEW};
 use super::xml::{Xml, is_carried};
-use super::{ApiError, Params};
 use super::{fis, rest};
 
 /// Where the JSON protocol names its operation.
@@ -36,22 +37,6 @@ pub(super) enum Service {
     Ebs,
     /// Fault Injection Service.
     Fis,
-}
-
-/// A request's action and parameters.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    pub(super) action: String,
-    pub(super) params: Params,
-}
-
-/// An answer, without the headers that all answers have.
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) content_type: &'static str,
-    /// The service's own headers, such as `x-amzn-errortype`.
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    pub(super) body: Bytes,
 }
 
 impl Service {
@@ -281,15 +266,6 @@ impl Service {
             message,
         }
     }
-}
-
-/// The header in which JSON services repeat an error's code.
-pub(super) fn error_type(code: &str) -> Vec<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_static("x-amzn-errortype");
-    HeaderValue::from_str(code)
-        .map(|code| (name, code))
-        .into_iter()
-        .collect()
 }
 
 fn refuse_as_ec2(refusal: &Refusal) -> (u16, &'static str, String) {

@@ -5,9 +5,10 @@ use http::header::{CONTENT_TYPE, DATE};
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 
-use super::protocol::{Answer, Question, Service};
+use super::message::{Answer, ApiError, Question};
+use super::protocol::Service;
 use super::signature::{self, Signer};
-use super::{ApiError, Params, Xml};
+use super::{Params, Xml};
 use crate::local::{Credentials, Local};
 
 /// Carries out `request` on `local`, if it is signed with its key; every refusal is a response

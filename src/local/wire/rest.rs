@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::protocol::{Answer, Question, error_type};
-use super::{ApiError, Params, Xml};
+use super::message::{Answer, ApiError, Question, error_type};
+use super::{Params, Xml};
 
 /// The content type of answers without a block.
 pub(super) const JSON: &str = "application/json";

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use super::super::part::is_part;
+use super::super::paths::joined;
 use super::super::place::path as named;
 use super::super::rules::Rules;
-use super::super::{Stop, joined};
+use super::super::state::Stop;
 use super::Up;
 use crate::host::sftp::{Entry, Kind};
 

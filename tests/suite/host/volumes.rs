@@ -3,15 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use xdrive::host::facts::{Oddity, ScriptError};
+use xdrive::host::facts::{ScriptError, VolumeProblem};
 use xdrive::host::{MountOrder, Mounted};
 use xdrive::ids::Generation;
 
 use super::machine::{Disk, Machine};
 
-async fn oddity(machine: &Machine, disk: &Disk, blank: bool) -> Oddity {
+async fn problem(machine: &Machine, disk: &Disk, blank: bool) -> VolumeProblem {
     match machine.host.mount(&disk.order(1, blank)).await {
-        Err(ScriptError::Odd { oddity, .. }) => oddity,
+        Err(ScriptError::WrongVolume { problem, .. }) => problem,
         other => panic!("{other:?}"),
     }
 }
@@ -29,7 +29,7 @@ async fn a_blank_volume_becomes_a_drive_and_stays_one() {
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
     let first = machine.host.mount(&disk.order(1, true)).await.unwrap();
-    assert!(first.formatted && !first.grown);
+    assert!(first.formatted);
     assert_eq!((first.recorded, first.source.as_deref()), (None, None));
     assert_eq!(first.size, 1 << 30);
     machine
@@ -84,14 +84,14 @@ async fn nothing_is_formatted_without_leave_or_over_anything() {
         .sh(&format!("mkswap {}", Machine::device(&swap)))
         .await;
     for (disk, leave, expected) in [
-        (&blank, false, Oddity::Foreign),
-        (&head, true, Oddity::HalfMade),
-        (&tail, true, Oddity::HalfMade),
-        (&swap, true, Oddity::HalfMade),
-        (&swap, false, Oddity::Foreign),
+        (&blank, false, VolumeProblem::Foreign),
+        (&head, true, VolumeProblem::HalfMade),
+        (&tail, true, VolumeProblem::HalfMade),
+        (&swap, true, VolumeProblem::HalfMade),
+        (&swap, false, VolumeProblem::Foreign),
     ] {
         let before = checksum(&machine, disk).await;
-        assert_eq!(oddity(&machine, disk, leave).await, expected);
+        assert_eq!(problem(&machine, disk, leave).await, expected);
         assert_eq!(checksum(&machine, disk).await, before);
     }
     // As after an mkfs that was cut off: a superblock without the rest.
@@ -101,8 +101,14 @@ async fn nothing_is_formatted_without_leave_or_over_anything() {
             "mke2fs -q -t ext4 {device} && dd if=/dev/zero of={device} bs=4k seek=1 count=3000 conv=notrunc 2>&1"
         ))
         .await;
-    assert_eq!(oddity(&machine, &middle, true).await, Oddity::HalfMade);
-    assert_eq!(oddity(&machine, &middle, false).await, Oddity::Damaged);
+    assert_eq!(
+        problem(&machine, &middle, true).await,
+        VolumeProblem::HalfMade
+    );
+    assert_eq!(
+        problem(&machine, &middle, false).await,
+        VolumeProblem::Damaged
+    );
     let nothing_is_mounted = machine.sh("mountpoint -q /v1 || echo right").await;
     assert_eq!(nothing_is_mounted, "right\n");
 }
@@ -123,7 +129,7 @@ async fn a_file_system_is_mended_and_grown_on_the_way_in() {
         ))
         .await;
     let mounted = machine.host.mount(&disk.order(3, false)).await.unwrap();
-    assert!(mounted.grown && !mounted.formatted);
+    assert!(!mounted.formatted);
     let kib: u64 = machine
         .sh("df -k --output=size /v1 | tail -1")
         .await
@@ -148,7 +154,7 @@ async fn what_a_newer_xdrive_wrote_is_left_alone() {
              echo 99 > /mnt/xdrive/format && umount /mnt"
         ))
         .await;
-    assert_eq!(oddity(&machine, &disk, false).await, Oddity::Newer);
+    assert_eq!(problem(&machine, &disk, false).await, VolumeProblem::Newer);
     assert_eq!(
         machine.sh("mountpoint -q /v1 || echo right").await,
         "right\n"
@@ -243,7 +249,7 @@ async fn what_may_wait_to_be_written_is_limited_by_the_volume_and_by_the_memory(
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn an_image_without_ext4s_programs_gets_them_or_it_is_said_what_is_missing() {
+async fn an_image_without_ext4s_programs_gets_them_or_what_is_missing_is_reported() {
     let disk = Disk::new(1024);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);

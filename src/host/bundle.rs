@@ -14,45 +14,39 @@ use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
 pub(super) const SCRIPTS: [(&str, &str); 27] = [
-    ("prelude", include_str!("../../../shell/host/prelude")),
-    ("presence", include_str!("../../../shell/host/presence")),
-    ("engine", include_str!("../../../shell/host/engine")),
+    ("prelude", include_str!("../../shell/host/prelude")),
+    ("presence", include_str!("../../shell/host/presence")),
+    ("engine", include_str!("../../shell/host/engine")),
     (
         "engine_settings.py",
-        include_str!("../../../shell/host/engine_settings.py"),
+        include_str!("../../shell/host/engine_settings.py"),
     ),
-    ("gpu", include_str!("../../../shell/host/gpu")),
-    ("archive", include_str!("../../../shell/host/archive")),
-    ("session", include_str!("../../../shell/host/session")),
-    ("drive", include_str!("../../../shell/host/drive")),
-    ("container", include_str!("../../../shell/host/container")),
-    ("pull.py", include_str!("../../../shell/host/pull.py")),
+    ("gpu", include_str!("../../shell/host/gpu")),
+    ("archive", include_str!("../../shell/host/archive")),
+    ("session", include_str!("../../shell/host/session")),
+    ("drive", include_str!("../../shell/host/drive")),
+    ("container", include_str!("../../shell/host/container")),
+    ("pull.py", include_str!("../../shell/host/pull.py")),
     (
         "jupyter_config.py",
-        include_str!("../../../shell/host/jupyter_config.py"),
+        include_str!("../../shell/host/jupyter_config.py"),
     ),
-    (
-        "terminal.py",
-        include_str!("../../../shell/host/terminal.py"),
-    ),
-    ("command.py", include_str!("../../../shell/host/command.py")),
-    (
-        "environment",
-        include_str!("../../../shell/host/environment"),
-    ),
-    ("ssh", include_str!("../../../shell/host/ssh")),
-    ("sftp.py", include_str!("../../../shell/host/sftp.py")),
-    ("files.py", include_str!("../../../shell/host/files.py")),
-    ("agent.py", include_str!("../../../shell/host/agent.py")),
-    ("spool.py", include_str!("../../../shell/host/spool.py")),
-    ("runs.py", include_str!("../../../shell/host/runs.py")),
-    ("keeper.py", include_str!("../../../shell/host/keeper.py")),
-    ("enter.py", include_str!("../../../shell/host/enter.py")),
-    ("inside.py", include_str!("../../../shell/host/inside.py")),
-    ("ports.py", include_str!("../../../shell/host/ports.py")),
-    ("idle", include_str!("../../../shell/host/idle")),
-    ("close", include_str!("../../../shell/host/close")),
-    ("watch", include_str!("../../../shell/host/watch")),
+    ("terminal.py", include_str!("../../shell/host/terminal.py")),
+    ("command.py", include_str!("../../shell/host/command.py")),
+    ("environment", include_str!("../../shell/host/environment")),
+    ("ssh", include_str!("../../shell/host/ssh")),
+    ("sftp.py", include_str!("../../shell/host/sftp.py")),
+    ("files.py", include_str!("../../shell/host/files.py")),
+    ("agent.py", include_str!("../../shell/host/agent.py")),
+    ("spool.py", include_str!("../../shell/host/spool.py")),
+    ("runs.py", include_str!("../../shell/host/runs.py")),
+    ("keeper.py", include_str!("../../shell/host/keeper.py")),
+    ("enter.py", include_str!("../../shell/host/enter.py")),
+    ("inside.py", include_str!("../../shell/host/inside.py")),
+    ("ports.py", include_str!("../../shell/host/ports.py")),
+    ("idle", include_str!("../../shell/host/idle")),
+    ("close", include_str!("../../shell/host/close")),
+    ("watch", include_str!("../../shell/host/watch")),
 ];
 
 /// The fact by which a host asks for them.
@@ -72,6 +66,12 @@ pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
         &hex::encode(hash.finalize())[..16]
     )
 });
+
+/// The command that runs a script in Python.
+pub(super) fn python(script: &str) -> String {
+    // Isolated: neither the environment nor a folder decides what is imported.
+    format!("python3 -I -S {}/{script}", *DIRECTORY)
+}
 
 /// The command that runs `script` (its name and verb): at once if the host has the scripts, else as
 /// soon as [`packed`] has arrived on its standard input. The brace closes a bundle that was cut

@@ -1,0 +1,42 @@
+//! A machine: what it is to be, and where it is once it is up.
+
+use super::gpu::Gpu;
+use crate::clock::BootTime;
+
+/// A machine to bring up.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub struct Machine {
+    /// `i-…`.
+    pub instance: String,
+    /// The tree it runs (`ami-…`, as `DescribeImages` lists it).
+    pub image: String,
+    /// Its instance type: for the metadata service, and for the names of its disks.
+    pub instance_type: String,
+    /// Its zone, for the metadata service.
+    pub zone: String,
+    /// User data, decoded from base64; may be gzip.
+    #[serde(skip)]
+    pub user_data: Vec<u8>,
+    /// Whether the metadata service demands session tokens.
+    pub tokens_required: bool,
+    /// The caller's account, for the instance identity document.
+    pub account: String,
+    /// The stand-in for its GPU, if its type has one.
+    #[serde(default)]
+    pub gpu: Option<Gpu>,
+    /// The address ranges of its VPC, for the metadata service.
+    pub vpc_cidrs: Vec<String>,
+    /// When it boots; at once if all else is ready later than that.
+    pub boots: BootTime,
+}
+
+/// A machine that is up.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Up {
+    /// Its address, reachable from this computer.
+    pub address: std::net::Ipv4Addr,
+    /// The supervisor's process id.
+    pub supervisor: u32,
+    /// The supervisor's start time (field 22 of `/proc/PID/stat`): a pid alone is reused.
+    pub started: u64,
+}

@@ -1,0 +1,38 @@
+//! The failures of the host's scripts that start the container, as failures of the session.
+
+use anyhow::anyhow;
+
+use crate::failure::{Exit, Failure};
+use crate::host::facts::ScriptError;
+
+/// A host's error about the container as a failure of the session.
+pub(super) fn of(error: ScriptError) -> Failure {
+    match error {
+        ScriptError::NoGpu(words) => no_gpu(last_first(&words)),
+        ScriptError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+            "--image names another one: an archive that `docker save` wrote, or a reference to a \
+             registry that the instance reaches",
+        ),
+        other => anyhow::Error::new(other)
+            .context("the container cannot be started")
+            .into(),
+    }
+}
+
+/// The failure of a GPU that cannot be used.
+pub(super) fn no_gpu(error: anyhow::Error) -> Failure {
+    Failure::new(Exit::Unavailable, error).hint(
+        "nothing is lost: the same command again takes another instance; --type names another type, \
+         --ami an image with NVIDIA's driver and container toolkit",
+    )
+}
+
+/// A program's output as an error: its last line first, the lines before it as causes.
+fn last_first(words: &str) -> anyhow::Error {
+    let mut lines = words.lines().map(str::to_owned);
+    let mut error = anyhow!(lines.next().unwrap_or_default());
+    for line in lines {
+        error = error.context(line);
+    }
+    error
+}

@@ -1,0 +1,305 @@
+//! The stay of a session in the container of a mounted drive, from its entry to the end of its
+//! shell or command.
+//!
+//! While the drive is in use two things run side by side: `shell` (or the command, or `reconnect`)
+//! and `monitor`. The one `select!` between their endings is in `Monitor::run_with`. They share the
+//! reconciler through a lock, so neither may ever be left unpolled while the other works.
+
+use std::io::IsTerminal as _;
+
+use anyhow::anyhow;
+use tokio::sync::{Mutex, mpsc};
+
+use super::along::{self, Along};
+use super::container::{self, ContainerSession};
+use super::cost::Cost;
+use super::ending::{Ending, Interruption};
+use super::forwards::{self, Forwards};
+use super::monitor::{self, Context, Monitor, Output};
+use super::prompt::unless_ended;
+use super::reconnect::{self, Reconnector};
+use super::request::{LEASE, NOTICE, SPOOL, Task};
+use super::room::Growth;
+use super::runs;
+use super::shell::{Piped, run_command, run_shell};
+use super::state::{Parts, Session};
+use crate::ec2::Instance;
+use crate::failure::Failure;
+use crate::host::container::CommandId;
+use crate::host::facts::ScriptError;
+use crate::host::runs::CommandOrder;
+use crate::ids::{Generation, VolumeId};
+use crate::signals::End;
+use crate::ssh::DedicatedConnection;
+use crate::ssh::escape::Question;
+
+impl Session {
+    /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
+    /// all if a signal `asked` for the end before.
+    pub(super) async fn lead(
+        &mut self,
+        host: &Instance,
+        (volume, generation): (&VolumeId, Generation),
+        asked: Option<End>,
+    ) -> Ending {
+        let found = self.reconciler.hosts().find(host, volume, generation);
+        match (asked, found.await) {
+            (Some(end), _) => Ending::Asked(end),
+            (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
+            (None, Ok(())) => self.enter(host).await,
+        }
+    }
+
+    /// Starts the container on the mounted drive, and stays in it until the shell or command ends.
+    async fn enter(&mut self, instance: &Instance) -> Ending {
+        let mounted = self.reconciler.hosts().mounted();
+        let room = mounted.and_then(|mounted| mounted.room);
+        self.warn_if_full(room, Growth::AfterThisSession);
+        let session = self.reconciler.session().clone();
+        let hosts = self.reconciler.hosts();
+        let ready = hosts.take_ready(&instance.id);
+        let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
+            let id = &instance.id;
+            return Ending::Failed(
+                anyhow!("the connection to the instance ({id}) was lost").into(),
+            );
+        };
+        if mounted.dirty_bytes.is_none() {
+            self.report.print(
+                "warning: this host could not limit its unwritten data: saving may take longer \
+                 than a notice of EC2's lasts",
+            );
+        }
+        let enter = container::enter(
+            &self.request,
+            &session,
+            (instance, ssh, host),
+            (mounted, ready),
+            &self.cloud,
+            &self.report,
+        );
+        let entered = unless_ended(&mut self.signals, &self.report, Box::pin(enter));
+        let (inside, line) = match entered.await {
+            Ok(Ok(inside)) => inside,
+            Err(end) => return Ending::Asked(end),
+            Ok(Err(failure)) => return self.not_begun(failure),
+        };
+        self.stay(instance, inside, line).await
+    }
+
+    /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
+    fn not_begun(&mut self, failure: Failure) -> Ending {
+        match monitor::noticed(&mut self.news) {
+            Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
+            None => Ending::Failed(failure),
+        }
+    }
+
+    /// The command that the session is for; none for a shell.
+    fn piped_command(
+        &mut self,
+        inside: &ContainerSession,
+    ) -> Result<Option<Piped>, getrandom::Error> {
+        let (is_run, is_detached) = match &self.request.task {
+            Task::Attach(Some(id)) => {
+                self.command = CommandId::parse(id);
+                return Ok(self.command.clone().map(|id| Piped {
+                    remote: inside.host.command_there(&id),
+                    id,
+                    is_run: true,
+                    is_detached: false,
+                    has_input: true,
+                }));
+            }
+            Task::Run { is_detached, .. } => (true, *is_detached),
+            _ if self.request.command.is_empty() => return Ok(None),
+            _ => (false, false),
+        };
+        let id = CommandId::new()?;
+        self.command = Some(id.clone());
+        let client = if is_run {
+            self.client_of(&id)
+        } else {
+            String::new()
+        };
+        let words = &self.request.command;
+        let notice = self.request.options.notice.unwrap_or(NOTICE).as_secs();
+        let notice = format!("XDRIVE_NOTICE={notice}");
+        let remote = inside.host.command(&CommandOrder {
+            id: &id,
+            label: &runs::label(words),
+            client: &client,
+            command: &inside.container.command(&id, &notice, words),
+            kept: self.request.options.spool.unwrap_or(SPOOL),
+        });
+        Ok(Some(Piped {
+            id,
+            remote,
+            is_run,
+            is_detached,
+            has_input: !self.request.may_restart(),
+        }))
+    }
+
+    /// Whether the last try of a command that may be started again ended well after all, by its
+    /// record on the drive. What cannot be known is no reason to start it again.
+    async fn has_ended_well(&self, inside: &ContainerSession) -> Result<bool, ScriptError> {
+        let Some(last) = self.command.as_ref().filter(|_| self.request.may_restart()) else {
+            return Ok(false);
+        };
+        let runs = inside.host.runs().await?;
+        let last = runs.iter().find(|run| run.id == last.as_str());
+        Ok(last.is_some_and(|run| run.status == Some(0)))
+    }
+
+    /// Brings variables, agent and credentials into the container, and opens the forwards. Returns
+    /// what was brought, the forwards, and the command unless the session is for a shell. A signal
+    /// ends the wait.
+    async fn begin_stay(
+        &mut self,
+        instance: &Instance,
+        inside: &mut ContainerSession,
+    ) -> Result<(Along, Forwards, Option<Piped>), Ending> {
+        let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
+        let is_over = self.has_ended_well(inside).await;
+        if is_over.map_err(|error| failed(error.into()))? {
+            return Err(Ending::Exit(0));
+        }
+        let mut parts = Parts {
+            request: &self.request,
+            reconciler: &mut self.reconciler,
+            report: &self.report,
+        };
+        let opening = async {
+            let along = along::bring(&mut parts, instance, inside).await?;
+            let forwards = forwards::open_all(&mut parts, instance, inside).await?;
+            Ok::<_, Failure>((along, forwards))
+        };
+        let opened = unless_ended(&mut self.signals, &self.report, opening).await;
+        let (along, forwards) = opened
+            .map_err(Ending::Asked)?
+            .map_err(|failure| self.not_begun(failure))?;
+        let command = self.piped_command(inside);
+        let command = command.map_err(|error| failed(error.into()))?;
+        Ok((along, forwards, command))
+    }
+
+    /// Runs the shell or command in the container, and the monitor beside it, until one of them
+    /// ends the session.
+    pub(super) async fn stay(
+        &mut self,
+        instance: &Instance,
+        mut inside: ContainerSession,
+        line: DedicatedConnection,
+    ) -> Ending {
+        self.examine(instance).await;
+        let (along, forwards, command) = match self.begin_stay(instance, &mut inside).await {
+            Ok(begun) => begun,
+            Err(ending) => return ending,
+        };
+        let (request, cloud) = (&self.request, &self.cloud);
+        self.port = inside.port().or(self.port);
+        let hint = format!("{} connect {}", cloud.command, request.drive);
+        let drive = Mutex::new(&mut self.reconciler);
+        let (sender, mut messages) = mpsc::unbounded_channel();
+        let output = match command {
+            None => Output::Terminal(sender),
+            Some(_) => Output::Report(self.report.clone()),
+        };
+        let monitor = Monitor::new(Context {
+            checkpoint: request.options.checkpoint,
+            notice: match (&command, &request.task) {
+                (None, _) | (_, Task::Attach(_)) => None,
+                (Some(_), _) => Some(request.options.notice.unwrap_or(NOTICE)),
+            },
+            ..Context::new(instance, cloud, &drive, output.clone())
+        });
+        let middle = async {
+            // Without a terminal there is no `~$`.
+            let cost = std::io::stdin()
+                .is_terminal()
+                .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
+            let list = lister(&inside, &forwards, &along);
+            let (table, shown) = (forwards.clone(), output.clone());
+            let answers = Box::new(move |question| match question {
+                Question::Forwards => list(),
+                Question::Prompt => table.prompt(),
+                Question::Line(line) => table.obey(&line, &shown),
+                Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
+            });
+            let grace = match request.task {
+                // The host is kept as long.
+                Task::Run { .. } => request.options.keep.unwrap_or(LEASE),
+                _ => cloud.timing.grace,
+            };
+            let mut reconnector = Reconnector {
+                drive: &drive,
+                host: instance,
+                ec2: &cloud.ec2,
+                report: &self.report,
+                grace,
+                command: hint,
+            };
+            let signals = &mut self.signals;
+            if let Some(command) = command {
+                run_command(
+                    &mut inside,
+                    line,
+                    &mut reconnector,
+                    command,
+                    answers,
+                    signals,
+                )
+                .await
+            } else {
+                let lease = request.options.keep.unwrap_or(LEASE);
+                self.report
+                    .note(&reconnect::rule(lease, cloud.timing.grace));
+                let shell = run_shell(
+                    &mut inside,
+                    line,
+                    &mut reconnector,
+                    answers,
+                    signals,
+                    &mut messages,
+                );
+                tokio::select! {
+                    ended = shell => ended,
+                    never = forwards.offer(&drive, instance, &output) => match never {},
+                }
+            }
+        };
+        let ending = monitor.run_with(&mut self.news, middle).await;
+        forwards.keep_in(&mut self.request.options);
+        ending
+    }
+
+    /// Runs the request's examination, if it has one.
+    async fn examine(&mut self, host: &Instance) {
+        let link = self.reconciler.hosts().link(&host.id);
+        if let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) {
+            examination.run(ssh).await;
+        }
+    }
+}
+
+/// A function that lists the forwarded ports, the agent and the credentials, a line each.
+fn lister(
+    inside: &ContainerSession,
+    forwards: &Forwards,
+    along: &Along,
+) -> impl Fn() -> String + Send + use<> {
+    let jupyter = inside.jupyter_line();
+    let forwards = forwards.clone();
+    let along = along.lines();
+    move || {
+        let others = forwards.lines();
+        let others = (!others.is_empty()).then_some(others);
+        let lines = jupyter().into_iter().chain(others).chain(along.clone());
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            return "nothing is forwarded".to_owned();
+        }
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,245 @@
+//! The state of a copy, which outlives its connections: what was copied, what could not be, and
+//! what is still to be done about a thing that was found.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::anyhow;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use super::progress::Progress;
+use crate::host::sftp::{Attributes, Entry, Kind, MOST, Sftp, SftpError};
+
+/// Why a copy cannot go on.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The servers, or the connection to them, are lost, for this reason.
+    Lost(String),
+    /// It makes no sense as it is.
+    Refused(anyhow::Error),
+}
+
+/// What could not be copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The source's path.
+    pub(crate) path: String,
+    /// The reason.
+    pub(crate) why: String,
+}
+
+/// The servers of one container.
+#[derive(Clone)]
+pub(crate) struct Servers {
+    all: Arc<[Sftp]>,
+    next: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) progress: Progress,
+    /// Whether to copy also files with the same size and time at the destination.
+    ignores_times: bool,
+    /// The paths at the destination that are as they should be.
+    done: Mutex<HashSet<Vec<u8>>>,
+    problems: Mutex<Vec<Problem>>,
+}
+
+/// What is to be done about one thing that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// It is a folder, whose content is to be found.
+    Folder,
+    /// It is there already, or cannot be copied.
+    Nothing,
+    /// It goes with others: a small file or a link, or a file of which only the permissions differ.
+    Small,
+    Large,
+}
+
+/// How much is done at once.
+#[derive(Debug)]
+pub(super) struct Limits {
+    pub(super) folders: Semaphore,
+    pub(super) batches: Semaphore,
+    pub(super) large: Semaphore,
+}
+
+impl Servers {
+    pub(crate) fn new(all: Vec<Sftp>) -> Self {
+        Self {
+            all: all.into(),
+            next: Arc::default(),
+        }
+    }
+
+    /// The one whose turn it is.
+    pub(super) fn one(&self) -> &Sftp {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        &self.all[next % self.all.len()]
+    }
+}
+
+impl State {
+    pub(super) fn new(ignores_times: bool) -> Self {
+        Self {
+            progress: Progress::default(),
+            ignores_times,
+            done: Mutex::default(),
+            problems: Mutex::default(),
+        }
+    }
+
+    /// The copy begins, or goes on over other connections: all problems are found anew.
+    pub(super) fn begin(&self) {
+        self.progress.begin();
+        lock(&self.problems).clear();
+    }
+
+    /// From now on what was copied is looked at again, and counted anew.
+    pub(super) fn begin_again(&self) {
+        lock(&self.done).clear();
+        self.progress.begin_again();
+    }
+
+    /// What could not be copied.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        lock(&self.problems).clone()
+    }
+
+    /// Whether the file at `destination` was copied by this copy.
+    fn is_done(&self, destination: &[u8]) -> bool {
+        lock(&self.done).contains(destination)
+    }
+
+    /// The file at `destination`, of so many bytes, was copied.
+    pub(super) fn finish(&self, destination: Vec<u8>, bytes: u64) {
+        if lock(&self.done).insert(destination) {
+            self.progress.finish(bytes);
+        }
+    }
+
+    pub(super) fn problem(&self, path: &[u8], why: &(impl ToString + ?Sized)) {
+        lock(&self.problems).push(Problem {
+            path: String::from_utf8_lossy(path).into_owned(),
+            why: why.to_string(),
+        });
+    }
+
+    /// Whether a file is there already, by what both sides say of it.
+    fn is_same(&self, source: &Attributes, there: &Attributes) -> bool {
+        !self.ignores_times
+            && source.size == there.size
+            && is_same_time(source.changed, there.changed)
+    }
+
+    /// How to copy the source at `path` to `to`, where this is `there` already; `side` names the
+    /// destination's side in problems.
+    pub(super) fn work(
+        &self,
+        (path, source): (&[u8], &Entry),
+        (to, side): (&[u8], &str),
+        there: Option<&Entry>,
+    ) -> Work {
+        let attributes = &source.attributes;
+        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        match attributes.kind() {
+            Kind::Folder => Work::Folder,
+            Kind::Other => {
+                self.problem(path, "it is no file, folder or link");
+                Work::Nothing
+            }
+            _ if is_folder => {
+                self.problem(path, &format!("a folder has its name {side}"));
+                Work::Nothing
+            }
+            Kind::Link => {
+                self.progress.find(0);
+                let is_same = |there: &Entry| {
+                    there.attributes.kind() == Kind::Link && there.target == source.target
+                };
+                if there.is_some_and(is_same) {
+                    self.progress.is_there();
+                    return Work::Nothing;
+                }
+                Work::Small
+            }
+            Kind::File => {
+                self.progress.find(attributes.size);
+                if self.is_done(to) {
+                    return Work::Nothing;
+                }
+                let there = there.filter(|it| it.attributes.kind() == Kind::File);
+                match there.filter(|it| self.is_same(attributes, &it.attributes)) {
+                    Some(there) if attributes.permissions() == there.attributes.permissions() => {
+                        self.progress.is_there();
+                        Work::Nothing
+                    }
+                    None if attributes.size > MOST as u64 => Work::Large,
+                    _ => Work::Small,
+                }
+            }
+        }
+    }
+
+    /// What follows an error of a server's about `path`: it is lost, or `path` is a problem.
+    pub(super) fn failed(&self, path: &[u8], error: SftpError) -> Result<(), Stop> {
+        match error {
+            SftpError::Lost(why) => Err(Stop::Lost(why)),
+            error @ (SftpError::NoServer(_) | SftpError::Garbled) => {
+                Err(Stop::Refused(anyhow!(error)))
+            }
+            error => {
+                self.problem(path, &error);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // Far away, and on a busy computer, an answer comes late.
+            folders: Semaphore::new(64),
+            batches: Semaphore::new(32),
+            large: Semaphore::new(4),
+        }
+    }
+}
+
+/// Whether two times are the same, as far as both file systems keep them: some have whole seconds.
+fn is_same_time(one: i64, other: i64) -> bool {
+    const SECOND: i64 = 1_000_000_000;
+    let is_whole = |time: i64| time.rem_euclid(SECOND) == 0;
+    one == other
+        || one.div_euclid(SECOND) == other.div_euclid(SECOND) && (is_whole(one) || is_whole(other))
+}
+
+/// Does `work`, which blocks.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stop> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Stop::Refused(anyhow!(error)))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_compared_as_far_as_both_sides_keep_them() {
+        assert!(is_same_time(1_500_000_001, 1_500_000_001));
+        assert!(!is_same_time(1_500_000_001, 1_500_000_002));
+        assert!(is_same_time(1_500_000_001, 1_000_000_000));
+        assert!(!is_same_time(2_500_000_001, 1_000_000_000));
+        assert!(is_same_time(-500_000_000, -1_000_000_000));
+    }
+}
