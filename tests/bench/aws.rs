@@ -19,10 +19,7 @@
 //! removed again, also after a failure, Ctrl-C or SIGTERM.
 
 mod folder;
-mod parts;
 mod path;
-mod site;
-mod spread;
 mod terminal;
 mod trips;
 mod verdict;
@@ -30,9 +27,8 @@ mod verdict;
 use anyhow::Context as _;
 
 use folder::Folder;
-use parts::Parts;
+use harness::bench::{Parts, parts, site};
 use path::Path;
-use site::Site;
 use verdict::{Round, Verdict};
 
 /// The default number of rounds: one takes about five minutes, mostly AWS's delays.
@@ -43,29 +39,33 @@ const EXISTING: usize = 1;
 
 fn main() -> anyhow::Result<()> {
     let rounds = site::rounds(ROUNDS)?;
-    let (site, dir) = Site::new("aws")?;
+    let dir = site::directory("aws", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let parts = Parts::new(&site)?;
+        let top = dir.path();
+        let parts = Parts::new(top)?;
         let outcome = tokio::select! {
-            outcome = measure(&site, &parts, rounds) => outcome,
+            outcome = measure(top, &parts, rounds) => outcome,
             stopped = site::stop() => stopped,
         };
-        let cleared = parts::clear(&site, &site.dir.join("parts")).await;
-        folder::clear(&site, &site.dir.join(trips::NAME).join("ec2"))
-            .and(folder::clear(&site, &site.dir.join(folder::NAME)))
-            .and(cleared)
-            .with_context(|| format!("clearing up {}", site.dir.display()))?;
+        let cleared = [
+            site::clear(&top.join(trips::NAME).join("ec2")).await,
+            site::clear(&top.join(folder::NAME)).await,
+            site::clear(&top.join(parts::NAME)).await,
+        ];
+        for cleared in cleared {
+            cleared.with_context(|| format!("clearing up {}", top.display()))?;
+        }
         outcome
     })?;
     dir.close().context("removing the benchmark's directory")
 }
 
-async fn measure(site: &Site, parts: &Parts, rounds: usize) -> anyhow::Result<()> {
+async fn measure(top: &std::path::Path, parts: &Parts, rounds: usize) -> anyhow::Result<()> {
     eprintln!("making the drive");
-    let folder = Folder::with_a_drive(site).await?;
+    let folder = Folder::with_a_drive(top).await?;
     Box::pin(parts.session("parts", 0, ":")).await?;
     let mut verdict = Verdict::default();
     for number in 0..rounds {
@@ -82,6 +82,6 @@ async fn measure(site: &Site, parts: &Parts, rounds: usize) -> anyhow::Result<()
         verdict.add(round);
     }
     print!("{verdict}");
-    print!("{}", Box::pin(trips::prompt(site)).await?);
+    print!("{}", Box::pin(trips::prompt(top)).await?);
     parts.forget().await
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 
 use super::MIB;
+use harness::bench::site::succeeded;
 
 /// The port of the server in the container.
 pub(crate) const PORT: u16 = 9001;
@@ -193,8 +194,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<f64> {
     let began = Instant::now();
     let output = command.stdin(Stdio::null()).output()?;
     let took = began.elapsed();
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}\n{said}", output.status);
+    succeeded(output)?;
     Ok(took.as_secs_f64())
 }
 

@@ -8,16 +8,15 @@ use anyhow::{Context as _, ensure};
 use jiff::Timestamp;
 use portable_pty::CommandBuilder;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
-use xdrive::local::plane::{Plane as _, RealPlane};
+use tokio::process::Command;
 use xdrive::local::{Delays, Preset};
 
-use super::site::Site;
 use super::terminal::{Sat, sit};
-use harness::leaks;
+use harness::bench::site::succeeded;
+use harness::home::{PATH, environment};
+use harness::serving::Server;
 
-/// Its directory, below the site's.
+/// Its state directory, below the benchmark's.
 pub(crate) const NAME: &str = "aws";
 
 /// The drive that both sides know.
@@ -45,54 +44,40 @@ pub(crate) struct Folder {
     snapshot: String,
     key: PathBuf,
     /// The same EC2 on a port, until this is dropped.
-    _served: Child,
+    _served: Server,
     /// The AWS CLI's environment.
     pointers: Vec<(String, String)>,
 }
 
 impl Folder {
     /// An EC2 with AWS's delays, and a drive that was made without them.
-    pub(crate) async fn with_a_drive(site: &Site) -> anyhow::Result<Self> {
-        let dir = site.dir.join(NAME);
-        let home = site.dir.join("home");
+    pub(crate) async fn with_a_drive(top: &Path) -> anyhow::Result<Self> {
+        let dir = top.join(NAME);
+        let home = top.join("home");
         std::fs::create_dir_all(&home)?;
-        let cache = site.cache.parent().context("no cache")?;
-        let aws = std::env::var_os("XDRIVE_BENCH_AWS").map(PathBuf::from);
-        let aws = aws.as_ref().and_then(|aws| aws.parent());
-        let path = aws.map_or(String::new(), |folder| format!("{}:", folder.display()));
-        let environment = [
-            ("PATH", format!("{path}/usr/sbin:/usr/bin:/sbin:/bin")),
-            ("LC_ALL", "C.UTF-8".to_owned()),
-            ("HOME", home.display().to_string()),
-            ("XDRIVE_CACHE", cache.display().to_string()),
-            ("XDRIVE_LOCAL_DIR", dir.display().to_string()),
-        ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value));
+        let environment = environment(&home, &dir).map(|(name, value)| {
+            let value = if name == "PATH" { path() } else { value };
+            (name.to_owned(), value)
+        });
         let key = home.join("key");
         let generate = ["-q", "-t", "ed25519", "-N", "", "-f"];
-        said(Command::new("ssh-keygen").args(generate).arg(&key)).await?;
+        printed(Command::new("ssh-keygen").args(generate).arg(&key)).await?;
         let run = |program: &str| {
             let mut command = Command::new(program);
             command.env_clear().envs(environment.clone());
             command
         };
         let xdrive = env!("CARGO_BIN_EXE_xdrive");
-        said(run("sh").args(["-c", "aws --version"]))
+        printed(run("sh").args(["-c", "aws --version"]))
             .await
             .context("no AWS CLI: `shell/setup.sh bench` makes one, for XDRIVE_BENCH_AWS")?;
-        said(run(xdrive).args(["--local", "connect", DRIVE, "--", "true"])).await?;
+        printed(run(xdrive).args(["--local", "connect", DRIVE, "--", "true"])).await?;
         std::fs::write(dir.join("settings.toml"), "delays = \"aws\"\n")?;
 
-        let mut served = run(xdrive)
-            .args(["local", "serve"])
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        // It prints its address once it answers.
-        let stdout = served.stdout.take().context("no output")?;
-        BufReader::new(stdout).lines().next_line().await?;
+        let mut serve = run(xdrive).into_std();
+        let served = Server::start(serve.args(["local", "serve"]))?;
         let point = "eval \"$(\"$0\" local env)\" && env";
-        let pointers = said(run("sh").args(["-c", point, xdrive])).await?;
+        let pointers = printed(run("sh").args(["-c", point, xdrive])).await?;
         let pointers = pointers.lines().filter_map(|line| line.split_once('='));
         let pointers = pointers
             .filter(|(name, _)| name.starts_with("AWS_"))
@@ -173,31 +158,19 @@ impl Folder {
     }
 }
 
-/// Ends and removes everything there, recorded or not; an error if anything is left.
-pub(crate) fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
-    if !dir.exists() {
-        return Ok(());
-    }
-    let plane = RealPlane {
-        dir: dir.to_owned(),
-        program: site.program.clone(),
-        cache: site.cache.clone(),
-    };
-    plane.sweep(&[], &[], &[])?;
-    let left = leaks(dir);
-    ensure!(left.is_empty(), "left: {left:#?}");
-    Ok(())
+/// Where programs find others: first where the AWS CLI is that `XDRIVE_BENCH_AWS` names.
+fn path() -> String {
+    let aws = std::env::var_os("XDRIVE_BENCH_AWS").map(PathBuf::from);
+    let aws = aws.as_ref().and_then(|aws| aws.parent());
+    aws.map_or(PATH.to_owned(), |folder| {
+        format!("{}:{PATH}", folder.display())
+    })
 }
 
 /// The output of `command`; its failure is an error with its standard error.
-async fn said(command: &mut Command) -> anyhow::Result<String> {
+async fn printed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.stdin(Stdio::null()).output().await?;
-    ensure!(
-        output.status.success(),
-        "{}: {}\n{}",
-        command.as_std().get_program().display(),
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let program = command.as_std().get_program();
+    let output = succeeded(output).with_context(|| program.display().to_string())?;
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -6,11 +6,10 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use tokio::process::Command;
 
-use super::program::Program;
-use super::spread::Spread;
+use harness::bench::site::succeeded;
+use harness::bench::{Program, Spread};
 
 /// How often each is measured: they are short.
 const TIMES: usize = 9;
@@ -53,12 +52,7 @@ async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let output = command.output().await?;
     let took = began.elapsed();
-    ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    succeeded(output)?;
     Ok(took)
 }
 

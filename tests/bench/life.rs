@@ -14,17 +14,11 @@
 //! is made in a directory of its own and removed again, also after a failure, Ctrl-C or SIGTERM.
 
 mod guest;
-mod parts;
-mod program;
-mod site;
-mod spread;
 mod table;
 
 use anyhow::Context as _;
 
-use parts::Parts;
-use program::Program;
-use site::Site;
+use harness::bench::{Parts, Program, parts, program, site};
 use table::Table;
 
 /// The default number of rounds.
@@ -42,22 +36,22 @@ const SESSIONS: [(&str, &str); 3] = [
 
 fn main() -> anyhow::Result<()> {
     let rounds = site::rounds(ROUNDS)?;
-    let (site, dir) = Site::new("life")?;
+    let dir = site::directory("life", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let parts = Parts::new(&site)?;
-        let program = Program::new(&site)?;
+        let parts = Parts::new(dir.path())?;
+        let program = Program::new(dir.path())?;
         let outcome = tokio::select! {
             outcome = measure(&parts, &program, rounds) => outcome,
             stopped = site::stop() => stopped,
         };
         program.end().await?;
-        for side in ["parts", "xdrive"] {
-            parts::clear(&site, &site.dir.join(side))
+        for side in [parts::NAME, program::NAME] {
+            site::clear(&dir.path().join(side))
                 .await
-                .with_context(|| format!("clearing up {}", site.dir.display()))?;
+                .with_context(|| format!("clearing up {}", dir.path().display()))?;
         }
         outcome
     })?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use xdrive::local::{Delays, Preset};
 
-use super::parts::Session;
+use harness::bench::parts::Session;
 
 /// One step of the path.
 #[derive(Debug, Clone, Copy)]

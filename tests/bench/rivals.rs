@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::ends;
-use super::program::Program;
+use harness::bench::Program;
 
 /// How many forwards each has.
 const FORWARDS: usize = 8;

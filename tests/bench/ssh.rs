@@ -11,22 +11,14 @@
 //! failure, Ctrl-C or SIGTERM.
 
 mod ends;
-#[expect(dead_code, reason = "the other benchmarks' use of it")]
-mod parts;
-#[expect(dead_code, reason = "the other benchmarks' use of it")]
-mod program;
 mod rivals;
-mod site;
-mod spread;
 
 use std::fmt;
 
 use anyhow::Context as _;
 
-use program::Program;
+use harness::bench::{Program, Spread, program, site};
 use rivals::{Client, Rivals};
-use site::Site;
-use spread::Spread;
 
 /// The default number of rounds.
 const ROUNDS: usize = 5;
@@ -55,21 +47,21 @@ const ROWS: [(&str, &str, f64, bool); 14] = [
 
 fn main() -> anyhow::Result<()> {
     let rounds = site::rounds(ROUNDS)?;
-    let (site, dir) = Site::new("ssh")?;
+    let dir = site::directory("ssh", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let program = Program::new(&site)?;
+        let program = Program::new(dir.path())?;
         let outcome = tokio::select! {
             outcome = measure(&program, rounds) => outcome,
             stopped = site::stop() => stopped,
         };
         program.end().await?;
-        parts::clear(&site, &site.dir.join("xdrive"))
+        site::clear(&dir.path().join(program::NAME))
             .await
-            .with_context(|| format!("clearing up {}", site.dir.display()))?;
+            .with_context(|| format!("clearing up {}", dir.path().display()))?;
         outcome
     })?;
     dir.close().context("removing the benchmark's directory")

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::parts::Session;
-use super::spread::Spread;
+use harness::bench::Spread;
+use harness::bench::parts::Session;
 
 /// All measurements, session by session.
 #[derive(Default)]

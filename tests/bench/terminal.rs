@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use portable_pty::CommandBuilder;
 use tokio::time::sleep;
 
-use super::site::now;
 use harness::Pty;
+use harness::bench::site::now;
 
 /// The end of the prompt in the container, of any shell.
 const PROMPT: &str = "/work#";
@@ -32,29 +32,47 @@ pub(crate) struct Sat {
 pub(crate) async fn sit(command: CommandBuilder) -> anyhow::Result<Sat> {
     let began = Instant::now();
     let mut pty = Pty::start(command);
-    while pty.sent(PROMPT) == 0 {
-        ensure!(pty.ended().is_none(), "no prompt:\n{}", pty.contents());
-        ensure!(began.elapsed() < LONGEST, "no prompt:\n{}", pty.contents());
-        sleep(AGAIN).await;
-    }
+    wait(&mut pty, LONGEST, |pty| {
+        has_prompt(pty) || pty.ended().is_some()
+    })
+    .await?;
     let connect = began.elapsed();
+    ensure!(has_prompt(&pty), "no prompt:\n{}", pty.contents());
     let (entered, left) = (Instant::now(), now()?);
     pty.type_in("exit\r");
-    loop {
-        match pty.ended() {
-            Some(0) => break,
-            Some(code) => bail!("it ended with {code}:\n{}", pty.contents()),
-            None => {}
-        }
-        ensure!(entered.elapsed() < LONGEST, "no end:\n{}", pty.contents());
-        sleep(AGAIN).await;
-    }
+    let mut code = None;
+    wait(&mut pty, LONGEST, |pty| {
+        code = pty.ended();
+        code.is_some()
+    })
+    .await?;
+    let end = entered.elapsed();
+    ensure!(
+        code == Some(0),
+        "it ended with {code:?}:\n{}",
+        pty.contents()
+    );
     if std::env::var_os("XDRIVE_BENCH_VERBOSE").is_some() {
         eprintln!("{}", pty.contents());
     }
-    Ok(Sat {
-        connect,
-        left,
-        end: entered.elapsed(),
-    })
+    Ok(Sat { connect, left, end })
+}
+
+/// Whether the prompt has come.
+pub(crate) fn has_prompt(pty: &Pty) -> bool {
+    pty.sent(PROMPT) > 0
+}
+
+/// Waits until `reached`, at most `limit`.
+pub(crate) async fn wait(
+    pty: &mut Pty,
+    limit: Duration,
+    mut reached: impl FnMut(&mut Pty) -> bool,
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while !reached(pty) {
+        ensure!(began.elapsed() < limit, "stuck:\n{}", pty.contents());
+        sleep(AGAIN).await;
+    }
+    Ok(())
 }

@@ -4,24 +4,20 @@
 //! relay between the two counts, and its round trip is longer than either side's work.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
 use portable_pty::CommandBuilder;
-use tokio::time::sleep;
 
-use super::site::Site;
+use super::terminal::{has_prompt, wait};
+use harness::home::environment;
 use harness::{Distance, Far, Pty};
 
-/// Its directory, below the site's.
+/// Its directory, below the benchmark's.
 pub(crate) const NAME: &str = "trips";
 const DRIVE: &str = "bench";
-/// The end of the prompt in the container.
-const PROMPT: &str = "/work#";
 const ROUND_TRIP: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(3);
-const AGAIN: Duration = Duration::from_millis(2);
 
 /// Each step, and the round trips until its end.
 pub(crate) struct Trips {
@@ -37,20 +33,20 @@ struct Laptop {
 }
 
 /// From Enter to the prompt of a drive that was left running.
-pub(crate) async fn prompt(site: &Site) -> anyhow::Result<Trips> {
-    let laptop = Laptop::new(site)?;
+pub(crate) async fn prompt(top: &Path) -> anyhow::Result<Trips> {
+    let laptop = Laptop::new(top)?;
     // Its container is made in the first session.
     let mut pty = laptop.connect(None);
-    wait(&mut pty, |pty| pty.sent(PROMPT) > 0).await?;
+    wait(&mut pty, LONGEST, |pty| has_prompt(pty)).await?;
     pty.type_in("\r~d");
-    wait(&mut pty, |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, |pty| pty.ended().is_some()).await?;
 
     laptop.far.moves(at(ROUND_TRIP));
     let log = laptop.dir.join("log");
     let before = laptop.far.round_trips();
     let mut pty = laptop.connect(Some(&log));
     let mut steps: Vec<(String, usize)> = Vec::new();
-    wait(&mut pty, |pty| {
+    wait(&mut pty, LONGEST, |pty| {
         let until = laptop.far.round_trips() - before;
         for step in logged(&log) {
             // Of a step that is done twice in parallel the first counts.
@@ -58,13 +54,13 @@ pub(crate) async fn prompt(site: &Site) -> anyhow::Result<Trips> {
                 steps.push((step, until));
             }
         }
-        pty.sent(PROMPT) > 0
+        has_prompt(pty)
     })
     .await?;
     steps.push(("the prompt".to_owned(), laptop.far.round_trips() - before));
     laptop.far.moves(at(Duration::ZERO));
     pty.type_in("exit\r");
-    wait(&mut pty, |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, |pty| pty.ended().is_some()).await?;
     Ok(Trips {
         what: "from Enter to the prompt on a running host",
         steps,
@@ -72,22 +68,14 @@ pub(crate) async fn prompt(site: &Site) -> anyhow::Result<Trips> {
 }
 
 impl Laptop {
-    fn new(site: &Site) -> anyhow::Result<Self> {
-        let dir = site.dir.join(NAME);
+    fn new(top: &Path) -> anyhow::Result<Self> {
+        let dir = top.join(NAME);
         let home = dir.join("home");
         std::fs::create_dir_all(&home)?;
-        let cache = site.cache.parent().context("no cache")?;
-        let environment = [
-            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-            ("LC_ALL", "C.UTF-8".to_owned()),
-            ("HOME", home.display().to_string()),
-            ("XDRIVE_CACHE", cache.display().to_string()),
-            ("XDRIVE_LOCAL_DIR", dir.join("ec2").display().to_string()),
-        ];
         Ok(Self {
-            dir,
             far: Far::new(at(Duration::ZERO)),
-            environment,
+            environment: environment(&home, &dir.join("ec2")),
+            dir,
         })
     }
 
@@ -132,15 +120,6 @@ fn logged(log: &PathBuf) -> Vec<String> {
                 .to_owned()
         })
         .collect()
-}
-
-async fn wait(pty: &mut Pty, mut reached: impl FnMut(&mut Pty) -> bool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !reached(pty) {
-        ensure!(began.elapsed() < LONGEST, "stuck:\n{}", pty.contents());
-        sleep(AGAIN).await;
-    }
-    Ok(())
 }
 
 impl fmt::Display for Trips {

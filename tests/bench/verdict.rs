@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::folder::Took;
 use super::path::{Line, Path, seconds};
-use super::spread::Spread;
+use harness::bench::Spread;
 
 /// The allowed seconds over the path: to the prompt, to the instance shutting down.
 const GOALS: [f64; 2] = [1.0, 0.5];

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{InstanceState, VolumeState};
-use xdrive::local::Local;
 use xdrive::local::plane::RealPlane;
+use xdrive::local::{Local, OpenOptions};
 
 use crate::home::{cache, program};
 
@@ -16,6 +17,11 @@ pub fn plane(dir: &Path) -> RealPlane {
         program: program(),
         cache: cache().join("local"),
     }
+}
+
+/// The EC2 in the state directory `dir`, on the plane that its settings ask for.
+pub fn open(dir: &Path) -> anyhow::Result<Local> {
+    Local::open(OpenOptions::from_settings(plane(dir), Clock::system())?)
 }
 
 /// The ids of all instances, volumes and snapshots, without instances that are shutting down and

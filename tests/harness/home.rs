@@ -1,11 +1,16 @@
-//! The program under test, and the cache that its homes share.
+//! The program under test, the cache that its homes share, and the environment of its users.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+
+/// Where programs without the tester's environment find others.
+pub const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The xdrive that Cargo built for the calling test or benchmark: tests are in `deps`, beside it.
 pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(std::path::Path::parent).unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
     let program = profile.join("xdrive");
     assert!(program.exists(), "no {}", program.display());
     program
@@ -18,4 +23,29 @@ pub fn cache() -> PathBuf {
     folder("XDRIVE_CACHE")
         .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
         .unwrap_or_else(|| folder("HOME").unwrap().join(".cache/xdrive"))
+}
+
+/// Checks that the cache has these, which `shell/local/` builds.
+pub fn check_cache(needed: &[&str]) -> anyhow::Result<()> {
+    for name in needed {
+        let path = cache().join("local").join(name);
+        ensure!(
+            path.exists(),
+            "{} is not there: run shell/setup.sh first",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// The whole environment of the user with this home, whose EC2 is in the state directory `dir`.
+pub fn environment(home: &Path, dir: &Path) -> [(&'static str, String); 5] {
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    [
+        ("PATH", PATH.to_owned()),
+        ("LC_ALL", "C.UTF-8".to_owned()),
+        ("HOME", text(home)),
+        ("XDRIVE_CACHE", text(&cache())),
+        ("XDRIVE_LOCAL_DIR", text(dir)),
+    ]
 }

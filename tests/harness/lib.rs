@@ -2,23 +2,26 @@
 //!
 //! | module | what it has |
 //! | --- | --- |
-//! | [`home`] | the program, and the cache that its homes share |
+//! | [`home`] | the program, the cache that its homes share, and the environment of its users |
 //! | [`cloud`], [`serving`] | an EC2 in a folder, in this process or served; what is billed there |
-//! | [`evidence`] | proofs from evidence that is made up |
+//! | [`ids`], [`evidence`] | new ids, and proofs from evidence that is made up |
 //! | [`faults`] | two injectors of faults: in process, and on the wire |
 //! | [`simulation`] | a drive's life on paper, with its promises checked |
 //! | [`sshd`], [`registry`], [`far`] | real servers, and a network of some length |
 //! | [`pty`] | a program in a terminal, and what a person would see |
 //! | [`leaks`] | what is left in the running system |
 //! | [`pace`] | which cases of a sweep are taken, in which order, how many at once |
+//! | [`bench`] | the two sides that the benchmarks compare, and the spread of what they measure |
 
 use std::time::{Duration, Instant};
 
+pub mod bench;
 pub mod cloud;
 pub mod evidence;
 pub mod far;
 pub mod faults;
 pub mod home;
+pub mod ids;
 pub mod image;
 pub mod leaks;
 pub mod pace;
@@ -31,6 +34,7 @@ pub mod sshd;
 
 pub use far::{Distance, Far};
 pub use home::{cache, program};
+pub use ids::id;
 pub use image::{image_with, small_image};
 pub use leaks::leaks;
 pub use pty::Pty;

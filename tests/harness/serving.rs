@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
+use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use xdrive::local::plane::Plane as _;
@@ -11,13 +12,74 @@ use xdrive::local::plane::Plane as _;
 use crate::cloud::plane;
 use crate::home::{cache, program};
 
-/// A served EC2; killed when dropped.
-pub struct Serving {
-    dir: TempDir,
+/// The process; killed when dropped.
+pub struct Server {
     child: Child,
-    pub url: String,
+    url: String,
+}
+
+impl Server {
+    /// Starts it by `command`, and waits until it listens.
+    pub fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let child = command.stdout(Stdio::piped()).spawn()?;
+        let url = String::new();
+        let mut server = Self { child, url };
+        let stdout = server.child.stdout.take().context("no standard output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        ensure!(!line.is_empty(), "{command:?} does not listen");
+        line.trim().clone_into(&mut server.url);
+        Ok(server)
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The id of its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it `signal` and waits for its end.
+    pub fn end(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A served EC2 with a state directory of its own.
+pub struct Serving {
+    /// First, so that it has ended before its directory is cleared.
+    server: Server,
+    state: State,
+}
+
+/// The state directory of a served EC2, which is cleared and removed when dropped.
+struct State {
+    dir: TempDir,
     /// Whether it has machines and disks.
     real: bool,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if self.real {
+            let plane = plane(self.dir.path());
+            if let Err(error) = plane.sweep(&[], &[], &[]) {
+                eprintln!("cannot clean up: {error}");
+            }
+        }
+    }
 }
 
 impl Serving {
@@ -45,50 +107,33 @@ impl Serving {
         let dir = tempfile::tempdir().unwrap();
         let settings = format!("plane = {plane:?}\n{more}");
         std::fs::write(dir.path().join("settings.toml"), settings).unwrap();
-        let mut child = xdrive(dir.path(), &["local", "serve", "--port", "0"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        let mut said = BufReader::new(child.stdout.take().unwrap());
-        said.read_line(&mut url).unwrap();
-        Self {
+        let state = State {
             dir,
-            child,
-            url: url.trim().to_owned(),
             real: plane == "real",
-        }
+        };
+        let mut serve = xdrive(state.dir.path(), &["local", "serve", "--port", "0"]);
+        let server = Server::start(&mut serve).unwrap();
+        Self { server, state }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> &str {
+        self.server.url()
     }
 
     /// The output of `xdrive local env`.
     pub fn environment(&self) -> Output {
-        xdrive(self.dir.path(), &["local", "env"]).output().unwrap()
+        xdrive(self.dir(), &["local", "env"]).output().unwrap()
     }
 
     /// Its state directory.
     pub fn dir(&self) -> &Path {
-        self.dir.path()
+        self.state.dir.path()
     }
 
     /// Sends it `signal` and waits for its end.
     pub fn end(&mut self, signal: Signal) -> ExitStatus {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).unwrap();
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Both fail only if it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if self.real {
-            let plane = plane(self.dir.path());
-            if let Err(error) = plane.sweep(&[], &[], &[]) {
-                eprintln!("cannot clean up: {error}");
-            }
-        }
+        self.server.end(signal)
     }
 }
 

@@ -274,14 +274,14 @@ fn the_program_serves_until_it_is_asked_to_end() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let mut serving = Serving::start();
         assert!(
-            serving.url.starts_with("http://127.0.0.1:"),
+            serving.url().starts_with("http://127.0.0.1:"),
             "{}",
-            serving.url
+            serving.url()
         );
         let environment = serving.environment();
         assert!(environment.status.success(), "{environment:?}");
         let said = String::from_utf8(environment.stdout).unwrap();
-        assert!(said.contains(&serving.url), "{said}");
+        assert!(said.contains(serving.url()), "{said}");
 
         assert_eq!(serving.end(signal).code(), Some(0), "{signal:?}");
         no_environment(&serving);

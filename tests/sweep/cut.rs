@@ -317,7 +317,7 @@ fn wait_for(moment: &Moment, client: &mut Running, trace: &Path) -> anyhow::Resu
 /// The program that cuts the power, started beforehand so that it acts at once.
 pub(crate) struct Switch {
     child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Switch {
@@ -332,7 +332,7 @@ impl Switch {
         let stdout = child.stdout.take().context("no standard output")?;
         let mut switch = Self {
             child,
-            said: BufReader::new(stdout),
+            stdout: BufReader::new(stdout),
         };
         switch.line()?;
         Ok(switch)
@@ -346,7 +346,7 @@ impl Switch {
 
     fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
-        self.said.read_line(&mut line)?;
+        self.stdout.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the power could not be cut");
         Ok(line.trim_end().to_owned())
     }

@@ -172,7 +172,7 @@ impl Session<'_> {
             .start_from("home", &self.flags(), self.drive, &command, None)?;
         let mut seen = None;
         let mut guest = None;
-        let mut heard = None;
+        let mut printed = None;
         match self.ending {
             Ending::Exit(_) | Ending::Checkpoint => {}
             Ending::Terminated | Ending::Killed => {
@@ -194,7 +194,7 @@ impl Session<'_> {
             Ending::Cut => {
                 let mut switch = Switch::new(self.site)?;
                 seen = Some(self.wait_inside(&mut lead, 1 + pace.random(lines))?);
-                heard = Some(lead.printed());
+                printed = Some(lead.printed());
                 switch.flip()?;
                 if pace.random(2) == 0 {
                     lead.kill()?;
@@ -236,21 +236,21 @@ impl Session<'_> {
         let guest = guest.map(Running::end).transpose()?;
         let mut ended = lead.end()?;
         // An `fsync` acknowledged after the power cut does not count.
-        if let Some(heard) = heard {
-            ended.stdout = heard;
+        if let Some(printed) = printed {
+            ended.stdout = printed;
         }
-        self.tell(&ended, guest.as_ref(), seen)
+        self.record(&ended, guest.as_ref(), seen)
     }
 
-    fn tell(
+    fn record(
         &self,
         lead: &Ended,
         guest: Option<&Ended>,
         seen: Option<Seen>,
     ) -> anyhow::Result<SessionRecord> {
-        let told = || format!("{}\n{}\n{}", lead.code, lead.stdout, lead.stderr);
+        let output = || format!("{}\n{}\n{}", lead.code, lead.stdout, lead.stderr);
         if let Some(guest) = guest {
-            ensure!(guest.code == 0, "the guest: {guest:?}\nbeside {}", told());
+            ensure!(guest.code == 0, "the guest: {guest:?}\nbeside {}", output());
         }
         let codes: &[i32] = match self.ending {
             Ending::Exit(code) => &[i32::from(code)],
@@ -267,7 +267,7 @@ impl Session<'_> {
         ensure!(
             codes.is_empty() || codes.contains(&lead.code),
             "expected one of {codes:?}: {}",
-            told()
+            output()
         );
         let (found, wrote) = match lead.stdout.split_once(FOUND) {
             Some((found, wrote)) => (Some(found.to_owned()), wrote),
@@ -276,7 +276,7 @@ impl Session<'_> {
         ensure!(
             found.is_some() || !self.ending.is_inside(),
             "never inside: {}",
-            told()
+            output()
         );
         let mut writers = vec![Writer {
             tag: self.tag.clone(),
@@ -296,8 +296,8 @@ impl Session<'_> {
         // output.
         ensure!(
             self.ending != Ending::Terminated || is_saved || is_undone || stderr.is_empty(),
-            "told to end, and it does not say how: {}",
-            told()
+            "asked to end, and it does not say how: {}",
+            output()
         );
         Ok(SessionRecord {
             found,
@@ -386,8 +386,12 @@ impl Session<'_> {
     fn wait_inside(&self, lead: &mut Running, lines: usize) -> anyhow::Result<Seen> {
         let began = Instant::now();
         while acknowledged(&lead.printed()) < lines {
-            ensure!(!lead.is_over()?, "it ended by itself: {}", lead.said());
-            ensure!(began.elapsed() < BEGUN, "it did not begin: {}", lead.said());
+            ensure!(!lead.is_over()?, "it ended by itself: {}", lead.reported());
+            ensure!(
+                began.elapsed() < BEGUN,
+                "it did not begin: {}",
+                lead.reported()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
         self.look()

@@ -98,8 +98,12 @@ impl Attached {
     fn see_a_line(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         while !self.client.printed().contains('\n') {
-            let said = || self.client.said();
-            ensure!(began.elapsed() < BEGUN, "nothing is printed:\n{}", said());
+            let reported = || self.client.reported();
+            ensure!(
+                began.elapsed() < BEGUN,
+                "nothing is printed:\n{}",
+                reported()
+            );
             sleep(Duration::from_millis(20));
         }
         Ok(())

@@ -102,11 +102,11 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     let noticed = Instant::now();
     site.interrupt(NOTICE)?;
     until(&mut session, |session| {
-        session.said().contains("container stopped")
+        session.reported().contains("container stopped")
     })?;
     let unmounted = noticed.elapsed();
     until(&mut session, |session| {
-        session.said().contains("started snapshot")
+        session.reported().contains("started snapshot")
     })?;
     let begun = noticed.elapsed();
     println!(
@@ -134,7 +134,7 @@ fn until(session: &mut Running, holds: impl Fn(&Running) -> bool) -> anyhow::Res
     let began = Instant::now();
     while !holds(session) {
         let in_time = began.elapsed() < TIMEOUT && !session.is_over()?;
-        ensure!(in_time || holds(session), "never:\n{}", session.said());
+        ensure!(in_time || holds(session), "never:\n{}", session.reported());
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())

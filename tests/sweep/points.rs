@@ -64,9 +64,9 @@ impl Points {
         })
     }
 
-    fn tell(&self, said: &TraceEvent) {
+    fn pass(&self, traced: &TraceEvent) {
         let mut state = self.state.lock().unwrap();
-        let Some(name) = state.name(said) else {
+        let Some(name) = state.name(traced) else {
             return;
         };
         let line = format!("{}\t{name}\n", self.began.elapsed().as_micros());
@@ -88,8 +88,8 @@ impl Points {
 
 impl State {
     /// The point's name; `None` if the event is no point, or was passed already.
-    fn name(&mut self, said: &TraceEvent) -> Option<String> {
-        let TraceEvent { what, event, fact } = said;
+    fn name(&mut self, traced: &TraceEvent) -> Option<String> {
+        let TraceEvent { what, event, fact } = traced;
         if is_look(what) {
             let name = format!("{what} after {}", self.last_change);
             let is_new = event != "sending" && event != "received" && !self.passed.contains(&name);
@@ -185,10 +185,10 @@ impl Visit for TraceEvent {
 impl<S: Subscriber> Layer<S> for Points {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         if ["xdrive::ec2", "xdrive::host"].contains(&event.metadata().target()) {
-            let mut said = TraceEvent::default();
-            event.record(&mut said);
-            if !said.what.is_empty() {
-                self.tell(&said);
+            let mut traced = TraceEvent::default();
+            event.record(&mut traced);
+            if !traced.what.is_empty() {
+                self.pass(&traced);
             }
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Running {
     began: Instant,
     printed: Arc<Mutex<Vec<u8>>>,
     readers: Option<[JoinHandle<std::io::Result<()>>; 2]>,
-    said: Arc<Mutex<Vec<u8>>>,
+    reported: Arc<Mutex<Vec<u8>>>,
 }
 
 /// The end of a client.
@@ -41,13 +41,13 @@ impl Running {
             .spawn()?;
         let stdout = child.stdout.take().context("no standard output")?;
         let stderr = child.stderr.take().context("no standard error")?;
-        let (printed, said) = (Arc::default(), Arc::default());
+        let (printed, reported) = (Arc::default(), Arc::default());
         Ok(Self {
             child,
             began,
-            readers: Some([gather(stdout, &printed), gather(stderr, &said)]),
+            readers: Some([gather(stdout, &printed), gather(stderr, &reported)]),
             printed,
-            said,
+            reported,
         })
     }
 
@@ -57,8 +57,8 @@ impl Running {
     }
 
     /// Its standard error until now.
-    pub(crate) fn said(&self) -> String {
-        text(&self.said)
+    pub(crate) fn reported(&self) -> String {
+        text(&self.reported)
     }
 
     /// Whether it has ended.
@@ -82,7 +82,7 @@ impl Running {
                 break status;
             }
             if waited.elapsed() > SESSION {
-                bail!("a session did not end:\n{}", text(&self.said));
+                bail!("a session did not end:\n{}", text(&self.reported));
             }
             std::thread::sleep(Duration::from_millis(5));
         };
@@ -96,7 +96,7 @@ impl Running {
                 .or_else(|| status.signal().map(|signal| 128 + signal))
                 .context("ended, but how?")?,
             stdout: text(&self.printed),
-            stderr: text(&self.said),
+            stderr: text(&self.reported),
             took,
         })
     }

@@ -1,26 +1,26 @@
 //! A home, a state directory, and the programs that run on them.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use aws_sdk_ec2::config::{BehaviorVersion, Region};
 use aws_sdk_ec2::types::{InstanceStateName, SnapshotState};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane as _, RealPlane};
+use xdrive::local::Local;
+use xdrive::local::plane::Plane as _;
 use xdrive::local::wire::InProcess;
-use xdrive::local::{Local, OpenOptions};
 
 use crate::client::{AFTER, KILL, TRACE};
 use crate::points::Kill;
 use crate::running::{Ended, Running};
-use harness::leaks;
-use harness::small_image;
+use harness::cloud::{open, plane};
+use harness::home::{check_cache, environment};
+use harness::serving::Server;
+use harness::{leaks, small_image};
 
 /// How long a supervisor may take to clear up after a session.
 const CLEANUP: Duration = Duration::from_mins(1);
@@ -28,15 +28,14 @@ const CLEANUP: Duration = Duration::from_mins(1);
 /// The site of one sweep; dropping it removes everything of it.
 pub(crate) struct Site {
     folder: TempDir,
-    plane: RealPlane,
     runtime: Runtime,
     ec2: aws_sdk_ec2::Client,
-    served: Option<Server>,
+    served: Option<Served>,
 }
 
-/// `xdrive local serve`, as a process; killed when dropped.
-struct Server {
-    child: Child,
+/// The site's EC2, served.
+struct Served {
+    server: Server,
     /// The environment of its clients.
     environment: Vec<(String, String)>,
 }
@@ -48,16 +47,11 @@ impl Site {
         let (home, dir) = (folder.path().join("home"), folder.path().join("state"));
         std::fs::create_dir(&home)?;
         std::fs::create_dir(&dir)?;
-        let plane = RealPlane {
-            dir: dir.clone(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: cache()?.join("local"),
-        };
-        let local = Local::open(OpenOptions::new(&dir, plane.clone(), Clock::system()))?;
+        check_cache(&["machine"])?;
+        let local = open(&dir)?;
         let ec2 = client(&local);
         let mut site = Self {
             folder,
-            plane,
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?,
@@ -78,42 +72,33 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    fn serve(&self, local: &Local) -> anyhow::Result<Server> {
-        let mut child = self
-            .bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?
-            .args(["local", "serve", "--port", "0"])
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut url = String::new();
-        let stdout = child.stdout.take().context("no standard output")?;
-        BufReader::new(stdout).read_line(&mut url)?;
+    fn serve(&self, local: &Local) -> anyhow::Result<Served> {
+        let mut serve = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")), "home");
+        let server = Server::start(serve.args(["local", "serve", "--port", "0"]))?;
         let key = local.credentials();
         let environment = [
-            ("AWS_ENDPOINT_URL", url.trim()),
+            ("AWS_ENDPOINT_URL", server.url()),
             ("AWS_REGION", local.region()),
             ("AWS_ACCESS_KEY_ID", &key.access_key_id),
             ("AWS_SECRET_ACCESS_KEY", &key.secret_access_key),
         ];
-        Ok(Server {
-            child,
-            environment: environment
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
+        let environment = environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        Ok(Served {
+            server,
+            environment,
         })
     }
 
-    /// A program without the tester's environment.
-    fn bare(&self, program: &Path) -> anyhow::Result<Command> {
+    /// A program without the tester's environment, on the laptop with this home.
+    fn bare(&self, program: &Path, home: &str) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("LC_ALL", "C.UTF-8")
-            .env("HOME", self.path("home"))
-            .env("XDRIVE_CACHE", cache()?)
-            .env("XDRIVE_LOCAL_DIR", self.dir())
+            .envs(environment(&self.path(home), &self.dir()))
             .stdin(Stdio::null());
-        Ok(command)
+        command
     }
 
     /// Starts a session of `drive` that runs `command`, its trace going to `trace`.
@@ -149,15 +134,14 @@ impl Site {
         trace: Option<(&Path, Option<&Kill>)>,
     ) -> anyhow::Result<Running> {
         std::fs::create_dir_all(self.path(home))?;
-        let mut client = self.bare(&std::env::current_exe()?)?;
+        let mut client = self.bare(&std::env::current_exe()?, home);
         client
-            .env("HOME", self.path(home))
             .args(["client", "connect", drive])
             .args(flags)
             .arg("--")
             .args(command);
-        if let Some(server) = &self.served {
-            client.envs(server.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(served) = &self.served {
+            client.envs(served.environment.iter().map(|(name, value)| (name, value)));
         }
         if let Some((trace, kill)) = trace {
             client.env(TRACE, trace);
@@ -178,9 +162,8 @@ impl Site {
     /// Starts the real `xdrive` on the laptop with this home.
     pub(crate) fn laptop(&self, home: &str, arguments: &[&str]) -> anyhow::Result<Running> {
         std::fs::create_dir_all(self.path(home))?;
-        let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")))?;
-        command.env("HOME", self.path(home)).arg("--local");
-        Running::start(command.args(arguments))
+        let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")), home);
+        Running::start(command.arg("--local").args(arguments))
     }
 
     /// The small image as a file of that name: xdrive identifies images by their files' names.
@@ -205,8 +188,7 @@ impl Site {
 
     /// Interrupts the only running instance, so long from now.
     pub(crate) fn interrupt(&self, after: Duration) -> anyhow::Result<()> {
-        let options = OpenOptions::new(&self.dir(), self.plane.clone(), Clock::system());
-        let local = Local::open(options)?;
+        let local = open(&self.dir())?;
         let answer = self
             .runtime
             .block_on(self.ec2.describe_instances().send())?;
@@ -226,7 +208,7 @@ impl Site {
     /// What is left besides completed snapshots: in the running system, and in the EC2, whatever
     /// its tags.
     pub(crate) fn left(&self) -> anyhow::Result<Vec<String>> {
-        let server = self.served.as_ref().map(|server| server.child.id());
+        let server = self.served.as_ref().map(|served| served.server.id());
         let began = Instant::now();
         loop {
             let mut left = leaks(&self.dir());
@@ -322,20 +304,12 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         drop(self.served.take());
-        if let Err(error) = self.plane.sweep(&[], &[], &[]) {
+        if let Err(error) = plane(&self.dir()).sweep(&[], &[], &[]) {
             eprintln!("cannot clean up: {error:?}");
         }
         for line in leaks(&self.dir()) {
             eprintln!("left behind: {line}");
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Both fail only if it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -354,19 +328,4 @@ fn client(local: &Local) -> aws_sdk_ec2::Client {
             .http_client(InProcess::new(local.clone()))
             .build(),
     )
-}
-
-/// The cache of machine trees and images, found by the rule of `shell/setup.sh` and xdrive.
-fn cache() -> anyhow::Result<PathBuf> {
-    let folder = |name| std::env::var_os(name).map(PathBuf::from);
-    let cache = folder("XDRIVE_CACHE")
-        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("xdrive")))
-        .or_else(|| Some(folder("HOME")?.join(".cache/xdrive")))
-        .context("HOME is not set")?;
-    ensure!(
-        cache.join("local/machine").exists(),
-        "there is no machine tree in {}: run shell/setup.sh first",
-        cache.display()
-    );
-    Ok(cache)
 }

@@ -224,7 +224,7 @@ impl World {
         let written = Rc::clone(&events);
         let mut due = trouble.interrupts;
         due.sort_unstable();
-        let tell = move |event: Event| {
+        let record = move |event: Event| {
             written.borrow_mut().push(event);
             let count = written.borrow().len();
             interrupts.send_modify(|sent| {
@@ -247,7 +247,7 @@ impl World {
                 settings: self.settings.borrow().clone(),
                 ..wanted(Market::OnDemand)
             },
-            tell,
+            record,
         );
         let life = Box::pin(async {
             let mut checkpoints = 0;
@@ -345,37 +345,37 @@ impl World {
 
     /// What is billed although the run ended without naming it. A killed run can name nothing, nor
     /// one that made nothing and never read the three lists.
-    pub async fn unreported(&self, told: &RunReport) -> Vec<String> {
-        let Some(outcome) = &told.outcome else {
+    pub async fn unreported(&self, report: &RunReport) -> Vec<String> {
+        let Some(outcome) = &report.outcome else {
             return Vec::new();
         };
-        if told.changes == 0 && told.looks <= 3 {
+        if report.changes == 0 && report.looks <= 3 {
             return Vec::new();
         }
         // Wait for what is shutting down.
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let said = format!("{outcome:?}");
+        let reported = format!("{outcome:?}");
         let mut unreported = Vec::new();
         for instance in self.truth.instances(drive().as_str()).await.unwrap() {
             let is_over = matches!(
                 instance.state,
                 InstanceState::ShuttingDown | InstanceState::Terminated
             );
-            if !is_over && !said.contains(instance.id.as_str()) {
-                unreported.push(format!("{} runs, and nobody was told", instance.id));
+            if !is_over && !reported.contains(instance.id.as_str()) {
+                unreported.push(format!("{} runs, and was not reported", instance.id));
             }
         }
         for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
             let is_over = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             // A root disk goes with its instance.
-            let is_told = volume
+            let is_reported = volume
                 .attachment
                 .iter()
                 .filter(|_| matches!(read_volume(&volume.tags), Ok(VolumeTags::Root)))
-                .any(|attachment| said.contains(attachment.instance.as_str()))
-                || said.contains(volume.id.as_str());
-            if !is_over && !is_told {
-                unreported.push(format!("{} is there, and nobody was told", volume.id));
+                .any(|attachment| reported.contains(attachment.instance.as_str()))
+                || reported.contains(volume.id.as_str());
+            if !is_over && !is_reported {
+                unreported.push(format!("{} is there, and was not reported", volume.id));
             }
         }
         unreported

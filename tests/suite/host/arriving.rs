@@ -19,7 +19,7 @@ async fn arrive(machine: &Machine, client: &str, drive: &str) -> (HostState, Opt
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn who_comes_to_a_drive_that_nobody_has_leads_at_once_and_changes_nothing_else() {
+async fn who_comes_to_an_unused_drive_leads_at_once_and_changes_nothing_else() {
     let disk = Disk::new(2048);
     let mut machine = Machine::boot().await;
     let (contact, arrived) = arrive(&machine, "s0 t me", "demo").await;

@@ -6,11 +6,12 @@ use xdrive::host::boot::{BootOrder, Watch, user_data};
 use xdrive::local::plane::Plane as _;
 use xdrive::ssh::HostKey;
 
-use super::machine::{Clear, Machine, launch, plane};
+use super::machine::{Clear, Machine, launch};
+use harness::cloud::plane;
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn a_machine_where_nobody_logs_in_switches_itself_off() {
+async fn a_machine_without_a_login_switches_itself_off() {
     let key = HostKey::generate().unwrap();
     let data = user_data(&BootOrder {
         host_private_key: key.private,

@@ -74,7 +74,7 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn a_lead_and_two_guests_keep_the_lease_and_hear_of_each_other() {
+async fn a_lead_and_two_guests_keep_the_lease_and_see_each_other() {
     let machine = Machine::boot().await;
     let mut lead = machine.hold("s1 t me", Role::Lead, 1000).await.unwrap();
     until_clients(&mut lead, 1).await;

@@ -158,7 +158,7 @@ async fn a_load_that_never_ends_does_not_stop_a_close() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn whoever_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
+async fn what_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
     let disk = Disk::new(1024);
     let machine = Machine::with_drive(&disk).await;
     machine

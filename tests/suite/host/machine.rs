@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use xdrive::ids::{Generation, VolumeId};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use harness::DEADLINE;
+use harness::cloud::plane;
+use harness::{DEADLINE, id};
 
 /// From launch to login; two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);
@@ -35,7 +36,7 @@ impl Disk {
         let file = dir.path().join("disk");
         File::create(&file).unwrap().set_len(mib << 20).unwrap();
         Self {
-            volume: random("vol-").parse().unwrap(),
+            volume: id("vol").parse().unwrap(),
             file,
             _dir: dir,
         }
@@ -422,10 +423,6 @@ impl Drop for Clear<'_> {
     }
 }
 
-pub(super) fn plane(dir: &Path) -> RealPlane {
-    harness::cloud::plane(dir)
-}
-
 /// Launches an instance on the tree of `XDRIVE_TEST_TREE`: `debian`, the first, or `second`; its id
 /// and its machine.
 pub(super) fn launch(plane: &RealPlane, user_data: Vec<u8>, gpu: Option<Gpu>) -> (String, Up) {
@@ -435,7 +432,7 @@ pub(super) fn launch(plane: &RealPlane, user_data: Vec<u8>, gpu: Option<Gpu>) ->
         .iter()
         .find(|image| image.name.contains(&format!("-{tree}-")))
         .expect("no such machine tree: shell/setup.sh test builds them");
-    let instance = random("i-");
+    let instance = id("i");
     let order = Order {
         instance: instance.clone(),
         image: image.id.clone(),
@@ -460,12 +457,6 @@ async fn login(target: &Target, key: &UserKey) -> Result<Ssh, xdrive::ssh::SshEr
             answer => return answer,
         }
     }
-}
-
-fn random(prefix: &str) -> String {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).unwrap();
-    format!("{prefix}{}0", hex::encode(bytes))
 }
 
 fn run(command: &mut Command) -> String {

@@ -52,7 +52,7 @@ const NOTICE: &str = r#"{"action": "terminate", "time": "2030-01-02T03:04:05Z"}"
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn a_notice_closes_the_drive_and_every_client_hears_of_it() {
+async fn a_notice_closes_the_drive_and_every_client_receives_it() {
     let disk = Disk::new(1024);
     let machine = machine_with(&disk).await;
     let image = Image::Loaded(machine.load_image().await);

@@ -89,7 +89,7 @@ async fn a_drive_lives_through_volume_snapshot_and_volume() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminating_deletes_or_frees_volumes_as_each_was_told() {
+async fn terminating_deletes_or_frees_each_volume_by_its_own_flag() {
     let folder = Folder::aws();
     let instance = folder.launch();
     let (kept, lost) = (folder.volume(), folder.volume());
@@ -163,7 +163,7 @@ async fn a_volume_detached_while_its_instance_shuts_down_survives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_switches_itself_off_ends_as_it_was_told() {
+async fn an_instance_that_switches_itself_off_ends_by_its_shutdown_behavior() {
     let folder = Folder::aws();
     let (stops, ends, volume) = (folder.launch(), folder.launch(), folder.volume());
     pass(16.0).await;

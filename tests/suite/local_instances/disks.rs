@@ -1,6 +1,7 @@
 use xdrive::local::plane::{Machine, PlaneError};
 
-use super::site::{Site, id};
+use super::site::Site;
+use harness::id;
 
 const BY_ID: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
 use xdrive::local::plane::{Machine, PlaneError, Up};
 
-use super::site::{Host, Site, id, succeed, until};
-use harness::leaks;
+use super::site::{Host, Site, succeed, until};
+use harness::{id, leaks};
 
 const LATER: Duration = Duration::from_hours(1);
 

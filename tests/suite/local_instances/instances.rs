@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use xdrive::local::plane::{Machine, PlaneError};
 
-use super::site::{Site, id, succeed, until};
+use super::site::{Site, succeed, until};
+use harness::id;
 
 const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
      -H 'X-aws-ec2-metadata-token-ttl-seconds: 60'";

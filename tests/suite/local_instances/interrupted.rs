@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::site::{Host, Site, id, succeed, until};
+use super::site::{Host, Site, succeed, until};
+use harness::id;
 
 /// Prints a session token of the metadata service.
 const TOKEN: &str = "curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \
@@ -20,7 +21,7 @@ fn metadata(host: &Host, path: &str) -> String {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
+fn an_interrupted_instance_receives_a_notice_and_then_its_power_is_cut() {
     let site = Site::new();
     let host = site.launch();
     let volume = id("vol");
@@ -65,7 +66,7 @@ fn an_interrupted_instance_hears_of_it_and_then_its_power_is_cut() {
 
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
-fn a_recommendation_to_leave_is_heard_and_nothing_follows() {
+fn a_recommendation_to_leave_is_received_and_nothing_follows() {
     let site = Site::new();
     let host = site.launch();
     let noticed = "2026-11-21T12:00:00.7Z".parse().unwrap();

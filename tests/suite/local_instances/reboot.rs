@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use xdrive::local::plane::PlaneError;
 
-use super::site::{Host, Site, id, until};
+use super::site::{Host, Site, until};
+use harness::id;
 
 /// Waits until the machine has run its user data `count` times and accepts this test's login.
 fn until_boot(site: &Site, host: &Host, count: usize) {

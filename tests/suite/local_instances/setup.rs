@@ -73,7 +73,7 @@ fn eventually(what: &str, reached: impl FnMut() -> bool) {
     eventually_within(DEADLINE, || what.to_owned(), reached);
 }
 
-fn said(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -92,8 +92,8 @@ fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
         symlink(cache().join("local").join(target), here).unwrap();
     }
     let output = computer.setup().output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).ends_with("ready for xdrive --local connect NAME\n"));
+    assert!(output.status.success(), "{}", reported(&output));
+    assert!(reported(&output).ends_with("ready for xdrive --local connect NAME\n"));
     for (link, target) in links.iter().zip(&targets) {
         let here = computer.path("cache/local").join(link);
         assert_eq!(&fs::read_link(here).unwrap(), target);
@@ -134,14 +134,14 @@ fn an_interrupted_setup_ends_what_it_began_and_the_next_one_says_why_it_fails() 
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     eventually("the end", || child.try_wait().unwrap().is_some());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
-    assert!(said(&output).contains("`xdrive local setup` goes on"));
+    assert_eq!(output.status.code(), Some(130), "{}", reported(&output));
+    assert!(reported(&output).contains("`xdrive local setup` goes on"));
     eventually("the builder's end", || test_kill_process(builder).is_err());
     assert!(computer.built().is_empty(), "{:?}", computer.built());
 
     computer.program("debootstrap", "echo E: no mirror; exit 1");
     let output = computer.setup().output().unwrap();
-    let said = said(&output);
+    let said = reported(&output);
     assert_eq!(output.status.code(), Some(69), "{said}");
     for words in [
         "image: could not unpack the base system\n  E: no mirror",

@@ -8,7 +8,7 @@ use xdrive::clock::Clock;
 use xdrive::local::plane::{Machine, Plane, PlaneError, Up};
 
 use harness::cloud::plane;
-use harness::{DEADLINE, eventually_within, leaks};
+use harness::{DEADLINE, eventually_within, id, leaks};
 
 /// A state directory; the test fails if anything of it is left.
 pub(super) struct Site {
@@ -231,13 +231,6 @@ impl Host {
             .output()
             .unwrap()
     }
-}
-
-/// A new unique id.
-pub(super) fn id(kind: &str) -> String {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).unwrap();
-    format!("{kind}-0{}", hex::encode(random))
 }
 
 /// Waits until `done`, [`DEADLINE`] at most.

@@ -178,7 +178,7 @@ async fn every_look_may_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_is_refused_for_good_leaves_nothing_unsaid() {
+async fn a_look_that_is_refused_for_good_leaves_nothing_unreported() {
     let denied = Fault::Refused(403, "UnauthorizedOperation");
     let cases = at_every(Calls::Looks, denied, FRESH, &[Ask::Stop]).await;
     assert!(cases >= 100, "{cases} cases");

@@ -57,7 +57,7 @@ fn a_lease_without_a_margin_is_caught() {
 }
 
 #[test]
-fn telling_the_host_before_the_record_is_caught() {
+fn renewing_at_the_host_before_the_record_is_caught() {
     let setup = Setup {
         name: "host first",
         asleep: &[(0, Asleep::Renewing(3))],

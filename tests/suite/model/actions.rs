@@ -192,7 +192,7 @@ impl State {
                 self.budget.faults -= u8::from(fate != Fate::Done);
                 self.clients[usize::from(slot)].call(&mut self.world, rules, fate, zone);
             }
-            Action::Answer(slot) => self.clients[usize::from(slot)].hear(&self.world),
+            Action::Answer(slot) => self.clients[usize::from(slot)].receive(&self.world),
             Action::Renew(slot) => {
                 let first = rules.broken.map_or(First::Record, Broken::first_renewed);
                 self.clients[usize::from(slot)].renew(&mut self.world, first);

@@ -120,7 +120,7 @@ impl Call {
 
 impl Client {
     /// The client receives the answer of the current call.
-    pub(super) fn hear(&mut self, world: &World) {
+    pub(super) fn receive(&mut self, world: &World) {
         let At::Acting { steps, stage, .. } = &self.at else {
             return;
         };

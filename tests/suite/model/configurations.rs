@@ -84,8 +84,11 @@ fn check(setup: &Setup, wanted: Option<&'static str>) -> Found {
 /// The true plan breaks nothing.
 pub(super) fn holds(setup: &Setup) {
     let found = check(setup, None);
-    let told: Vec<String> = found.iter().map(|(name, path)| tell(name, path)).collect();
-    assert!(told.is_empty(), "{}: {}", setup.name, told.join("\n"));
+    let broken: Vec<String> = found
+        .iter()
+        .map(|(name, path)| describe(name, path))
+        .collect();
+    assert!(broken.is_empty(), "{}: {}", setup.name, broken.join("\n"));
 }
 
 /// Checks that a broken plan breaks the promise of that name, and the true one passes the same
@@ -104,11 +107,11 @@ fn is_found(broken: Broken, name: &'static str, setup: &Setup) {
     let found = check(&setup, Some(name));
     let caught = found.iter().find(|(found, _)| *found == name);
     let (_, path) = caught.unwrap_or_else(|| panic!("{broken:?} does not break {name}"));
-    println!("{broken:?}: {}", tell(name, path));
+    println!("{broken:?}: {}", describe(name, path));
 }
 
 /// A path to a state, in words.
-fn tell(name: &str, path: &[(State, Option<Action>)]) -> String {
+fn describe(name: &str, path: &[(State, Option<Action>)]) -> String {
     let mut lines = vec![format!("{name} is broken after")];
     for (state, action) in path {
         let step = |slot: u8| match &state.clients[usize::from(slot)].at {

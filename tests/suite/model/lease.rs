@@ -148,7 +148,7 @@ impl Client {
             let spent = values::ticks(u32::from(now - began));
             let left = lease_left(values::ticks(u32::from(length)), spent);
             let left = left.map_or(0, values::whole_ticks);
-            self.tell_host(world, keep.instance, left);
+            self.renew_at_host(world, keep.instance, left);
         }
         if is_first {
             keep.recorded = Some(now);
@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// Renews by the hold's line, which arrives if the hold still exists.
-    fn tell_host(&self, world: &mut World, instance: u8, length: Tick) {
+    fn renew_at_host(&self, world: &mut World, instance: u8, length: Tick) {
         let holds = world
             .host(instance)
             .is_some_and(|host| host.client == Some(self.slot));

@@ -97,7 +97,7 @@ fn what_was_read_again_counts_however_old_the_look_is() {
 }
 
 #[test]
-fn taking_what_a_host_said_long_ago_for_its_word_is_caught() {
+fn trusting_an_old_answer_of_a_host_is_caught() {
     let setup = Setup {
         name: "old word",
         past: Past::Idle,

@@ -71,7 +71,7 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
                 client.read(truth, world.now);
             }
             Stage::Call(_) => client.call(world, rules, Fate::Done, 0),
-            Stage::Answer(_) => client.hear(world),
+            Stage::Answer(_) => client.receive(world),
         },
         At::Inside { .. } => client.leave(world.now),
         At::Off | At::Over(_) => return false,

@@ -8,8 +8,8 @@ use super::server::{against_moto, ask};
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn a_public_address_is_given_where_it_is_asked_for_and_routes_are_told() {
-    let name = test_name!(a_public_address_is_given_where_it_is_asked_for_and_routes_are_told);
+fn a_public_address_is_given_where_it_is_asked_for_and_routes_are_listed() {
+    let name = test_name!(a_public_address_is_given_where_it_is_asked_for_and_routes_are_listed);
     against_moto(name, async |ec2| {
         let usual = ec2.default_subnets().await.unwrap();
         assert!(usual.len() > 1);

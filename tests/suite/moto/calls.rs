@@ -63,7 +63,7 @@ impl Cloud {
         self.attaches(&host, &volume).await;
         let snapshot = self.makes_snapshots(&volume).await;
         self.looks_into(&snapshot).await;
-        self.says_of(&host).await;
+        self.answers_about(&host).await;
         self.detaches_and_deletes(&host, &volume, &snapshot).await;
         self.terminates(&host).await;
         self.attaches_once().await;
@@ -319,7 +319,7 @@ impl Cloud {
         );
     }
 
-    async fn says_of(&self, host: &Instance) {
+    async fn answers_about(&self, host: &Instance) {
         let price = self.ec2.spot_price(&host.instance_type, &host.zone).await;
         assert!(price.unwrap().is_some_and(|dollars| dollars > 0.0));
         self.ec2.console(&host.id).await.unwrap();

@@ -16,7 +16,7 @@ fn xdrive(moto: &Moto, arguments: &[&str], without: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     unfolded(&String::from_utf8(output.stdout.clone()).unwrap())
 }
 
@@ -25,23 +25,23 @@ fn said(output: &Output) -> String {
 fn doctor_finds_an_account_in_order_and_leaves_it_as_it_was() {
     let moto = Moto::start();
     let output = xdrive(&moto, &["doctor"], &[]);
-    let told = said(&output);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
     let line = |thing: &str| {
-        let mut lines = told.lines().filter(|line| line.contains(thing));
+        let mut lines = text.lines().filter(|line| line.contains(thing));
         lines
             .next()
-            .unwrap_or_else(|| panic!("no {thing}:\n{told}"))
+            .unwrap_or_else(|| panic!("no {thing}:\n{text}"))
             .to_owned()
     };
-    assert!(line("account").starts_with("ok"), "{told}");
-    assert!(line("network").contains("vpc-"), "{told}");
-    assert!(line("clock").starts_with("ok"), "{told}");
+    assert!(line("account").starts_with("ok"), "{text}");
+    assert!(line("network").contains("vpc-"), "{text}");
+    assert!(line("clock").starts_with("ok"), "{text}");
     let tried = line("RunInstances");
-    assert!(tried.starts_with("ok"), "{told}");
-    assert!(tried.contains("CreateSecurityGroup"), "{told}");
-    assert!(line("TerminateInstances").starts_with(" ?"), "{told}");
-    let left = said(&xdrive(&moto, &["list"], &[]));
+    assert!(tried.starts_with("ok"), "{text}");
+    assert!(tried.contains("CreateSecurityGroup"), "{text}");
+    assert!(line("TerminateInstances").starts_with(" ?"), "{text}");
+    let left = printed(&xdrive(&moto, &["list"], &[]));
     assert_eq!(left, "no drives\n");
 }
 
@@ -51,12 +51,12 @@ fn doctor_says_what_an_account_lacks_and_what_helps() {
     let moto = Moto::start();
     let output = xdrive(&moto, &["doctor"], &["AWS_REGION"]);
     assert_eq!(output.status.code(), Some(78));
-    assert!(said(&output).contains("no  account        no AWS region is set\n"));
-    assert!(said(&output).contains("hint: xdrive --region us-east-1"));
+    assert!(printed(&output).contains("no  account        no AWS region is set\n"));
+    assert!(printed(&output).contains("hint: xdrive --region us-east-1"));
 
     let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
     let output = xdrive(&moto, &["doctor"], &keys);
     assert_eq!(output.status.code(), Some(77));
-    assert!(said(&output).contains("no AWS credentials were found"));
-    assert!(said(&output).contains("xdrive --local needs no account"));
+    assert!(printed(&output).contains("no AWS credentials were found"));
+    assert!(printed(&output).contains("xdrive --local needs no account"));
 }

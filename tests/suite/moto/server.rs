@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::ec2::{Account, Ec2};
 
+use harness::home::PATH;
 use harness::python;
 
 /// How long a server may take to come up: Python reads some hundred files first.
@@ -90,7 +91,7 @@ impl Moto {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PATH", PATH)
             .env("LC_ALL", "C.UTF-8")
             .env("HOME", self.home.path())
             .env("AWS_ENDPOINT_URL", &self.url)

@@ -96,7 +96,7 @@ async fn a_snapshot_that_is_not_whole_or_not_there_says_which() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_ask_is_told_so_at_once() {
+async fn a_caller_who_may_not_ask_is_refused_at_once() {
     let scene = Scene::new(Preset::Fast);
     let volume = volume(&scene).await;
     let id = completed(&scene, &volume).await;

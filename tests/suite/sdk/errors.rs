@@ -124,7 +124,7 @@ async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_in_use_or_of_another_zone_is_told_apart_from_a_wrong_request() {
+async fn a_volume_in_use_or_of_another_zone_is_distinguished_from_a_wrong_request() {
     let scene = Scene::new(Preset::Fast);
     let instance = scene.ec2.launch(&launch_order("a")).await.unwrap().id;
     let volume = scene

@@ -19,7 +19,7 @@ impl Scene {
             .await
     }
 
-    async fn is_told(&self, instance: &InstanceId) -> bool {
+    async fn has_notice(&self, instance: &InstanceId) -> bool {
         let status = self.ec2.spot_status(instance).await.unwrap();
         status.is_some_and(|status| status.interruption().is_some())
     }
@@ -50,14 +50,14 @@ async fn an_experiment_takes_back_its_own_instance_and_no_other_of_the_same_driv
     let id = injection.experiment.unwrap().unwrap();
     assert!(injection.left.is_none(), "{:?}", injection.left);
     assert_eq!(scene.ec2.experiment(&id).await.unwrap(), State::Completed);
-    let told = async || scene.is_told(&own).await.then_some(());
-    until("the notice", told).await;
-    assert!(!scene.is_told(&other).await);
+    let noticed = async || scene.has_notice(&own).await.then_some(());
+    until("the notice", noticed).await;
+    assert!(!scene.has_notice(&other).await);
     assert_eq!(scene.knows(), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_start_an_experiment_leaves_no_template() {
+async fn a_caller_who_may_not_start_an_experiment_leaves_no_template() {
     let scene = Scene::new(Preset::Fast);
     let own = scene.launched("own", Market::Spot).await;
     for action in ["StartExperiment", "CreateExperimentTemplate"] {
@@ -70,7 +70,7 @@ async fn whoever_may_not_start_an_experiment_leaves_no_template() {
         assert!(injection.left.is_none(), "{:?}", injection.left);
         assert_eq!(scene.knows(), (0, 0));
     }
-    assert!(!scene.is_told(&own).await);
+    assert!(!scene.has_notice(&own).await);
     let may_not_delete = Fault {
         times: 9,
         ..Fault::new(

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use harness::Serving;
+use harness::home::PATH;
 
 /// A credential process that logs each run in `log`, and prints the keys in `environment`.
 fn program(log: &str, environment: &str) -> String {
@@ -38,10 +39,10 @@ fn a_program_that_fetches_credentials_runs_once_a_command() {
         let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
             .args(words)
             .env_clear()
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("PATH", PATH)
             .env("HOME", folder.path())
             .env("AWS_CONFIG_FILE", &config)
-            .env("AWS_ENDPOINT_URL", &serving.url)
+            .env("AWS_ENDPOINT_URL", serving.url())
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .output()
             .unwrap();
@@ -52,7 +53,7 @@ fn a_program_that_fetches_credentials_runs_once_a_command() {
 }
 
 #[test]
-fn the_policy_is_of_the_partition_that_region_profile_or_arns_tell_and_asks_nobody() {
+fn the_policy_is_of_the_partition_that_region_profile_or_arns_name_and_makes_no_call() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     fs::write(&config, "[profile gov]\nregion = us-gov-west-1\n").unwrap();

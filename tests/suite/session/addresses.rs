@@ -4,18 +4,11 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::paper::{calls, connect, count, dry_run, traced};
+use super::paper::{calls, connect, count, dry_run, paper, traced};
 use super::site::Site;
 
 /// The subnet of the second zone.
 const SECOND: &str = "subnet-00000000000000002";
-
-fn site(settings: &str) -> Site {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
-    site
-}
 
 /// Whether each instance so far had a public address.
 fn were_public(site: &Site) -> Vec<bool> {
@@ -30,7 +23,7 @@ fn were_public(site: &Site) -> Vec<bool> {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn where_the_subnet_gives_no_public_address_one_is_asked_for() {
-    let site = site("map-public-ip = false\n");
+    let site = Site::with_settings("map-public-ip = false\n");
     site.session("demo", &["true"]).is(0);
     assert_eq!(were_public(&site), [true]);
     let image = site.image();
@@ -49,7 +42,8 @@ fn where_the_subnet_gives_no_public_address_one_is_asked_for() {
 
 #[test]
 fn a_subnet_that_nothing_leads_to_is_refused_before_anything_is_made() {
-    let site = site("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
+    let site =
+        Site::with_settings("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
     for flags in [
         &[][..],
         &["--subnet", SECOND],
@@ -75,7 +69,7 @@ fn a_subnet_that_nothing_leads_to_is_refused_before_anything_is_made() {
 #[test]
 fn the_dry_run_and_the_doctor_say_that_a_public_address_is_asked_for() {
     const ASKED: &str = "no public address: one is asked for";
-    let site = site("plane = \"paper\"\nmap-public-ip = false\n");
+    let site = Site::with_settings("plane = \"paper\"\nmap-public-ip = false\n");
     dry_run(&site, &[]).is(0).prints(ASKED);
     dry_run(&site, &["--subnet", SECOND])
         .is(0)
@@ -85,7 +79,8 @@ fn the_dry_run_and_the_doctor_say_that_a_public_address_is_asked_for() {
     assert!(!proxied.is(0).stdout.contains(ASKED), "{}", proxied.stdout);
     site.run(&["doctor"]).unfolded().prints(ASKED);
 
-    let shut = self::site("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
+    let shut =
+        Site::with_settings("plane = \"paper\"\nmap-public-ip = false\ninternet-gateway = false\n");
     shut.run(&["doctor"])
         .unfolded()
         .is(69)
@@ -94,8 +89,8 @@ fn the_dry_run_and_the_doctor_say_that_a_public_address_is_asked_for() {
 }
 
 #[test]
-fn whoever_may_not_see_routes_is_launched_for_as_before() {
-    let site = site("plane = \"paper\"\nmap-public-ip = false\n");
+fn a_caller_who_may_not_see_routes_launches_as_before() {
+    let site = Site::with_settings("plane = \"paper\"\nmap-public-ip = false\n");
     let message = "You are not authorized to perform this operation.";
     let denied =
         xdrive::local::Fault::new("DescribeRouteTables", 403, "UnauthorizedOperation", message);
@@ -104,7 +99,7 @@ fn whoever_may_not_see_routes_is_launched_for_as_before() {
     ended.is(0).prints("one is asked for");
     assert_eq!(count(&ended, "DescribeRouteTables"), 1);
     // If subnets give addresses themselves none is requested.
-    let usual = self::site("plane = \"paper\"\n");
+    let usual = paper();
     let ended = traced(
         &usual,
         &["connect", "demo", "--image", &usual.image(), "--dry-run"],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::site::{SESSION, Site};
-use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive, write};
+use super::terminal::{ends, has_words, shell_that_wrote, write};
 use harness::{Distance, eventually_within};
 
 /// A laptop half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
@@ -57,7 +57,7 @@ fn the_prompt_on_a_running_host_is_eight_round_trips_away() {
         round_trip,
         up: None,
     };
-    let near = with_a_drive();
+    let near = Site::with_a_drive();
     // What comes along for Git takes no round trip.
     let identity = "[user]\n\tname = Jane\n";
     std::fs::write(near.home().join(".gitconfig"), identity).unwrap();

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::network::{LOST, NOTICED, NoAnswer};
 use super::openssh::agent;
 use super::site::{Running, SESSION, Site};
-use super::terminal::{ends, with_a_drive};
+use super::terminal::ends;
 use super::variables::is_left;
 use crate::moto::server::Moto;
 use harness::{Pty, eventually_within, image_with, python};
@@ -48,10 +48,8 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
         .reports("error: there is no SSH agent here: SSH_AUTH_SOCK is not set")
         .reports("hint: eval \"$(ssh-agent)\" && ssh-add starts one");
     assert_eq!(site.kinds("demo"), [""; 0], "nothing was launched");
-    // Where the configuration asks for one, and there is none, that is said.
-    let config = site.home().join(".config/xdrive/config.toml");
-    fs::create_dir_all(config.parent().unwrap()).unwrap();
-    fs::write(&config, "agent = true\n").unwrap();
+    // Where the configuration asks for one, and there is none, that is reported.
+    site.configure("agent = true\n");
     let without = "echo ${SSH_AUTH_SOCK-none}";
     let without = site.run(&[&words[..], &["--", "sh", "-c", without]].concat());
     without.is(0).reports("warning: no agent is forwarded: ");
@@ -132,8 +130,7 @@ fn gits_identity_comes_along_where_the_container_has_none() {
     let ask = ["--", "sh", "-c", "git config user.email || echo none"];
     let without = site.run(&[&["connect", "demo", "--no-git"][..], &ask].concat());
     assert_eq!(without.is(0).stdout, "none\n");
-    let config = site.home().join(".config/xdrive/config.toml");
-    fs::write(config, "no_git = true\n").unwrap();
+    site.configure("no_git = true\n");
     let without = site.run(&[&["connect", "demo"][..], &ask].concat());
     assert_eq!(without.is(0).stdout, "none\n");
     site.is_saved("demo", 4);
@@ -177,7 +174,7 @@ fn process(last: &str) -> String {
 #[ignore = "needs root (namespaces, loop devices), the machine tree, boto3 and moto"]
 fn aws_tools_in_the_container_use_this_computers_credentials() {
     let moto = Moto::start_bare();
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut refused = site.command(&["connect", "demo", "--aws", "--", "true"]);
     let refused = refused.env("AWS_EC2_METADATA_DISABLED", "true").output();
     let refused = refused.unwrap();

@@ -1,9 +1,7 @@
 //! The architecture of a drive, and the types it may be launched on.
 
-use std::fs;
-
 use super::dry_run::archive;
-use super::paper::{calls, configured, count, paper, traced, with_snapshot};
+use super::paper::{calls, count, paper, traced, with_snapshot};
 use super::site::{Ended, Site};
 
 /// An image that a registry has for both architectures.
@@ -48,7 +46,7 @@ fn a_need_with_an_image_of_a_registry_is_launched_on_x86_64_unless_arch_says_oth
         let any = asked("any");
         assert!(any.contains(&"arm64".to_owned()) && any.contains(&"x86_64".to_owned()));
     }
-    configured(&site, "arch = \"arm64\"\n");
+    site.configure("arch = \"arm64\"\n");
     assert_eq!(archs(&dry_run(&site, &["--gpu", "1"])), ["arm64"]);
     // A named type decides it.
     assert_eq!(archs(&dry_run(&site, &["--type", "m5.large"])), ["x86_64"]);
@@ -78,7 +76,7 @@ fn arch_and_type_have_to_fit() {
         .reports("arm64.tar has arm64 programs, and --arch asks for x86_64")
         .reports("hint: leave --arch away, or name an image that has x86_64 programs");
     traced(&site, &[&words[..], &["--arch", "any"]].concat()).is(0);
-    configured(&site, "arch = \"mips\"\n");
+    site.configure("arch = \"mips\"\n");
     dry_run(&site, &[]).is(78).reports("mips");
 }
 
@@ -98,7 +96,7 @@ fn an_existing_drive_keeps_its_architecture_and_a_contradiction_is_one_error() {
     );
     assert_eq!(archs(&dry_run(&site, &["--arch", "x86_64"])), ["x86_64"]);
     // The configuration applies to new drives.
-    configured(&site, "arch = \"arm64\"\n");
+    site.configure("arch = \"arm64\"\n");
     assert_eq!(archs(&dry_run(&site, &["--memory", "8"])), ["x86_64"]);
     let anew = ["--memory", "8", "--from", "empty"];
     assert_eq!(archs(&dry_run(&site, &anew)), ["arm64"]);
@@ -118,7 +116,7 @@ fn a_part_of_a_gpu_is_no_gpu_that_is_asked_for_and_gets_the_image_with_the_drive
 }
 
 #[test]
-fn what_is_launched_is_said_before_it_is_written_down() {
+fn what_is_launched_is_reported_before_it_is_recorded() {
     let site = paper();
     // No session reaches a host here: an interrupted one is enough.
     let ended = traced_until_a_volume(&site);
@@ -140,9 +138,7 @@ fn traced_until_a_volume(site: &Site) -> Ended {
     let denied = xdrive::local::Fault::new("CreateVolume", 403, "UnauthorizedOperation", message);
     super::paper::plant(site, denied);
     let image = site.image();
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), "").unwrap();
+    site.configure("");
     let words = [
         "connect", "demo", "--image", &image, "--type", "m5.large", "--", "true",
     ];

@@ -10,7 +10,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::connection_lost::recorded;
 use super::site::{Running, Site};
-use super::terminal::with_a_drive;
 
 /// The lease: shorter than the stalls here, longer than a busy machine takes to renew it.
 const LEASE: Duration = Duration::from_secs(20);
@@ -124,7 +123,7 @@ fn end(site: &Site) {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_host_that_answers_half_a_minute_late_keeps_its_session_and_its_lease() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut running = working(&site);
     let scripts = Scripts::wrap(&site);
     let stall = scripts.stall();
@@ -143,7 +142,7 @@ fn a_host_that_answers_half_a_minute_late_keeps_its_session_and_its_lease() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_session_that_its_host_forgot_says_so_and_attaches_again() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut running = working(&site);
     let scripts = Scripts::wrap(&site);
     scripts.refuse(true);

@@ -101,7 +101,7 @@ fn a_command_goes_on_over_another_connection_when_the_first_goes_silent() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_host_that_vanishes_is_said_aloud_and_what_was_synced_is_saved() {
+fn a_host_that_vanishes_is_reported_and_what_was_synced_is_saved() {
     let site = Site::new();
     let running = working(&site);
     kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();

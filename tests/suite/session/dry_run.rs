@@ -5,9 +5,7 @@ use std::process::Command;
 
 use xdrive::local::Fault;
 
-use super::paper::{
-    calls, configured, connect, count, dry_run, paper, plant, traced, with_snapshot,
-};
+use super::paper::{calls, connect, count, dry_run, paper, plant, traced, with_snapshot};
 use super::site::Site;
 
 /// The prices of t3.medium in the folder's zones.
@@ -118,7 +116,7 @@ fn an_image_archive_says_on_what_it_runs() {
 }
 
 #[test]
-fn no_more_is_paid_than_was_said() {
+fn no_more_is_paid_than_max_price_allows() {
     let site = paper();
     let ended = connect(&site, &[T3, &["--max-price", "0.01"]].concat());
     ended.is(75).reports(
@@ -162,9 +160,7 @@ fn with_the_name_alone_another_laptop_launches_what_was_chosen() {
         (some("m5.large"), some("c5.large")),
         "the drive's own"
     );
-    configured(&other, "x = 1\n");
-    let folder = other.home().join(".config/xdrive/config.toml");
-    fs::write(&folder, "type = [\"r5.large\", \"c5.xlarge\"]\n").unwrap();
+    other.configure("type = [\"r5.large\", \"c5.xlarge\"]\n");
     assert_eq!(
         by_name(&[]),
         (some("r5.large"), some("c5.xlarge")),
@@ -175,7 +171,7 @@ fn with_the_name_alone_another_laptop_launches_what_was_chosen() {
         (some("t3.large"), None),
         "the flag's"
     );
-    fs::write(&folder, "gpu = 1\n").unwrap();
+    other.configure("gpu = 1\n");
     assert_eq!(
         by_name(&[]).0,
         some("g4dn.xlarge"),
@@ -221,7 +217,7 @@ fn what_says_two_things_or_nonsense_is_refused() {
         ("market = \"auction\"\n", "auction"),
         ("ami = \"mine\"\n", "neither ami-"),
     ] {
-        configured(&site, text);
+        site.configure(text);
         connect(&site, &[]).is(78).reports(why);
     }
     assert!(!site.dir().exists(), "nothing was made");
@@ -249,7 +245,7 @@ fn prices_are_shown_by_type_and_zone() {
         .prints("c6a.large")
         .prints("us-east-1b");
     with_snapshot(&site, &[("xdrive:type", "m5.large")]);
-    configured(&site, "gpu = 1\n");
+    site.configure("gpu = 1\n");
     site.run(&["prices"])
         .is(0)
         .reports("gpus=1, the configuration's; m5.large, of a drive of yours")
@@ -261,7 +257,7 @@ fn prices_are_shown_by_type_and_zone() {
 }
 
 #[test]
-fn whoever_may_not_look_is_told_and_prices_are_not_worth_a_failure() {
+fn a_look_that_is_not_allowed_is_reported_and_prices_are_not_worth_a_failure() {
     let denied = |call: &str| {
         let message = "You are not authorized to perform this operation.";
         Fault::new(call, 403, "UnauthorizedOperation", message)

@@ -10,17 +10,10 @@ use super::site::{Running, SESSION, Site};
 
 const UNTIL_KILLED: &str = "echo begun; sleep 1000";
 
-/// A drive whose container exists, so that sessions of it are quick.
-fn with_a_drive() -> Site {
-    let site = Site::new();
-    site.session("demo", &["true"]).is(0);
-    site
-}
-
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_streams_and_the_exit_code_are_the_commands_own() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let script = "cat; echo problem >&2; exit 37";
     let mut command = site.command(&["connect", "demo", "--", "sh", "-c", script]);
     let mut child = command
@@ -51,7 +44,7 @@ fn the_streams_and_the_exit_code_are_the_commands_own() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_reader_that_leaves_early_ends_the_command_and_the_drive_is_saved() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     // More than any pipe or window holds, until its reader has gone.
     let script = "while :; do echo yes; done";
     let mut command = site.command(&["connect", "demo", "--", "sh", "-c", script]);
@@ -71,8 +64,8 @@ fn a_reader_that_leaves_early_ends_the_command_and_the_drive_is_saved() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_stderr_that_is_closed_or_that_nobody_reads_is_no_reason_not_to_save() {
-    let site = with_a_drive();
+fn a_stderr_that_is_closed_or_not_read_is_no_reason_not_to_save() {
+    let site = Site::with_a_drive();
     let program = site.command(&[]);
     let program = program.get_program().to_str().unwrap().to_owned();
     let closed = format!("exec {program} --local connect demo -- echo done 2>&-");
@@ -103,7 +96,7 @@ fn a_stderr_that_is_closed_or_that_nobody_reads_is_no_reason_not_to_save() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn ctrl_c_goes_to_the_command_and_a_second_one_saves() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let polite = "trap 'echo caught; exit 5' INT; echo begun; while :; do sleep 0.1; done";
     let mut session = site.start(&["connect", "demo", "--", "sh", "-c", polite]);
     session.prints("begun\n");
@@ -125,7 +118,7 @@ fn ctrl_c_goes_to_the_command_and_a_second_one_saves() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_signal_that_asks_for_the_end_saves() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     for (index, (signal, code)) in [(Signal::TERM, 143), (Signal::HUP, 129)]
         .into_iter()
         .enumerate()
@@ -167,7 +160,7 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_interrupt_while_saving_stops_only_the_waiting() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut session = site.start(&["connect", "demo", "--", "sh", "-c", "echo kept >/root-note"]);
     session.reports("container stopped");
     session.signal(Signal::INT);
@@ -185,7 +178,7 @@ fn an_interrupt_while_saving_stops_only_the_waiting() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_escape_and_a_closed_terminal_save() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = site.in_terminal(&["connect", "demo"]);
     pty.see_within(SESSION, "# ");
     pty.type_in("\r~.");

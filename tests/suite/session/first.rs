@@ -30,7 +30,7 @@ fn begun(site: &Site, owner: &str) -> String {
 }
 
 #[test]
-fn a_session_is_explained_to_who_has_no_drive_yet_and_to_nobody_else() {
+fn a_session_is_explained_only_to_who_has_no_drive_yet() {
     let site = paper();
     let mut serving = site.start(&["local", "serve", "--port", "0"]);
     serving.prints("http://");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::json::document;
 use super::network::{LOST, NOTICED, NoAnswer};
 use super::site::{SESSION, Site};
-use super::terminal::{ends, with_a_drive};
+use super::terminal::ends;
 use harness::{Pty, eventually_within, image_with};
 
 /// A server on this computer that echoes what it gets; its port.
@@ -128,7 +128,7 @@ impl Drop for Transfers {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn ports_lead_into_the_container_and_back_also_after_a_lost_network() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let here = echoing();
     let (one, other) = (free(), free());
     // Ports in the container that lead here: one on its loopback alone, one on all its addresses.
@@ -298,7 +298,7 @@ fn ports_are_offered_added_listed_and_ended_while_a_shell_runs() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_busy_port_is_replaced_or_refused() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let busy = held.local_addr().unwrap().port().to_string();
     let exact = ["connect", "demo", "--exact-ports"];
@@ -342,11 +342,11 @@ fn a_busy_port_is_replaced_or_refused() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_configuration_adds_ports() {
-    let site = with_a_drive();
-    let folder = site.home().join(".config/xdrive");
+    let site = Site::with_a_drive();
     let (one, other) = (free(), free());
-    let config = format!("forward = [{one}, \"{other}:localhost:80\"]\nremote_forward = 7001\n");
-    std::fs::write(folder.join("config.toml"), config).unwrap();
+    site.configure(&format!(
+        "forward = [{one}, \"{other}:localhost:80\"]\nremote_forward = 7001\n"
+    ));
     site.run(&["connect", "demo", "-L", &one.to_string(), "--", "true"])
         .is(0)
         .reports(&format!(
@@ -356,9 +356,9 @@ fn the_configuration_adds_ports() {
             "127.0.0.1:{other} leads to port 80 in the container\n"
         ))
         .reports("port 7001 in the container leads to port 7001 here");
-    std::fs::write(folder.join("config.toml"), "forward = \"80:80\"\n").unwrap();
+    site.configure("forward = \"80:80\"\n");
     let refused = site.run(&["connect", "demo", "--", "true"]);
     refused.is(78).reports("it is not [BIND:]PORT[:HOST:PORT]");
-    std::fs::remove_file(folder.join("config.toml")).unwrap();
+    site.configure("");
     site.is_saved("demo", 2);
 }

@@ -8,7 +8,7 @@ use super::site::Site;
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn gc_finishes_what_nobody_uses_and_says_beforehand_what_it_would_do() {
+fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
     let site = Site::new();
     site.run(&["gc"])
         .is(0)

@@ -1,18 +1,12 @@
 //! Sessions on a type with a stand-in for a GPU: there is no GPU here, and no test is of one.
 
-use std::fs;
-
 use super::site::{Ended, SESSION, Site};
 use super::terminal::ends;
 use super::tree::inside;
 
 /// A site with this stand-in for types with a GPU.
 fn site(settings: &str) -> Site {
-    let site = Site::new();
-    fs::create_dir_all(site.dir()).unwrap();
-    let settings = format!("[gpu]\n{settings}\n");
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
-    site
+    Site::with_settings(&format!("[gpu]\n{settings}\n"))
 }
 
 fn on(site: &Site, kind: &str, command: &[&str]) -> Ended {

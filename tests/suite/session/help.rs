@@ -142,9 +142,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
     // Keys without a flag of their name: an EC2 and a market have several flags.
     const WITHOUT_FLAG: [&str; 4] = ["address_service", "cloud", "market", "spool"];
     let site = Site::new();
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), "nonsense = 1\n").unwrap();
+    site.configure("nonsense = 1\n");
     let refused = site.run(&["connect", "demo", "--", "true"]);
     refused.is(78).reports("unknown field `nonsense`");
     let known = refused.stderr.split("expected one of").nth(1).unwrap();

@@ -8,6 +8,7 @@ use xdrive::cloud::folder;
 use xdrive::ec2::Group;
 use xdrive::local::wire::Params;
 
+use super::paper::paper;
 use super::site::{Ended, Site};
 
 /// A proxy command of programs that every system has.
@@ -50,7 +51,7 @@ fn processes(mark: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn each_laptop_has_a_rule_of_its_own_and_gc_takes_what_nobody_needs() {
+fn each_laptop_has_a_rule_of_its_own_and_gc_revokes_unused_ones() {
     let site = Site::new();
     site.session_with(&[]).is(0);
     // The address of this computer's routes.
@@ -122,14 +123,11 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
+fn a_session_through_a_command_authorizes_no_address_and_leaves_no_process() {
     let site = Site::new();
     let mark = format!("true {};", site.path("way").display());
     let way = format!("{mark} {THROUGH}");
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    let wrong = "proxy_command = 'echo no such plugin >&2; exit 7'\n";
-    fs::write(folder.join("config.toml"), wrong).unwrap();
+    site.configure("proxy_command = 'echo no such plugin >&2; exit 7'\n");
     site.session_with(&["--proxy-command", &way]).is(0);
     assert_eq!(processes(&mark), [""; 0]);
     let groups = site.groups();
@@ -153,10 +151,7 @@ fn a_session_through_a_command_lets_nobody_in_and_leaves_no_process() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_host_gets_the_role_that_is_named_and_no_other() {
     const ARN: &str = "arn:aws:iam::000000000000:instance-profile/lab";
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    let settings = "instance-profiles = [\"lab\"]\n";
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let site = Site::with_settings("instance-profiles = [\"lab\"]\n");
     let roles = || {
         let state = fs::read(site.dir().join("state.json")).unwrap();
         let state: Value = serde_json::from_slice(&state).unwrap();
@@ -172,10 +167,7 @@ fn a_host_gets_the_role_that_is_named_and_no_other() {
     site.session_with(&["--instance-profile", "lab"]).is(0);
     assert_eq!(roles(), [ARN]);
     // From the configuration, in the other form; a flag outranks it.
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    let config = format!("instance_profile = '{ARN}'\n");
-    fs::write(folder.join("config.toml"), config).unwrap();
+    site.configure(&format!("instance_profile = '{ARN}'\n"));
     site.session_with(&[]).is(0);
     assert_eq!(roles(), [ARN, ARN]);
     site.session_with(&["--instance-profile", "nobody"])
@@ -184,17 +176,14 @@ fn a_host_gets_the_role_that_is_named_and_no_other() {
         .reports("hint: --instance-profile takes an instance profile's name or ARN");
     assert_eq!(roles(), [ARN, ARN]);
     site.is_saved("demo", 2);
-    fs::remove_file(folder.join("config.toml")).unwrap();
+    site.configure("");
     site.session_with(&[]).is(0);
     assert_eq!(roles(), [ARN, ARN, "none"]);
 }
 
 #[test]
 fn a_role_that_is_not_there_is_named_with_what_helps_and_leaves_nothing() {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    let settings = "plane = \"paper\"\ninstance-profiles = [\"lab\"]\n";
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let site = Site::with_settings("plane = \"paper\"\ninstance-profiles = [\"lab\"]\n");
     for (profile, by) in [
         ("nobody", "name"),
         ("arn:aws:iam::000000000000:instance-profile/nobody", "arn"),
@@ -209,10 +198,7 @@ fn a_role_that_is_not_there_is_named_with_what_helps_and_leaves_nothing() {
 
 #[test]
 fn without_a_default_vpc_nothing_is_launched_and_a_subnet_is_asked_for() {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    let settings = "plane = \"paper\"\ndefault-vpc = false\n";
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let site = Site::with_settings("plane = \"paper\"\ndefault-vpc = false\n");
     site.session_with(&[])
         .is(69)
         .reports("error: there is no default VPC in us-east-1\n\nhint: --subnet names");
@@ -222,9 +208,7 @@ fn without_a_default_vpc_nothing_is_launched_and_a_subnet_is_asked_for() {
 
 #[test]
 fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
+    let site = paper();
     let refused = |flags: &[&str], why: &str| {
         site.session_with(flags).is(2).reports(why);
     };
@@ -244,8 +228,6 @@ fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
     refused(&["--proxy-command", "nc %r"], "%r stands for nothing");
     refused(&["--proxy-command", ""], "the command is empty");
 
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
     for (text, why) in [
         ("subnet = 'default'", "is not a subnet id"),
         (
@@ -260,11 +242,10 @@ fn subnets_roles_addresses_and_commands_that_cannot_be_are_refused() {
             "does not begin with https://",
         ),
     ] {
-        fs::write(folder.join("config.toml"), text).unwrap();
+        site.configure(text);
         site.session_with(&[]).is(78).reports(why);
         site.run(&["stop", "demo"]).is(78).reports(why);
     }
-    let fine = "cidr = ['192.0.2.1', '2001:db8::/64']\nsubnet = 'subnet-00000000000000001'\n";
-    fs::write(folder.join("config.toml"), fine).unwrap();
+    site.configure("cidr = ['192.0.2.1', '2001:db8::/64']\nsubnet = 'subnet-00000000000000001'\n");
     site.run(&["stop", "demo"]).is(69);
 }

@@ -6,7 +6,6 @@ use rustix::process::{Signal, kill_process};
 
 use super::connection_lost::{connections, recorded};
 use super::site::{Ended, Running, Site};
-use super::terminal::with_a_drive;
 
 /// Another laptop's session, whose command goes on.
 fn leading(site: &Site) -> Running {
@@ -40,7 +39,7 @@ fn sent(ended: &Ended, script: &str) -> usize {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let other = site.other_laptop();
     let lead = leading(&site);
     let guest = logged(&other).end();
@@ -59,7 +58,7 @@ fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn of_two_who_leave_at_once_just_one_saves() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let other = site.other_laptop();
     for round in 0..3 {
         let wait = "echo begun; until [ -e /work/end ]; do sleep 0.01; done";
@@ -86,8 +85,8 @@ fn of_two_who_leave_at_once_just_one_saves() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn nobody_joins_a_client_that_was_killed_and_whose_end_sshd_has_not_seen() {
-    let site = with_a_drive();
+fn a_client_that_was_killed_and_whose_end_sshd_has_not_seen_is_not_joined() {
+    let site = Site::with_a_drive();
     let lead = leading(&site);
     let carried = connections(&site);
     assert!(carried.len() >= 2, "{carried:?}");

@@ -3,7 +3,7 @@
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
-use super::paper::{configured, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
+use super::paper::{connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
 /// A named type: no other is tried.
 const T3: &[&str] = &["--type", "t3.medium"];
@@ -76,7 +76,7 @@ fn without_spot_and_terminal_the_hint_names_the_flag_and_with_it_on_demand_is_ne
     ended.reports("launch on demand instead? [y/N] yes\n");
     assert_eq!(count(&ended, "RunInstances"), 2, "{ended:?}");
 
-    configured(&site, "fallback = \"on-demand\"\n");
+    site.configure("fallback = \"on-demand\"\n");
     plant(&site, no_spot());
     plant(&site, vcpu_limit());
     let ended = connect(&site, &[]);
@@ -162,7 +162,7 @@ fn a_waiting_volume_pins_its_zone() {
 }
 
 #[test]
-fn a_full_zone_is_left_when_told_so_by_way_of_a_snapshot() {
+fn a_full_zone_is_left_on_request_by_way_of_a_snapshot() {
     let site = paper();
     let volume = with_volume(&site, "us-east-1c", &[("xdrive:arch", "x86_64")]);
     let sheet = PaperSuperblock::mounted([7; 16]);

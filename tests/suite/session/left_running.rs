@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::site::SESSION;
-use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive, write};
+use super::site::{SESSION, Site};
+use super::terminal::{ends, has_words, shell_that_wrote, write};
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn who_comes_back_to_a_drive_that_was_left_running_is_in_the_same_shell() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "left");
     pty.type_in("WORD=$((6*7))-is-kept; echo $WORD\r");
     pty.see_within(SESSION, "42-is-kept");
@@ -33,8 +33,8 @@ fn who_comes_back_to_a_drive_that_was_left_running_is_in_the_same_shell() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_drive_that_nobody_comes_back_to_is_closed_and_its_instance_switched_off() {
-    let site = with_a_drive();
+fn a_drive_that_no_client_comes_back_to_is_closed_and_its_instance_switched_off() {
+    let site = Site::with_a_drive();
     let mut pty = site.in_terminal(&["connect", "demo", "--keep", "10s"]);
     pty.see_within(SESSION, "# ");
     write(&mut pty, "left");

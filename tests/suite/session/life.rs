@@ -116,10 +116,7 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn jupyter_answers_where_docker_gave_up_its_own_range_for_the_vpcs() {
-    let site = Site::new();
-    std::fs::create_dir_all(site.dir()).unwrap();
-    let settings = "secondary-cidrs = [\"172.17.0.0/16\"]\n";
-    std::fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let site = Site::with_settings("secondary-cidrs = [\"172.17.0.0/16\"]\n");
     let mut pty = site.in_terminal(&["connect", "demo"]);
     pty.see_within(SESSION, "/work#");
     assert_eq!(fetch(&address(&pty)), "200");

@@ -1,7 +1,5 @@
 //! A drive in use, as others see it in lists and commands.
 
-use std::fs;
-
 use rustix::process::Signal;
 use xdrive::local::Fault;
 
@@ -11,8 +9,7 @@ use super::site::Site;
 /// A launch that is undone at once, because no volume can be made. Its instance takes as long to
 /// end as on AWS.
 fn undone(site: &Site) {
-    let slow = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
-    fs::write(site.dir().join("settings.toml"), slow).unwrap();
+    site.set("plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n");
     let words = "You are not authorized to perform this operation.";
     plant(
         site,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connection_lost::{instance, recorded};
 use super::site::{SESSION, Site};
-use super::terminal::{ends, has_words, shell_that_wrote, with_a_drive};
+use super::terminal::{ends, has_words, shell_that_wrote};
 use harness::{Pty, eventually_within};
 use rustix::process::{Signal, kill_process};
 
@@ -50,7 +50,7 @@ fn is_on_its_own_screen(pty: &Pty) -> bool {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "before");
     let clear = "printf '\\033[H\\033[2J'";
     pty.type_in(&format!(
@@ -83,7 +83,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "full");
     let program = "trap 'printf \"\\033[H\\033[2Jdrawn-$((n+=1))-\"' WINCH; n=10; \
                    printf '\\033[?1049h\\033[Hwaiting-%d' $((6*7)); while :; do sleep 0.2; done";
@@ -105,7 +105,7 @@ fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_escape_ends_a_session_whose_network_is_lost() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "escaped");
     let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
@@ -121,7 +121,7 @@ fn the_escape_ends_a_session_whose_network_is_lost() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_network_that_stays_away_ends_the_shell_after_the_grace() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let pty = shell_that_wrote(&site, "away");
     let silence = NoAnswer::of(&site);
     pty.see_within(NOTICED, LOST);
@@ -136,7 +136,7 @@ fn a_network_that_stays_away_ends_the_shell_after_the_grace() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_instance_that_is_gone_is_not_waited_for() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "gone");
     kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
     let began = std::time::Instant::now();

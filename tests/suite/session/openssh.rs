@@ -15,8 +15,8 @@ use rustix::process::Signal;
 
 use super::connection_lost::recorded;
 use super::site::{Running, SESSION, Site};
-use super::terminal::with_a_drive;
 use harness::eventually_within;
+use harness::home::PATH;
 
 /// A process that is killed when it is dropped.
 pub(super) struct Client(Child);
@@ -209,7 +209,7 @@ fn ssh_runs_commands_and_shells_in_the_container() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn ssh_launches_nothing_and_leaves_what_is_left_running() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     configured(&site);
     for (name, error, hint) in [
         (
@@ -304,10 +304,7 @@ fn opens_an_editor(site: &Site, code: i32, said: &str) {
     if code == 7 {
         fs::remove_file(&config).unwrap();
     }
-    command.env(
-        "PATH",
-        format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", programs.display()),
-    );
+    command.env("PATH", format!("{}:{PATH}", programs.display()));
     let ended = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(code), "{stderr}");
@@ -323,8 +320,8 @@ fn opens_an_editor(site: &Site, code: i32, said: &str) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn an_open_connection_keeps_the_lease_and_hears_of_the_end() {
-    let site = with_a_drive();
+fn an_open_connection_keeps_the_lease_and_receives_the_end() {
+    let site = Site::with_a_drive();
     configured(&site);
     let begun = ["sh", "-c", "echo begun; sleep 1000"];
     let mut lead = site.start(&[&["connect", "demo", "--keep", "15s", "--"][..], &begun].concat());

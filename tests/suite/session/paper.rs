@@ -1,7 +1,7 @@
 //! A site with a paper EC2: xdrive as its user runs it, up to the wait for a host.
 
-use std::fs;
 use std::time::Duration;
+
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, SnapshotState, Speed, VolumeOrder, VolumeState, Zone};
 use xdrive::ids::{SnapshotId, VolumeId};
@@ -10,17 +10,9 @@ use xdrive::local::Fault;
 use super::site::{Ended, Site};
 use harness::evidence::may_delete;
 
+/// A site whose EC2 is on paper: nothing there needs a machine.
 pub(super) fn paper() -> Site {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
-    site
-}
-
-pub(super) fn configured(site: &Site, text: &str) {
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), text).unwrap();
+    Site::with_settings("plane = \"paper\"\n")
 }
 
 /// `xdrive --local connect demo` with these flags, an image, and a log of every call.
@@ -44,12 +36,7 @@ pub(super) fn traced(site: &Site, arguments: &[&str]) -> Ended {
     command
         .env("XDRIVE_LOG", "xdrive::ec2=debug")
         .env("NO_COLOR", "1");
-    let output = command.output().unwrap();
-    Ended {
-        status: output.status,
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(command.output().unwrap())
 }
 
 /// The calls that were sent, in order.

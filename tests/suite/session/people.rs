@@ -1,7 +1,5 @@
 //! People who share a role, as all with one permission set of IAM Identity Center do.
 
-use std::fs;
-
 use super::paper::{dry_run, in_the_cloud, with_snapshot, with_volume};
 use super::site::Site;
 use xdrive::ec2::Tags;
@@ -10,9 +8,9 @@ const ROLE: &str = "arn:aws:sts::000000000000:assumed-role/AWSReservedSSO_Dev_01
 
 /// From now on `person` is the caller, with the permission set that all have here.
 fn calls(site: &Site, plane: &str, person: &str) {
-    fs::create_dir_all(site.dir()).unwrap();
-    let settings = format!("plane = \"{plane}\"\ncaller = \"{ROLE}/{person}\"\n");
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    site.set(&format!(
+        "plane = \"{plane}\"\ncaller = \"{ROLE}/{person}\"\n"
+    ));
 }
 
 #[test]
@@ -61,7 +59,7 @@ fn a_drive_that_has_the_role_alone_is_taken_with_a_word() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn nobody_joins_or_ends_the_session_of_a_colleague_with_the_same_permission_set() {
+fn the_session_of_a_colleague_with_the_same_permission_set_cannot_be_joined_or_ended() {
     let site = Site::new();
     let image = site.image();
     calls(&site, "real", "ada@example.com");

@@ -1,21 +1,15 @@
 //! The limits of an account's launches: AWS's Free plan, and quotas.
 
-use std::fs;
-
 use xdrive::local::Fault;
 
-use super::paper::{configured, connect, count, dry_run, plant, vcpu_limit};
+use super::paper::{connect, count, dry_run, plant, vcpu_limit};
 use super::site::{Ended, Site};
 
 const ON_FREE: &str = "plan = \"free\"\n";
 
 /// A site with a paper EC2 with these settings.
 fn site(settings: &str) -> Site {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    let text = format!("plane = \"paper\"\n{settings}");
-    fs::write(site.dir().join("settings.toml"), text).unwrap();
-    site
+    Site::with_settings(&format!("plane = \"paper\"\n{settings}"))
 }
 
 /// A session that ends after its launch, as its volume is refused.
@@ -128,12 +122,12 @@ fn free_launches_what_the_free_tier_has_on_demand_and_of_a_need_what_meets_it() 
     connect(&site, &["--free", "--type", "t3.micro"])
         .is(2)
         .reports("cannot be used with");
-    configured(&site, "free = true\n");
+    site.configure("free = true\n");
     dry_run(&site, &[]).is(0).prints("1. c7i-flex.large");
     dry_run(&site, &["--type", "m5.large"])
         .is(0)
         .prints("1. m5.large  x86_64, 2 CPUs, 8 GiB  spot");
-    configured(&site, "free = true\ntype = \"m5.large\"\n");
+    site.configure("free = true\ntype = \"m5.large\"\n");
     dry_run(&site, &[]).is(78).reports("but not both");
 }
 

@@ -25,7 +25,7 @@ fn session(site: &Site, gib: u32) -> Ended {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and 8 GiB of disk"]
-fn snapshots_that_may_cost_a_dollar_are_said_to_and_their_command_prunes() {
+fn snapshots_that_may_cost_a_dollar_are_reported_and_the_printed_command_prunes() {
     let site = Site::new();
     for number in 1..3 {
         let ended = if number == 1 {

@@ -99,11 +99,7 @@ fn a_laptop_in_dockers_own_range_keeps_its_session_and_the_drive_moves_on() {
     let running = working(&site, &[]);
     assert_eq!(bridge(&site), "inet 172.17.0.1/16\n");
     assert_eq!(end(&site, running), "kept\nthere\n");
-    fs::write(
-        site.dir().join("settings.toml"),
-        "secondary-cidrs = [\"172.17.0.0/16\", \"172.18.0.0/20\"]\n",
-    )
-    .unwrap();
+    site.set("secondary-cidrs = [\"172.17.0.0/16\", \"172.18.0.0/20\"]\n");
     let running = working(&site, &[]);
     assert_eq!(bridge(&site), "inet 172.19.0.1/16\n");
     assert_eq!(end(&site, running), "kept\nthere\n");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use harness::home::PATH;
 use harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
@@ -90,7 +91,7 @@ fn every_console_block_of_the_readme_does_what_it_says() {
     let path = [
         programs.path().to_str().unwrap(),
         &format!("{}/bin", cargo[0].1),
-        "/usr/sbin:/usr/bin:/sbin:/bin",
+        PATH,
     ];
     let mut environment = vec![
         ("XDRIVE_LOCAL", "1".to_owned()),

@@ -4,21 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use super::paper::paper;
 use super::site::{Ended, Site};
-
-/// A site with a paper EC2: nothing here needs a machine.
-fn paper() -> Site {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), "plane = \"paper\"\n").unwrap();
-    site
-}
-
-fn configured(site: &Site, text: &str) {
-    let folder = site.home().join(".config/xdrive");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), text).unwrap();
-}
 
 fn connect(site: &Site, arguments: &[&str]) -> Ended {
     let all = [&["connect", "demo"], arguments, &["--", "true"]].concat();
@@ -178,13 +165,13 @@ fn a_configuration_with_an_error_is_refused_with_its_path_and_line() {
         ("keep = \"8d\"\n", "10s at least and 7d at most"),
         ("size = \n", "line 1"),
     ] {
-        configured(&site, text);
+        site.configure(text);
         connect(&site, &[])
             .is(78)
             .reports(why)
             .reports(".config/xdrive/config.toml");
     }
-    configured(&site, "image = './no.tar'\n");
+    site.configure("image = './no.tar'\n");
     connect(&site, &[]).is(69).reports("./no.tar");
     assert!(!site.dir().exists(), "nothing was made");
 }
@@ -226,7 +213,7 @@ fn a_key_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn without_an_account_it_is_said_what_is_missing() {
+fn without_an_account_what_is_missing_is_reported() {
     let connect = |environment: &[(&str, &str)]| {
         let ended = Command::new(env!("CARGO_BIN_EXE_xdrive"))
             .args(["connect", "demo", "--", "true"])
@@ -253,7 +240,7 @@ fn without_an_account_it_is_said_what_is_missing() {
 
 #[test]
 #[ignore = "needs root (to be someone else)"]
-fn someone_who_is_not_root_is_told_so() {
+fn a_user_who_is_not_root_is_refused_with_what_helps() {
     let site = Site::new();
     let folder = site.home();
     fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();

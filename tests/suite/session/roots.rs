@@ -1,18 +1,9 @@
 //! Root disks: each is encrypted, under any name of the image's root device.
 
-use std::fs;
-
 use xdrive::local::wire::Params;
 
 use super::site::Site;
 use super::speed::volumes;
-
-fn site(settings: &str) -> Site {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), settings).unwrap();
-    site
-}
 
 /// Whether each disk is encrypted: the root disk and the drive's volume.
 fn are_encrypted(volumes: &str) -> Vec<bool> {
@@ -35,7 +26,7 @@ fn machine_image(site: &Site) -> String {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_root_disk_is_encrypted_as_the_drive_is() {
-    let site = site("");
+    let site = Site::new();
     let volumes = volumes(&site, &["--image", &site.image()]);
     assert_eq!(are_encrypted(&volumes), [true, true]);
 }
@@ -43,7 +34,7 @@ fn the_root_disk_is_encrypted_as_the_drive_is() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_image_by_its_id_says_what_its_root_device_is_called() {
-    let site = site("root-device = \"/dev/sda1\"\n");
+    let site = Site::with_settings("root-device = \"/dev/sda1\"\n");
     let (image, ami) = (site.image(), machine_image(&site));
     let described = volumes(&site, &["--image", &image, "--ami", &ami]);
     assert_eq!(are_encrypted(&described), [true, true]);

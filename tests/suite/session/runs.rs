@@ -63,7 +63,7 @@ fn a_command_that_was_left_with_an_escape_is_come_back_to() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_run_keeps_its_host_and_nobody_ends_it_by_leaving() {
+fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
     let site = Site::new();
     let image = site.image();
     let started = site.run(&waiting(&["run", "demo", "-d"], &image));

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use xdrive::local::Fault;
 
-use super::paper::{configured, in_the_cloud, paper, plant, with_snapshot};
+use super::paper::{in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
 use harness::cloud::left;
@@ -82,7 +82,7 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
 #[ignore = "needs root (namespaces, loop devices) and the second tree"]
 fn it_passes_on_the_second_tree_too() {
     let site = Site::new();
-    configured(&site, &format!("ami = {:?}\n", second()));
+    site.configure(&format!("ami = {:?}\n", second()));
     let ended = selftest(&site, &[]);
     ended.is(0).prints("xdrive's second tree");
     let report = report(&site);
@@ -101,9 +101,7 @@ fn it_passes_on_the_second_tree_too() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
-    let site = Site::new();
-    fs::create_dir(site.dir()).unwrap();
-    fs::write(site.dir().join("settings.toml"), "plan = \"free\"\n").unwrap();
+    let site = Site::with_settings("plan = \"free\"\n");
     let ended = selftest(&site, &[]);
     ended
         .is(0)

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use xdrive::clock::Clock;
+use xdrive::local::Local;
 use xdrive::local::plane::Plane as _;
-use xdrive::local::{Local, OpenOptions};
 
 use crate::folded::unfolded;
-use harness::cloud::plane;
-use harness::{DEADLINE, Distance, Far, Pty, cache, eventually_within, leaks, small_image};
+use harness::cloud::{open, plane};
+use harness::home::environment;
+use harness::{DEADLINE, Distance, Far, Pty, eventually_within, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
@@ -54,6 +54,20 @@ impl Site {
     pub(super) fn new() -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         Self::laptop(folder, "home")
+    }
+
+    /// One whose EC2 has these settings.
+    pub(super) fn with_settings(settings: &str) -> Self {
+        let site = Self::new();
+        site.set(settings);
+        site
+    }
+
+    /// One with the drive `demo`, whose container exists, so that sessions of it are quick.
+    pub(super) fn with_a_drive() -> Self {
+        let site = Self::new();
+        site.session("demo", &["true"]).is(0);
+        site
     }
 
     /// Another laptop, with its own home and key, and the same EC2.
@@ -102,9 +116,20 @@ impl Site {
 
     /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
-        let plane = plane(&self.dir());
-        let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
-        Local::open(options).unwrap()
+        open(&self.dir()).unwrap()
+    }
+
+    /// Gives the EC2 these settings, and no others.
+    pub(super) fn set(&self, settings: &str) {
+        fs::create_dir_all(self.dir()).unwrap();
+        fs::write(self.dir().join("settings.toml"), settings).unwrap();
+    }
+
+    /// Writes the user's configuration.
+    pub(super) fn configure(&self, text: &str) {
+        let folder = self.home().join(".config/xdrive");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.toml"), text).unwrap();
     }
 
     pub(super) fn home(&self) -> PathBuf {
@@ -145,14 +170,7 @@ impl Site {
     }
 
     fn environment(&self) -> [(&'static str, String); 5] {
-        let text = |path: PathBuf| path.into_os_string().into_string().unwrap();
-        [
-            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-            ("LC_ALL", "C.UTF-8".to_owned()),
-            ("HOME", text(self.home())),
-            ("XDRIVE_CACHE", text(cache())),
-            ("XDRIVE_LOCAL_DIR", text(self.dir())),
-        ]
+        environment(&self.home(), &self.dir())
     }
 
     /// The same command in a terminal.
@@ -395,6 +413,15 @@ impl Drop for Running {
 }
 
 impl Ended {
+    /// The end of a process whose output is all text.
+    pub(super) fn of(output: Output) -> Self {
+        Self {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// The same, with each finding of `xdrive doctor` in one line.
     pub(super) fn unfolded(mut self) -> Self {
         self.stdout = unfolded(&self.stdout);

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use xdrive::local::wire::Params;
 
-use super::paper::{configured, connect, dry_run, paper};
+use super::paper::{connect, dry_run, paper};
 use super::site::{SESSION, Site};
 use harness::Serving;
+use harness::home::PATH;
 
 /// EC2's answer about all volumes during a session of `demo` with these flags; the drive is saved
 /// then.
@@ -121,10 +122,10 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
             "warm = 301 is not between 100 and 300 MiB a second",
         ),
     ] {
-        configured(&site, text);
+        site.configure(text);
         connect(&site, &[]).is(78).reports(why);
     }
-    configured(&site, "throughput = 1000\n");
+    site.configure("throughput = 1000\n");
     connect(&site, &[])
         .is(2)
         .reports("hint: --iops 4000, or --throughput 750");
@@ -138,9 +139,7 @@ fn a_new_drive_of_an_account_has_room_for_a_commit() {
     let serving = Serving::start();
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
-    command
-        .env_clear()
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.env_clear().env("PATH", PATH);
     let environment = String::from_utf8(serving.environment().stdout).unwrap();
     for line in environment
         .lines()

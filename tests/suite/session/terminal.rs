@@ -6,13 +6,6 @@ use rustix::process::Signal;
 use super::site::{SESSION, Site};
 use harness::{Pty, eventually_within};
 
-/// A drive whose container exists, so that sessions of it are quick.
-pub(super) fn with_a_drive() -> Site {
-    let site = Site::new();
-    site.session("demo", &["true"]).is(0);
-    site
-}
-
 /// A shell of the drive, which has synced `word` on it.
 pub(super) fn shell_that_wrote(site: &Site, word: &str) -> Pty {
     let mut pty = site.in_terminal(&["connect", "demo"]);
@@ -49,7 +42,7 @@ pub(super) fn has_words(site: &Site, words: &[&str]) {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn what_is_typed_to_end_a_shell_saves() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let typed = [("exit 7\r", 7), ("\x04", 0), ("\r~.", 255)];
     let words = ["exit", "end-of-file", "escape"];
     for (index, (typed, code)) in typed.into_iter().enumerate() {
@@ -63,7 +56,7 @@ fn what_is_typed_to_end_a_shell_saves() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_signal_from_outside_saves_and_gives_the_terminal_back() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let signals = [
         (Signal::TERM, 143, "term"),
         (Signal::HUP, 129, "hup"),
@@ -81,7 +74,7 @@ fn a_signal_from_outside_saves_and_gives_the_terminal_back() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_shell_without_standard_error_works_and_is_saved() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let call = format!(
         "exec {} --local connect demo 2>&-",
         env!("CARGO_BIN_EXE_xdrive")
@@ -99,7 +92,7 @@ fn a_shell_without_standard_error_works_and_is_saved() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let mut pty = site.in_terminal(&["connect", "demo"]);
     // While there is no shell yet, Ctrl-Z is the terminal's own.
     pty.see_within(SESSION, "is up");
@@ -160,7 +153,7 @@ fn ctrl_c_before_the_shell_undoes_or_saves() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn ctrl_c_is_the_commands_and_twice_at_once_it_saves() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let polite = "trap 'echo polite >>/work/words; sync; exit 5' INT; echo begun-$((6*7)); \
                   while :; do sleep 0.1; done";
     let begin = |script: &str| site.in_terminal(&["connect", "demo", "--", "sh", "-c", script]);
@@ -197,8 +190,8 @@ fn insist(pty: &mut Pty) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn ctrl_c_while_the_host_closes_is_told_why_it_goes_on() {
-    let site = with_a_drive();
+fn ctrl_c_while_the_host_closes_reports_why_it_goes_on() {
+    let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "stubborn");
     // A program that ignores SIGTERM delays the close for ten seconds.
     pty.type_in("(trap '' TERM; while :; do sleep 1; done) & exit 9\r");
@@ -216,11 +209,9 @@ fn ctrl_c_while_the_host_closes_is_told_why_it_goes_on() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
-    let site = Site::new();
-    std::fs::create_dir(site.dir()).unwrap();
     // A snapshot takes three quarters of a minute, as on AWS.
-    let settings = "delays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
-    std::fs::write(site.dir().join("settings.toml"), settings).unwrap();
+    let slow = "delays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+    let site = Site::with_settings(slow);
     let image = site.image();
     let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
     pty.see_within(SESSION, "# ");
@@ -235,6 +226,6 @@ fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
     pty.see("the next run does the rest");
     site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 1);
-    std::fs::remove_file(site.dir().join("settings.toml")).unwrap();
+    site.set("");
     has_words(&site, &["copied"]);
 }

@@ -184,7 +184,7 @@ fn a_notice_closes_the_drive_on_the_second_tree() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and both machine trees"]
-fn whoever_is_killed_the_second_trees_disk_goes_with_its_instance() {
+fn the_second_trees_disk_goes_with_its_instance_whichever_process_is_killed() {
     let site = Site::new();
     let running = working(&site, &["--ami", &second()]);
     inside(&site, "sync -f /v1");

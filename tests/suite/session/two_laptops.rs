@@ -11,10 +11,9 @@ use xdrive::local::Fault;
 
 use super::site::{Ended, Running, SESSION, Site};
 
-/// A drive whose container exists, and a second laptop.
-fn with_a_drive() -> (Site, Site) {
-    let site = Site::new();
-    site.session("demo", &["true"]).is(0);
+/// A drive whose container exists, and two laptops.
+fn two_laptops() -> (Site, Site) {
+    let site = Site::with_a_drive();
     let other = site.other_laptop();
     (site, other)
 }
@@ -60,8 +59,8 @@ fn left(ended: &Ended, code: i32) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
-    let (site, other) = with_a_drive();
+fn a_second_laptop_joins_and_the_last_to_leave_saves() {
+    let (site, other) = two_laptops();
     let lead = leads(&site, "lead", 3);
     let guest = joined(&other, "guest", 7);
     let third = site.run(&["connect", "demo", "--", "ls", "/work"]);
@@ -82,8 +81,8 @@ fn a_second_laptop_joins_and_whoever_leaves_last_saves() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn when_whoever_leads_is_killed_the_guest_goes_on_and_saves() {
-    let (site, other) = with_a_drive();
+fn when_the_lead_is_killed_the_guest_goes_on_and_saves() {
+    let (site, other) = two_laptops();
     let lead = leads(&site, "lead", 0);
     let guest = joined(&other, "guest", 0);
     lead.signal(Signal::KILL);
@@ -95,8 +94,8 @@ fn when_whoever_leads_is_killed_the_guest_goes_on_and_saves() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_guest_keeps_the_lease_as_whoever_leads_does() {
-    let (site, other) = with_a_drive();
+fn a_guest_keeps_the_lease_as_the_lead_does() {
+    let (site, other) = two_laptops();
     let lease = Duration::from_secs(15);
     let until_killed = ["--", "sh", "-c", "echo begun; sleep 1000"];
     let arguments = [&["connect", "demo", "--keep", "15s"][..], &until_killed].concat();
@@ -115,8 +114,8 @@ fn a_guest_keeps_the_lease_as_whoever_leads_does() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_signal_ends_nobody_elses_session() {
-    let (site, other) = with_a_drive();
+fn a_signal_ends_no_other_session() {
+    let (site, other) = two_laptops();
     for (index, (signal, code)) in [(Signal::TERM, 143), (Signal::HUP, 129)]
         .into_iter()
         .enumerate()
@@ -134,8 +133,8 @@ fn a_signal_ends_nobody_elses_session() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn whoever_leads_is_asked_before_others_are_ended() {
-    let (site, other) = with_a_drive();
+fn the_lead_is_asked_before_others_are_ended() {
+    let (site, other) = two_laptops();
     let mut lead = site.in_terminal(&["connect", "demo"]);
     lead.see_within(SESSION, "# ");
     let guest = joined(&other, "first", 0);
@@ -169,7 +168,7 @@ fn whoever_leads_is_asked_before_others_are_ended() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
-    let (site, other) = with_a_drive();
+    let (site, other) = two_laptops();
     let lead = leads(&site, "lead", 0);
     let mut guest = other.in_terminal(&["connect", "demo"]);
     guest.see_within(SESSION, "# ");
@@ -195,8 +194,8 @@ fn without_instance_connect(site: &Site, times: u32) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_laptop_that_is_not_let_in_is_told_until_when_and_may_wait() {
-    let (site, other) = with_a_drive();
+fn a_laptop_that_may_not_join_reports_until_when_and_may_wait() {
+    let (site, other) = two_laptops();
     let lead = leads(&site, "lead", 0);
     without_instance_connect(&site, 1000);
     let refused = other.run(&["connect", "demo", "--", "true"]);
@@ -218,7 +217,7 @@ fn a_laptop_that_is_not_let_in_is_told_until_when_and_may_wait() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn another_callers_drive_needs_shared() {
-    let (site, other) = with_a_drive();
+    let (site, other) = two_laptops();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let give_away = |what: &str| {
         let what = what.to_owned();
@@ -291,7 +290,7 @@ fn two_first_connects_at_once_make_one_instance_and_one_volume() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_session_that_saves_does_not_mind_the_one_that_begins() {
-    let (site, other) = with_a_drive();
+    let (site, other) = two_laptops();
     for (round, line) in ["container stopped", "started snapshot", "terminated i-"]
         .into_iter()
         .enumerate()

@@ -3,7 +3,6 @@
 use std::fs;
 
 use super::site::{SESSION, Site};
-use super::terminal::with_a_drive;
 
 /// A value that is found wherever it is left.
 const SECRET: &str = "a-secret-of-4711";
@@ -27,11 +26,10 @@ pub(super) fn is_left(site: &Site, text: &str) -> bool {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn variables_come_from_flags_files_and_the_configuration() {
-    let site = with_a_drive();
+    let site = Site::with_a_drive();
     let file = site.path("variables");
     fs::write(&file, "# for tests\nONE=file\nTWO=it's \"two\"\nTOKEN\n").unwrap();
-    let config = site.home().join(".config/xdrive/config.toml");
-    fs::write(&config, "env = [\"TOKEN\", \"NOT_HERE\", \"FOUR=4\"]\n").unwrap();
+    site.configure("env = [\"TOKEN\", \"NOT_HERE\", \"FOUR=4\"]\n");
     let file = file.to_str().unwrap();
     let show = "echo $MARK >/work/mark; echo $ONE; echo $TWO; echo $TOKEN; echo ${NOT_HERE-none}; echo $FOUR";
     let words = [
@@ -59,7 +57,7 @@ fn variables_come_from_flags_files_and_the_configuration() {
     assert!(is_left(&site, "a-mark-of-4712"), "what is written is found");
 
     // In a shell, too, and for this session alone.
-    fs::write(&config, "env = \"TOKEN\"\n").unwrap();
+    site.configure("env = \"TOKEN\"\n");
     let mut shell = site.in_terminal(&["connect", "demo", "-e", "ONE=in a shell"]);
     shell.see_within(SESSION, "# ");
     shell.type_in("echo \"<$ONE>\" ${TOKEN-none}\r");

@@ -5,19 +5,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use super::paper::{configured, paper, with_volume};
+use super::paper::{paper, with_volume};
 use super::site::{Ended, Site};
+use harness::home::PATH;
 use harness::{DEADLINE, eventually_within};
 
 /// How `command` ends, in an environment without an account.
 fn end(mut command: Command) -> Ended {
     let output = command.env("AWS_EC2_METADATA_DISABLED", "true").output();
-    let output = output.unwrap();
-    Ended {
-        status: output.status,
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ended::of(output.unwrap())
 }
 
 fn with(site: &Site, variable: &str, words: &[&str]) -> Ended {
@@ -45,14 +41,14 @@ fn the_ec2_in_a_folder_is_chosen_by_flag_word_variable_and_configuration() {
         .is(77)
         .reports("no AWS credentials");
 
-    configured(&site, "cloud = \"local\"\n");
+    site.configure("cloud = \"local\"\n");
     is_local(end(site.words(&["list"])));
     is_account(with(&site, "0", &["list"]));
-    configured(&site, "cloud = \"clouds\"\n");
+    site.configure("cloud = \"clouds\"\n");
     end(site.words(&["list"])).is(78).reports("clouds");
     end(site.words(&["doctor"])).is(78).prints("no  config");
     // Nothing of an account is asked for, and so nothing is missing.
-    configured(&site, "");
+    site.configure("");
     end(site.words(&["local", "connect", "x y"]))
         .is(2)
         .reports("invalid value 'x y'");
@@ -114,7 +110,7 @@ fn no_jupyter_is_started_where_none_is_wanted() {
     assert!(!session(&["--no-jupyter"], &without));
     // An image that was not looked into before is waited for.
     assert!(session(&["--jupyter-port", "8899"], &with));
-    configured(&site, "no_jupyter = true\n");
+    site.configure("no_jupyter = true\n");
     assert!(!session(&[], &without));
     assert!(session(&["--port", "8899"], "true"), "a port asks for it");
     site.is_saved("demo", 4);
@@ -198,10 +194,7 @@ fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
     fs::write(&browser, script).unwrap();
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = site.command(&["connect", "demo", "--open", "--", "sleep", "1"]);
-    command.env(
-        "PATH",
-        format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", programs.display()),
-    );
+    command.env("PATH", format!("{}:{PATH}", programs.display()));
     let ended = end(command);
     assert_eq!(ended.code(), 0, "{ended:?}");
     let url = fs::read_to_string(opened).unwrap();

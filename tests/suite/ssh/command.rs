@@ -161,7 +161,7 @@ async fn a_key_that_the_host_does_not_know_is_denied() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_at_once() {
+async fn a_host_that_is_not_there_is_reported_at_once() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -178,7 +178,7 @@ async fn a_listener_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn keys_that_are_no_keys_are_told_apart_from_wrong_ones() {
+async fn keys_that_are_no_keys_are_distinguished_from_wrong_ones() {
     let target = Target {
         address: SocketAddr::from(([127, 0, 0, 1], 1)),
         user: "root".to_owned(),
@@ -205,7 +205,7 @@ async fn connect_to(address: SocketAddr) -> SshError {
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]
-async fn a_lost_connection_says_so_and_leaves_nobody_waiting() {
+async fn a_lost_connection_is_reported_and_leaves_no_caller_waiting() {
     let mut sshd = Sshd::start();
     let ssh = sshd.connect().await;
     let command = tokio::spawn({

@@ -133,7 +133,7 @@ async fn eight_streams_survive_re_keying_by_the_server() {
 /// The fault: one stopped reader froze every other stream of the connection.
 #[tokio::test]
 #[ignore = "needs root and sshd"]
-async fn a_reader_that_stops_holds_up_nobody_and_is_dropped_at_last() {
+async fn a_reader_that_stops_delays_no_other_and_is_dropped_at_last() {
     let sshd = Sshd::start();
     let flood = Arc::new(Flood::default());
     let server = server(Arc::clone(&flood)).await;

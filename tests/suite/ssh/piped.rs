@@ -73,7 +73,7 @@ fn a_command_that_a_signal_ended_has_128_and_its_number() {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn input_that_nobody_reads_waits_and_fills_no_memory() {
+fn input_that_is_not_read_waits_and_fills_no_memory() {
     let sshd = Sshd::start();
     let (over, length) = (sshd.path("over"), 96 << 20);
     let command = format!(
@@ -141,7 +141,7 @@ fn peak_memory(pid: u32) -> usize {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn input_still_flows_while_nobody_reads_the_output() {
+fn input_still_flows_while_the_output_is_not_read() {
     let sshd = Sshd::start();
     let command = "cat /dev/zero & read word; kill $!; echo \"got $word\" >&2; exit 4";
     let mut client = Client::start(&Task::new(&sshd, command));

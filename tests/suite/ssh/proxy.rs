@@ -118,7 +118,7 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]
-async fn a_command_that_ends_is_told_with_its_status_and_its_last_words() {
+async fn a_command_that_ends_is_reported_with_its_status_and_the_end_of_its_output() {
     let sshd = Sshd::start();
     let why = refused(&sshd, "echo no such target >&2; exit 3").await;
     assert_eq!(

@@ -101,7 +101,7 @@ fn more_output_than_is_kept_leaves_the_end_of_it_on_a_clear_screen() {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn a_shell_that_is_gone_is_said_to_be() {
+fn a_shell_that_is_gone_is_reported_as_gone() {
     let sshd = Sshd::start();
     let (mut pty, first, second) = between_two_links(&sshd);
     pty.type_in("echo $PPID >keeper; echo written-$((6*7))\r");

@@ -39,7 +39,7 @@ pub(super) enum Ended {
     Saved,
     /// Not saved; its output, and whether it named anything but snapshots.
     Failed {
-        said: String,
+        reported: String,
         left: bool,
     },
 }
@@ -218,15 +218,15 @@ impl World {
 
     /// What is billed although the session has ended without naming it.
     pub(super) async fn unreported(&self, ended: &Ended) -> Vec<String> {
-        let said = match ended {
+        let reported = match ended {
             Ended::Saved => "",
-            Ended::Failed { said, .. } => said,
+            Ended::Failed { reported, .. } => reported,
         };
         let there = [self.live().await, self.volumes().await].concat();
         there
             .into_iter()
-            .filter(|id| !said.contains(id.as_str()))
-            .map(|id| format!("{id} is there, and nobody was told"))
+            .filter(|id| !reported.contains(id.as_str()))
+            .map(|id| format!("{id} is there, and was not reported"))
             .collect()
     }
 
@@ -264,10 +264,10 @@ fn ended(outcome: &Outcome) -> Ended {
     if matches!(outcome, Outcome::Saved { .. }) {
         return Ended::Saved;
     }
-    let said = format!("{outcome:?}");
+    let reported = format!("{outcome:?}");
     Ended::Failed {
-        left: said.contains("Instance(") || said.contains("Volume("),
-        said,
+        left: reported.contains("Instance(") || reported.contains("Volume("),
+        reported,
     }
 }
 

@@ -111,8 +111,8 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
 }
 
 #[test]
-fn whoever_may_not_read_status_checks_judges_by_time_and_is_reported() {
-    let name = test_name!(whoever_may_not_read_status_checks_judges_by_time_and_is_reported);
+fn a_caller_who_may_not_read_status_checks_judges_by_time_and_reports_it() {
+    let name = test_name!(a_caller_who_may_not_read_status_checks_judges_by_time_and_reports_it);
     if is_xdrive() {
         return;
     }

@@ -139,8 +139,8 @@ fn ending(name: &str, code: &'static str, words: &'static str) -> (Account, Ende
 }
 
 #[test]
-fn an_instance_that_ends_at_once_is_told_with_ec2s_reason() {
-    let name = test_name!(an_instance_that_ends_at_once_is_told_with_ec2s_reason);
+fn an_instance_that_ends_at_once_is_reported_with_ec2s_reason() {
+    let name = test_name!(an_instance_that_ends_at_once_is_reported_with_ec2s_reason);
     if is_xdrive() {
         return;
     }

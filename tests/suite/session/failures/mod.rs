@@ -25,14 +25,15 @@ use xdrive::config::{Options, Paths};
 use xdrive::drive::Timing;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
-use xdrive::local::{Local, OpenOptions};
+use xdrive::local::Local;
 use xdrive::session::{self, Request};
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
 use harness::Serving;
-use harness::cloud::{left, plane};
+use harness::cloud::{left, open};
 use harness::faults::proxy::{Asked, FaultProxy};
+use harness::home::PATH;
 use harness::{DEADLINE, cache, eventually_within, small_image};
 
 /// The variable with the arguments of a test that runs again as xdrive.
@@ -96,9 +97,7 @@ impl Account {
 
     /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
-        let plane = plane(self.serving.dir());
-        let options = OpenOptions::from_settings(plane, Clock::system()).unwrap();
-        Local::open(options).unwrap()
+        open(self.serving.dir()).unwrap()
     }
 
     pub(super) fn home(&self) -> &std::path::Path {
@@ -114,7 +113,7 @@ impl Account {
         });
         let mut environment: Vec<_> = named.collect();
         for (name, value) in [
-            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("PATH", PATH.to_owned()),
             ("LC_ALL", "C.UTF-8".to_owned()),
             ("NO_COLOR", "1".to_owned()),
             ("HOME", self.home.path().display().to_string()),

@@ -8,7 +8,7 @@ use super::{Account, ended, is_xdrive};
 use harness::faults::proxy::Fate;
 
 #[test]
-fn a_command_that_is_not_there_is_told_at_once() {
+fn a_command_that_is_not_there_is_reported_at_once() {
     let account = Account::new();
     let began = Instant::now();
     let ended = account.connect(&["--proxy-command", "no-such-program %h %p"]);

@@ -74,8 +74,8 @@ fn a_storm_without_end_is_given_up_with_a_hint() {
 }
 
 #[test]
-fn a_storm_that_comes_after_the_launch_leaves_nothing_unsaid() {
-    let name = test_name!(a_storm_that_comes_after_the_launch_leaves_nothing_unsaid);
+fn a_storm_that_comes_after_the_launch_leaves_nothing_unreported() {
+    let name = test_name!(a_storm_that_comes_after_the_launch_leaves_nothing_unreported);
     if is_xdrive() {
         return;
     }

@@ -1,6 +1,6 @@
 //! xdrive's side: the program, started as users start it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -10,38 +10,35 @@ use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use xdrive::local::plane::RealPlane;
 
 use super::parts::{Session, command, open, stamps};
-use super::site::{Site, now};
+use super::site::{now, succeeded};
+use crate::home::{cache, program};
 
+/// Its state directory, below the benchmark's.
+pub const NAME: &str = "xdrive";
 /// How long a session may take to save after SIGTERM.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The program, and the session of it that runs.
-pub(crate) struct Program {
-    path: PathBuf,
+pub struct Program {
     dir: PathBuf,
-    /// `XDRIVE_CACHE`.
-    cache: PathBuf,
     running: Mutex<Option<Pid>>,
 }
 
 impl Program {
-    pub(crate) fn new(site: &Site) -> anyhow::Result<Self> {
-        let dir = site.dir.join("xdrive");
+    /// The program in the directory of a benchmark.
+    pub fn new(top: &Path) -> anyhow::Result<Self> {
+        let dir = top.join(NAME);
         std::fs::create_dir_all(&dir)?;
-        let cache = site.cache.parent().context("no cache")?;
         Ok(Self {
-            path: site.program.clone(),
-            cache: cache.to_owned(),
             running: Mutex::new(None),
             dir,
         })
     }
 
     /// One session of `drive`.
-    pub(crate) async fn session(&self, drive: &str, change: &str) -> anyhow::Result<Session> {
+    pub async fn session(&self, drive: &str, change: &str) -> anyhow::Result<Session> {
         let began = now()?;
         let child = self
             .connect(drive)
@@ -54,12 +51,7 @@ impl Program {
         let output = child.wait_with_output().await?;
         let ended = now()?;
         self.runs(None);
-        ensure!(
-            output.status.success(),
-            "xdrive: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let output = succeeded(output).context("xdrive")?;
         if std::env::var_os("XDRIVE_BENCH_VERBOSE").is_some() {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
         }
@@ -73,14 +65,14 @@ impl Program {
     }
 
     /// The command that joins or begins a session of `drive`, without the command in it.
-    pub(crate) fn connect(&self, drive: &str) -> Command {
-        let mut command = Command::new(&self.path);
+    pub fn connect(&self, drive: &str) -> Command {
+        let mut command = Command::new(program());
         command
             .arg("--local")
             .arg("--local-dir")
             .arg(&self.dir)
             .args(["connect", drive, "--"])
-            .env("XDRIVE_CACHE", &self.cache)
+            .env("XDRIVE_CACHE", cache())
             .env("XDG_CONFIG_HOME", self.dir.join("config"))
             .env("XDG_DATA_HOME", self.dir.join("data"))
             .stdin(Stdio::null());
@@ -89,7 +81,7 @@ impl Program {
 
     /// Begins a session of `drive` that goes on until its standard input ends; returns when its
     /// command runs.
-    pub(crate) async fn lead(&self, drive: &str) -> anyhow::Result<Child> {
+    pub async fn lead(&self, drive: &str) -> anyhow::Result<Child> {
         let mut child = self
             .connect(drive)
             .args(["sh", "-c", "echo up; read -r _"])
@@ -105,7 +97,7 @@ impl Program {
     }
 
     /// Ends it.
-    pub(crate) async fn leave(&self, mut lead: Child) -> anyhow::Result<()> {
+    pub async fn leave(&self, mut lead: Child) -> anyhow::Result<()> {
         drop(lead.stdin.take());
         lead.wait().await?;
         self.runs(None);
@@ -113,13 +105,8 @@ impl Program {
     }
 
     /// OpenSSH to the host of `drive`, with the same key, without the command there.
-    pub(crate) async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
-        let plane = RealPlane {
-            dir: self.dir.clone(),
-            program: self.path.clone(),
-            cache: self.cache.join("local"),
-        };
-        let ec2 = open(&self.dir, &plane)?;
+    pub async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
+        let ec2 = open(&self.dir)?;
         let instances = ec2.instances(drive).await?;
         let address = instances.iter().find_map(|instance| instance.address);
         let address = address.context("no host")?;
@@ -145,7 +132,7 @@ impl Program {
     }
 
     /// Ends the session that was cut off, if any, by SIGTERM, after which it saves.
-    pub(crate) async fn end(&self) -> anyhow::Result<()> {
+    pub async fn end(&self) -> anyhow::Result<()> {
         let running = *self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(pid) = running else {
             return Ok(());

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use tokio::time::{sleep, timeout};
 
-use xdrive::clock::Clock;
 use xdrive::cloud::LOCAL_SIZE as SIZE;
 use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
@@ -25,13 +24,14 @@ use xdrive::host::container::CommandId;
 use xdrive::host::scripts::{ContainerOrder, Host, Image};
 use xdrive::host::{LockOrder, MountOrder, MountedDrive, Role};
 use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
-use xdrive::local::plane::RealPlane;
-use xdrive::local::{Local, OpenOptions};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use super::site::{Site, now};
-use harness::evidence::{may_delete, may_prune, may_terminate};
+use super::site::now;
+use crate::evidence::{may_delete, may_prune, may_terminate};
+use crate::{cache, cloud, id};
 
+/// Their state directory, below the benchmark's.
+pub const NAME: &str = "parts";
 /// The pause between two polls.
 const AGAIN: Duration = Duration::from_millis(5);
 /// How long a login to a booting machine may take before the next try.
@@ -41,21 +41,20 @@ const DEVICE: &str = "/dev/sdf";
 const TYPE: &str = "c6a.large";
 
 /// The parts, and their resources in this round.
-pub(crate) struct Parts {
+pub struct Parts {
     dir: PathBuf,
-    plane: RealPlane,
     image: PathBuf,
     key: UserKey,
     snapshots: Mutex<Vec<SnapshotId>>,
 }
 
 /// The times of one session.
-pub(crate) struct Session {
-    pub(crate) connect: Duration,
-    pub(crate) save: Duration,
+pub struct Session {
+    pub connect: Duration,
+    pub save: Duration,
     /// The steps of the parts, in order, with their times.
-    pub(crate) connect_steps: Vec<(String, Duration)>,
-    pub(crate) save_steps: Vec<(String, Duration)>,
+    pub connect_steps: Vec<(String, Duration)>,
+    pub save_steps: Vec<(String, Duration)>,
 }
 
 /// Steps with their times, in the order in which they ended.
@@ -86,20 +85,20 @@ impl Steps {
 }
 
 impl Parts {
-    pub(crate) fn new(site: &Site) -> anyhow::Result<Self> {
-        let dir = site.dir.join("parts");
+    /// The parts in the directory of a benchmark.
+    pub fn new(top: &Path) -> anyhow::Result<Self> {
+        let dir = top.join(NAME);
         std::fs::create_dir_all(&dir)?;
         Ok(Self {
-            plane: plane(site, &dir),
-            image: site.cache.join("jupyter.tar"),
-            key: UserKey::open_or_create(&site.dir.join("key"))?,
+            image: cache().join("local/jupyter.tar"),
+            key: UserKey::open_or_create(&top.join("key"))?,
             snapshots: Mutex::new(Vec::new()),
             dir,
         })
     }
 
     /// The session number `generation` of `drive`: the first one makes it.
-    pub(crate) async fn session(
+    pub async fn session(
         &self,
         drive: &str,
         generation: usize,
@@ -107,7 +106,7 @@ impl Parts {
     ) -> anyhow::Result<Session> {
         let began = now()?;
         let mut steps = Steps::new();
-        let ec2 = open(&self.dir, &self.plane)?;
+        let ec2 = open(&self.dir)?;
         steps.end("open");
         let (instance, host_key) = Box::pin(self.launch(&ec2, drive)).await?;
         steps.end("launch");
@@ -188,9 +187,9 @@ impl Parts {
     }
 
     /// Removes the snapshots of this round, which hold a gigabyte or more.
-    pub(crate) async fn forget(&self) -> anyhow::Result<()> {
+    pub async fn forget(&self) -> anyhow::Result<()> {
         let snapshots = std::mem::take(&mut *self.lock());
-        let ec2 = open(&self.dir, &self.plane)?;
+        let ec2 = open(&self.dir)?;
         for snapshot in snapshots {
             ec2.delete_snapshot(may_prune(&snapshot)).await?;
         }
@@ -217,7 +216,7 @@ impl Parts {
             watch: Watch::default(),
         })?;
         let order = LaunchOrder {
-            client_token: token()?,
+            client_token: id("token"),
             image: image_of(Arch::X86_64, false).to_owned(),
             instance_type: TYPE.to_owned(),
             zone: None,
@@ -287,43 +286,9 @@ impl Parts {
     }
 }
 
-/// Ends and removes everything in the state directory `dir`.
-pub(crate) async fn clear(site: &Site, dir: &Path) -> anyhow::Result<()> {
-    if !dir.join("state.json").exists() {
-        return Ok(());
-    }
-    let ec2 = open(dir, &plane(site, dir))?;
-    let (instances, ..) = ec2.everything().await?;
-    for instance in instances {
-        ec2.terminate(may_terminate(&instance.id)).await?;
-        while let Some(seen) = ec2.instance(&instance.id).await? {
-            if seen.state == InstanceState::Terminated {
-                break;
-            }
-            sleep(AGAIN).await;
-        }
-    }
-    let (_, volumes, snapshots) = ec2.everything().await?;
-    for volume in volumes {
-        ec2.delete_volume(may_delete(&volume.id)).await?;
-    }
-    for snapshot in snapshots {
-        ec2.delete_snapshot(may_prune(&snapshot.id)).await?;
-    }
-    Ok(())
-}
-
-fn plane(site: &Site, dir: &Path) -> RealPlane {
-    RealPlane {
-        dir: dir.to_owned(),
-        program: site.program.clone(),
-        cache: site.cache.clone(),
-    }
-}
-
-pub(crate) fn open(dir: &Path, plane: &RealPlane) -> anyhow::Result<Ec2> {
-    let options = OpenOptions::new(dir, plane.clone(), Clock::system());
-    Ok(xdrive::cloud::folder::ec2(&Local::open(options)?))
+/// The EC2 in the state directory `dir`.
+pub fn open(dir: &Path) -> anyhow::Result<Ec2> {
+    Ok(xdrive::cloud::folder::ec2(&cloud::open(dir)?))
 }
 
 async fn create(
@@ -333,7 +298,7 @@ async fn create(
     snapshot: Option<&SnapshotId>,
 ) -> anyhow::Result<Volume> {
     let order = VolumeOrder {
-        client_token: token()?,
+        client_token: id("token"),
         zone: zone.clone(),
         size: SIZE,
         snapshot: snapshot.cloned(),
@@ -394,28 +359,21 @@ fn named(drive: &str) -> Tags {
     Tags::from([(DRIVE.to_owned(), drive.to_owned())])
 }
 
-/// A client token, unique.
-fn token() -> anyhow::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(hex::encode(bytes))
-}
-
 /// The command of a session: a stamp, the change, a stamp; nanoseconds since 1970.
-pub(crate) fn command(change: &str) -> Vec<String> {
+pub fn command(change: &str) -> Vec<String> {
     ["sh", "-c", &format!("date +%s%N; {change}; date +%s%N")]
         .map(str::to_owned)
         .into()
 }
 
 /// The two stamps in a session's output, as spans since 1970.
-pub(crate) fn stamps(said: &[u8]) -> anyhow::Result<(Duration, Duration)> {
-    let said = String::from_utf8_lossy(said);
-    let mut stamps = said
+pub fn stamps(printed: &[u8]) -> anyhow::Result<(Duration, Duration)> {
+    let printed = String::from_utf8_lossy(printed);
+    let mut stamps = printed
         .lines()
         .map(|line| line.parse().map(Duration::from_nanos));
     match (stamps.next(), stamps.next()) {
         (Some(Ok(first)), Some(Ok(last))) => Ok((first, last)),
-        _ => bail!("the command wrote no stamps: {said:?}"),
+        _ => bail!("the command wrote no stamps: {printed:?}"),
     }
 }

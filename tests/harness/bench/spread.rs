@@ -4,16 +4,16 @@ use std::fmt;
 
 /// The spread of one value over several rounds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// The middle one, or the mean of the two in the middle.
-    pub(crate) median: f64,
-    pub(crate) lowest: f64,
-    pub(crate) highest: f64,
+    pub median: f64,
+    pub lowest: f64,
+    pub highest: f64,
 }
 
 impl Spread {
     /// Of at least one value.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
