@@ -12,6 +12,9 @@
 #
 # For tests: --program takes FILE instead of compiling, also from a tree with changes; --archive makes
 # the archive alone, without installing Cargo's tools.
+#
+# release.sh --check FILE: fails unless the program FILE runs with the C library of Debian 12.
+# release.sh --notes VERSION: prints what CHANGELOG.md says of VERSION; fails if it says nothing.
 set -eu
 
 CARGO_DEB=3.8.0
@@ -52,10 +55,20 @@ compile() {
 
 # Fails if the program needs a later C library than $GLIBC.
 check_glibc() {
-  needs=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+  symbols=$(objdump -T "$1")
+  needs=$(printf '%s\n' "$symbols" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
   newest=$(printf '%s\n' "${needs#GLIBC_}" "$GLIBC" | sort -V | tail -n 1)
   [ "$newest" = "$GLIBC" ] || fail "the program needs glibc ${needs#GLIBC_}, not $GLIBC" 'run this on Debian 12'
   say "needs glibc ${needs#GLIBC_}"
+}
+
+# notes VERSION: prints the section of VERSION in the changelog.
+notes() {
+  section=$(awk -v head="## [$1]" '
+    /^## / { within = index($0, head) == 1; next }
+    within && (NF || begun) { begun = 1; print }' "$top/CHANGELOG.md")
+  [ -n "$section" ] || fail "CHANGELOG.md says nothing of $1" "rename what it calls Unreleased to $1"
+  printf '%s\n' "$section"
 }
 
 # stage FOLDER: makes the files of the archive.
@@ -119,6 +132,14 @@ main() {
       --archive)
         only=archive
         shift
+        ;;
+      --check)
+        check_glibc "$2"
+        exit
+        ;;
+      --notes)
+        notes "$2"
+        exit
         ;;
       *) break ;;
     esac

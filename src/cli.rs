@@ -341,7 +341,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Err(error) => {
             report::set_color(color(&words));
-            match usage::answer(&error) {
+            match usage::answer(&error, &words) {
                 Some((text, 0)) => print(&text),
                 Some((text, code)) => {
                     report::error(&text);

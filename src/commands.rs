@@ -26,8 +26,8 @@ use std::path::PathBuf;
 
 use tokio::runtime::Builder;
 
-use crate::cloud::{Cloud, Which};
-use crate::config::{self, Config, Options, Paths, Reach};
+use crate::cloud::{Cloud, Place, Which};
+use crate::config::{self, Config, Names, Options, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -106,6 +106,13 @@ fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
         shared,
         ..Request::of(drive, options)
     }
+}
+
+/// Where the names of this EC2's drives are kept for completions: an account's always, another's,
+/// which answers a shell in time, once a shell has asked for them.
+fn names(cloud: &Cloud, paths: &Paths) -> Option<Names> {
+    let names = Names::of(paths, &cloud.command);
+    (cloud.place == Place::Aws || names.are_kept()).then_some(names)
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {

@@ -78,7 +78,7 @@ pub struct Config {
     /// What to do without spot capacity.
     pub fallback: Option<Fallback>,
     /// The highest price for spot, in US dollars an hour.
-    #[serde(default, deserialize_with = "launch::max_price_of")]
+    #[serde(default, deserialize_with = "max_price_of")]
     pub max_price: Option<Price>,
     /// The machine image.
     #[serde(default, deserialize_with = "launch::ami_of")]
@@ -90,10 +90,13 @@ pub struct Config {
     #[serde(default, deserialize_with = "size_of")]
     pub size: Option<u32>,
     /// The throughput of the drive's volume, in MiB a second.
+    #[serde(default, deserialize_with = "throughput_of")]
     throughput: Option<u32>,
     /// The IOPS of the drive's volume.
+    #[serde(default, deserialize_with = "iops_of")]
     iops: Option<u32>,
     /// The rate at which the volume is filled from its snapshot, in MiB a second.
+    #[serde(default, deserialize_with = "warm_of")]
     warm: Option<u32>,
     /// The image of new drives.
     pub image: Option<String>,
@@ -214,6 +217,22 @@ fn size_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> 
     quantity::configured(from, quantity::size)
 }
 
+fn throughput_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::throughput)
+}
+
+fn iops_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::iops)
+}
+
+fn warm_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    quantity::configured(from, quantity::warm)
+}
+
+fn max_price_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Price>, D::Error> {
+    quantity::configured(from, quantity::max_price)
+}
+
 fn port_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
     quantity::configured(from, quantity::port)
 }
@@ -309,7 +328,6 @@ impl Config {
     /// The ranges are those of the flags.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let config: Self = toml::from_str(text)?;
-        config.speed().check().map_err(anyhow::Error::msg)?;
         if let Some(url) = &config.address_service
             && let Err(why) = reach::check_service(url)
         {

@@ -95,6 +95,42 @@ id!(
     GroupId, "sg-", "a security group"
 );
 
+/// What an id names, for people: `whose` is all that comes before the kind, as `demo's` or
+/// `the drive's newest`.
+fn named(whose: impl fmt::Display, kind: &str, id: &str) -> String {
+    format!("{whose} {kind} ({id})")
+}
+
+macro_rules! resource {
+    ($name:ident, $kind:literal) => {
+        /// The id in a line for people, who read names before ids.
+        impl $name {
+            /// Its drive's name, what it is, and the id: `demo's volume (vol-…)`.
+            #[must_use]
+            pub fn of(&self, drive: impl fmt::Display) -> String {
+                self.after(format_args!("{drive}'s"))
+            }
+
+            /// The same in a line that has named the drive: `its volume (vol-…)`.
+            #[must_use]
+            pub fn its(&self) -> String {
+                self.after("its")
+            }
+
+            /// The same after other words, such as `demo's superseded`, or `the` where the drive's
+            /// name is not known.
+            #[must_use]
+            pub fn after(&self, words: impl fmt::Display) -> String {
+                named(words, $kind, &self.0)
+            }
+        }
+    };
+}
+
+resource!(InstanceId, "instance");
+resource!(VolumeId, "volume");
+resource!(SnapshotId, "snapshot");
+
 /// The longest name, in bytes. A tag could hold 256, but the name is also a host name, a file name
 /// and a column of `xdrive list`.
 const LONGEST: usize = 64;
@@ -227,6 +263,21 @@ pub fn random_id() -> Result<String, getrandom::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_read_names_before_ids() {
+        let demo: DriveName = "demo".parse().unwrap();
+        let volume: VolumeId = "vol-1".parse().unwrap();
+        assert_eq!(volume.of(&demo), "demo's volume (vol-1)");
+        assert_eq!(volume.of("the drive"), "the drive's volume (vol-1)");
+        let instance: InstanceId = "i-1".parse().unwrap();
+        assert_eq!(instance.its(), "its instance (i-1)");
+        let snapshot: SnapshotId = "snap-1".parse().unwrap();
+        assert_eq!(
+            snapshot.after(format_args!("{demo}'s superseded")),
+            "demo's superseded snapshot (snap-1)"
+        );
+    }
 
     #[test]
     fn good_names_are_taken_as_they_are() {

@@ -94,6 +94,18 @@ pub fn in_tone(word: &str, tone: Tone) -> String {
     }
 }
 
+/// A word such as `hint:` for standard output, where it begins no line: in its colour where that
+/// takes colours.
+#[must_use]
+pub fn labelled(word: &str) -> String {
+    match COLORED.iter().find(|(known, _)| *known == word) {
+        Some((_, color)) if is_colored(std::io::stdout().is_terminal()) => {
+            format!("{color}{word}{PLAIN}")
+        }
+        _ => word.to_owned(),
+    }
+}
+
 /// Colours the words of [`COLORED`] where they begin a line of `text`.
 fn painted(text: &str) -> String {
     let lines = text.split_inclusive('\n').map(|line| {

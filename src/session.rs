@@ -15,6 +15,7 @@ mod browser;
 mod capacity;
 mod console;
 mod container;
+mod container_failure;
 mod copy;
 mod cost;
 mod credentials;
@@ -44,7 +45,6 @@ mod reconnect;
 mod request;
 mod room;
 mod runs;
-mod script_failure;
 mod shell;
 mod snapshot_cost;
 mod state;
@@ -142,12 +142,16 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             ending => break (host, ending),
         }
     };
+    let mut printed = Ok(());
     if matches!(ending, Ending::Detached) {
         session.leave_command(&host).await?;
+        printed = session.report_run();
         if !session.is_one_of_several_guests(&host).await {
-            return session.leave_running(&host).await;
+            let code = session.leave_running(&host).await?;
+            return printed.map(|()| code);
         }
     }
     let is_shell = session.request.is_shell();
-    session.leave(&host, ending, is_shell).await
+    let code = session.leave(&host, ending, is_shell).await?;
+    printed.map(|()| code)
 }

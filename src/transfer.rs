@@ -17,6 +17,7 @@ mod paths;
 pub(crate) mod place;
 mod progress;
 mod rules;
+mod servers;
 mod state;
 mod up;
 pub(crate) mod watch;
@@ -27,7 +28,8 @@ use state::State;
 
 pub(crate) use order::{Copying, Order, Sync};
 pub(crate) use progress::Progress;
-pub(crate) use state::{Problem, Servers, Stop};
+pub(crate) use servers::Servers;
+pub(crate) use state::{Problem, Stop};
 
 /// A copy under way, which may go through the hands of several connections.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
     command.py leave NAME CLIENT
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
-the caller to it. `begin` only starts it, without any input. LABEL is what people call it. CLIENT is
+the caller to it. `begin` only starts it, without any input. A host that closes starts none: both end
+with CLOSING then. LABEL is what people call it. CLIENT is
 the line of a client that the host has while the command runs (`session hold`), so that it does not
 count as unused; empty for none. `leave` gives a command that has none its client: no caller waits
 for it any more. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
@@ -62,7 +63,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 from enter import Started  # noqa: E402
-from keeper import GONE, status  # noqa: E402
+from keeper import CLOSING, GONE, closing, status  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
@@ -147,6 +148,7 @@ def connect(name, order):
             # The command of a keeper that was killed is not run a second time.
             if not order or os.path.exists(path):
                 return None
+        refuse_if_closing(order)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(path)
         listener.listen()
@@ -156,6 +158,19 @@ def connect(name, order):
             lock.close()
             keep(listener, name, *order)
     return keeper
+
+
+def refuse_if_closing(order):
+    """Ends this process on a host that closes: what is started now is not among the programs that
+    are asked to end, and have time for that."""
+    reason = closing()
+    if reason is None:
+        return
+    *_, has_input = order
+    if not has_input:  # else the first line is one to a caller that attaches
+        print(f"xdrive: closing={reason}", flush=True)
+    print(f"this host is closing: {reason}", file=sys.stderr)
+    sys.exit(CLOSING)
 
 
 def keep(listener, name, bound, label, client, command, has_input):
@@ -248,7 +263,7 @@ class Keeper:
         self.linger = LINGER
         self.is_done = False
         self.began, self.ended = time.time(), None
-        self.is_settled = False
+        self.is_settled = False  # whether it has ended, and all that it wrote was read
 
     def run(self):
         until = None
@@ -296,6 +311,7 @@ class Keeper:
             "kept": [stream.kept for stream in self.outputs],
             "written": [stream.written for stream in self.outputs],
             "since": [stream.since(moment) for stream in self.outputs],
+            "is_settled": self.is_settled,
         }
 
     def waiting(self, stream):

@@ -1,11 +1,19 @@
-"""The drive's container as the host sees it: which it is, and its first process."""
+"""The drive's container as the host sees it: which it is, its first process, and its tmpfs.
+
+    inside.py remove PID NAME
+
+`remove` removes NAME from the tmpfs of the container whose first process is PID, if it is there.
+"""
 
 import json
 import os
+import sys
 
 LAYER = "/v1/xdrive/layer"  # the record of the container, as `engine` writes it
 SETTINGS = "/v1/docker/containers"  # where dockerd has them, for each container
 STATES = "/run/docker/runtime-runc/moby"  # where runc has the containers of dockerd
+TMPFS = ("run", "xdrive")  # the container's own tmpfs, below its root
+FOLDER = os.O_PATH | os.O_DIRECTORY
 
 # What reading a record that is not there, or of another shape, may raise.
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
@@ -80,3 +88,45 @@ def init():
 
 def lives(pid):
     return bool(pid) and os.path.exists(f"/proc/{pid}")
+
+
+def tmpfs(root):
+    """A descriptor of the tmpfs of a container with this root (`/proc/PID/root`), for names in it.
+
+    No symbolic link leads there: one of the container's would lead root to files of the host's,
+    whose root an absolute one begins at. A folder that is no file system of its own is not it: the
+    container has moved that, and what is made there would be on the drive.
+    """
+    folder = os.open(root, FOLDER)
+    own = os.fstat(folder).st_dev
+    for name in TMPFS:
+        try:
+            below = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = below
+    if os.fstat(folder).st_dev == own:
+        os.close(folder)
+        raise OSError(f"/{'/'.join(TMPFS)} of the container is not its tmpfs")
+    return folder
+
+
+def remove(folder, name):
+    """Removes `name` from a folder, if it is there; a link itself, never what it leads to."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+
+
+def main(verb="", pid="", name="/", *rest):
+    if verb != "remove" or rest or "/" in name:
+        sys.exit("usage: inside.py remove PID NAME")
+    try:
+        remove(tmpfs(f"/proc/{pid}/root"), name)
+    except OSError as error:
+        sys.exit(f"cannot remove {name}: {error}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,26 +1,52 @@
 """The processes that keep terminals and commands, as their callers see them: `terminal.py` and
 `command.py` have it in common."""
 
+import fcntl
+import select
 import signal
+import socket
+import termios
 
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
+CLOSING = 80  # that of one on a host that closes, as of the scripts (see prelude)
+LATCHES = ["/run/xdrive/closing", "/var/lib/xdrive/closing"]  # as the prelude's is_closing has them
 
 
-def announce_sizes(keeper):
-    """From here on the keeper has word of each new size of this process's terminal."""
-
-    def announce(*_):
+def closing():
+    """Why this host closes; none if it does not."""
+    for latch in LATCHES:
         try:
-            keeper.send(b"w")
+            with open(latch) as file:
+                return file.read().strip()
         except OSError:
-            pass  # it has ended; an error here would take the place of its last word
+            continue
+    return None
 
-    signal.signal(signal.SIGWINCH, announce)
+
+def announce_sizes():
+    """A socket that can be read once this process's terminal has another size."""
+    woken, waker = socket.socketpair()
+    woken.setblocking(False)
+    waker.setblocking(False)
+    # The handler itself does nothing: Python would run it only after a call that had begun to wait.
+    signal.set_wakeup_fd(waker.detach(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGWINCH, lambda *_: None)
+    return woken
 
 
-def status(keeper):
-    """Waits until the keeper ends the connection; the exit status that it sent, else GONE."""
+def status(keeper, resized=None):
+    """Waits until the keeper ends the connection; the exit status that it sent, else GONE. Sends it
+    the size of this process's terminal whenever `resized` can be read."""
     while True:
+        ready, _, _ = select.select([keeper, resized] if resized else [keeper], [], [])
+        if resized in ready:
+            resized.recv(4096)
+            try:
+                keeper.send(fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))
+            except OSError:
+                pass  # it has ended; an error here would take the place of its last word
+        if keeper not in ready:
+            continue
         try:
             sent = keeper.recv(16)
             return int(sent) if sent else GONE

@@ -1,20 +1,32 @@
 """Commands that run on this host, or ran on it: which, and what they printed.
 
     runs.py list
-    runs.py logs NAME SECONDS [follow]
+    runs.py logs NAME FROM [follow]
 
 `list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
 the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`, the
 last line that it printed, and `is_kept`, whether a caller can attach to it.
 
-`logs` writes what the command wrote to standard output and standard error to its own: all that is
-kept, or what came in the last SECONDS if they are not 0. With `follow` it goes on until the command
-has ended.
+`logs` writes what the command wrote: all that is kept where FROM is 0, what came in the last so many
+seconds where it is another number, and for `OUTPUT:ERRORS` what follows so many bytes of its standard
+output and of its standard error. With `follow` it goes on until the command has ended, or its own
+standard input. Standard output has frames: a letter, the place of the first byte in eight bytes, the
+length of the payload in four, the highest first, and the payload.
+
+    o   standard output
+    e   standard error
+    x   the end: there is nothing more
+
+The place is the number of bytes that the command wrote to that stream before: later than asked for
+where those are not kept any more. The first two frames name the places of both streams, and are
+empty. Without an `x` the end of the output is that of the connection, and no other.
 """
 
 import json
 import os
+import select
 import socket
+import struct
 import sys
 import time
 
@@ -24,19 +36,25 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS  # noqa: E402
 
+HEAD = struct.Struct(">cQI")  # of a frame
+KINDS = [b"o", b"e"]  # as STREAMS
 LINE = 4096  # bytes at the end of an output in which its last line is looked for
 TIMEOUT = 30  # seconds that a keeper may be busy: it waits for a lock, or the disk
 PAUSE = 0.2  # seconds between two looks at what a command wrote
 
 
-def main(verb="", name="", seconds="0", *rest):
+def main(verb="", name="", start="0", *rest):
     if verb == "list":
         return list_all()
     if verb != "logs" or not name or "/" in name:
-        sys.exit("usage: runs.py list | logs NAME SECONDS [follow]")
-    moment = time.time() - int(seconds) if int(seconds) else 0
+        sys.exit("usage: runs.py list | logs NAME SECONDS|OUTPUT:ERRORS [follow]")
+    seen, moment = None, 0
+    if ":" in start:
+        seen = [int(place) for place in start.split(":")]
+    elif int(start):
+        moment = time.time() - int(start)
     try:
-        sys.exit(logs(name, moment, "follow" in rest))
+        sys.exit(logs(name, seen, moment, "follow" in rest))
     except BrokenPipeError:
         sys.exit(1)
 
@@ -64,11 +82,22 @@ def ask(name, moment=0):
 
 
 def recorded(name):
+    """The state of a command by its record; none if there is none. Less of its outputs is kept with
+    that than by a keeper."""
+    folder = f"{RECORDS}/{name}"
     try:
-        with open(f"{RECORDS}/{name}/record") as file:
-            return json.load(file)
+        with open(f"{folder}/record") as file:
+            state = json.load(file)
     except (OSError, ValueError):
         return None
+    for stream, output in enumerate(STREAMS):
+        try:
+            length = os.path.getsize(f"{folder}/{output}")
+        except OSError:
+            length = 0
+        kept = state["written"][stream] - length
+        state["kept"][stream] = max(state["kept"][stream], kept)
+    return state
 
 
 def list_all():
@@ -87,7 +116,8 @@ def last_line(state):
     """Of its standard output, or of its standard error if it printed nothing else."""
     for stream, written in enumerate(state["written"]):
         start = max(state["kept"][stream], written - LINE)
-        text = b"".join(pieces(state, stream, start)).decode(errors="replace")
+        text = b"".join(piece for _, piece in pieces(state, stream, start))
+        text = text.decode(errors="replace")
         lines = [line for line in text.split("\n") if line.strip()]
         if lines:
             return lines[-1].split("\r")[-1].strip()[:200]
@@ -95,7 +125,7 @@ def last_line(state):
 
 
 def pieces(state, stream, start):
-    """What it wrote from byte `start` on."""
+    """What it wrote from byte `start` on, or from a later one: places, and what is there."""
     written, bound = state["written"][stream], state["bound"]
     name = STREAMS[stream]
     try:
@@ -106,41 +136,61 @@ def pieces(state, stream, start):
                 piece = os.pread(file.fileno(), length, place)
                 if not piece:
                     return
-                yield piece
+                yield start, piece
                 start += len(piece)
     except FileNotFoundError:
         # The end of it is on record.
         try:
             with open(f"{RECORDS}/{state['run']}/{name}", "rb") as file:
                 tail = file.read()
-                yield tail[max(0, len(tail) - (written - start)) :]
+            start = max(start, written - len(tail))
+            if start < written:
+                yield start, tail[len(tail) - (written - start) :]
         except FileNotFoundError:
             pass
 
 
-def logs(name, moment, follows):
+def logs(name, seen, moment, follows):
     state = ask(name, moment) or recorded(name)
     if state is None:
         print(f"there is no run {name} here", file=sys.stderr)
         return 1
-    at = list(state["since"]) if moment else [0, 0]
-    while True:
+    at = seen or (list(state["since"]) if moment else [0, 0])
+    for stream, kind in enumerate(KINDS):
+        at[stream] = max(at[stream], state["kept"][stream])
+        write(kind, at[stream], b"")
+    while state:
         for stream, written in enumerate(state["written"]):
             start = max(at[stream], state["kept"][stream])
-            for piece in pieces(state, stream, start):
-                write(stream + 1, piece)
-            at[stream] = written
-        if not follows or state["status"] is not None:
-            return 0
-        time.sleep(PAUSE)
+            for place, piece in pieces(state, stream, start):
+                write(KINDS[stream], place, piece)
+            at[stream] = max(start, written)
+        if not follows or is_over(state):
+            break
+        if has_no_reader(PAUSE):
+            return 1
         state = ask(name) or recorded(name)
-        if state is None:
-            return 0
+    write(b"x", 0, b"")
+    return 0
 
 
-def write(stream, piece):
-    while piece:
-        piece = piece[os.write(stream, piece) :]
+def is_over(state):
+    """Whether a command has ended, and all that it wrote was read. A keeper of an earlier version
+    does not say the latter."""
+    return state["status"] is not None and state.get("is_settled", True)
+
+
+def has_no_reader(pause):
+    """Waits that long, or until standard input ends: sshd closes it with the connection, which an
+    output without anything to write does not notice."""
+    ends, _, _ = select.select([0], [], [], pause)
+    return bool(ends) and not os.read(0, CHUNK)
+
+
+def write(kind, place, payload):
+    frame = HEAD.pack(kind, place, len(payload)) + payload
+    while frame:
+        frame = frame[os.write(1, frame) :]
 
 
 main(*sys.argv[1:])

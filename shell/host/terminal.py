@@ -121,9 +121,9 @@ def attach(name, seen, command):
     if keeper is None:
         os.write(1, b"xdrive: terminal=none 0\n")
         return GONE
-    announce_sizes(keeper)
+    resized = announce_sizes()
     socket.send_fds(keeper, [str(seen).encode()], [0])
-    return status(keeper)
+    return status(keeper, resized)
 
 
 def connect(name, modes, command):
@@ -313,8 +313,10 @@ class Keeper:
             request = b""
         if not request:
             self.detach()
-        else:
-            self.resize()
+        elif self.master is not None:
+            # Each size that was sent, although the next may be there: a program that is to draw
+            # anew must see a change.
+            fcntl.ioctl(self.master, termios.TIOCSWINSZ, request)
 
     def read_input(self):
         """Reads what the user types."""

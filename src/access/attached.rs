@@ -91,14 +91,16 @@ pub(crate) enum Reattached {
 }
 
 impl SshHosts {
-    /// Connects again to a host whose connection was lost, and attaches this session to it again.
+    /// Connects again to a host whose connection was lost, and attaches this session to it again. One
+    /// that was never attached only looks, which it may while the host closes.
     pub(crate) async fn reconnect(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
         let (_, contact) = self.look(host).await?;
+        let Some(client) = self.client.clone() else {
+            return self.reach(host).await;
+        };
         if let Some(reason) = contact.closing {
             return Err(HostError::Closing(reason));
         }
-        let unreachable = || HostError::Unreachable("this session never held it".to_owned());
-        let client = self.client.clone().ok_or_else(unreachable)?;
         // First the record, then the host.
         extend(&self.context, &host.id, client.lease)
             .await

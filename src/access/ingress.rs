@@ -33,7 +33,7 @@ pub(crate) use public_ip::source;
 pub(crate) use rules::{is_unused_since, laptop};
 
 use public_ip::is_translated;
-use rules::{Authorized, group_name};
+use rules::{Authorized, group_name, named};
 
 /// How long a finding is valid: a laptop that moved is authorized again after a minute.
 const GOOD: Duration = Duration::from_mins(1);
@@ -203,8 +203,9 @@ impl Ingress {
         if tags::owner(&group.tags) != self.plan.owner {
             return Err(HostError::NoRoute {
                 why: format!(
-                    "the security group {} ({}) in {} is not this owner's",
-                    group.name, group.id, group.vpc
+                    "the security group {} in {} is not this owner's",
+                    named(&group),
+                    group.vpc
                 ),
                 hint: format!(
                     "`aws ec2 delete-security-group --group-id {}` lets xdrive make its own",
@@ -218,7 +219,7 @@ impl Ingress {
         let authorized = authorized.map_err(HostError::Ec2)?;
         if !authorized.made.is_empty() {
             let from: Vec<String> = found.from.iter().map(ToString::to_string).collect();
-            step.done(&format!("{} lets {} in", group.id, from.join(", ")));
+            step.done(&format!("{} lets {} in", named(&group), from.join(", ")));
         }
         for warning in authorized.warnings {
             self.print_once(warning);
@@ -328,7 +329,8 @@ impl Ingress {
             Err(error) => {
                 // Read again at the next login.
                 self.looked.remove(&id);
-                self.print_once(format!("could not let this computer in to {id}: {error}"));
+                let host = id.after("the");
+                self.print_once(format!("could not let this computer in to {host}: {error}"));
                 false
             }
         }

@@ -160,7 +160,7 @@ impl Login {
         ) = (&target.proxy, &attempt)
         {
             self.ingress
-                .print_once(format!("no way in to {} yet: {why}", host.id));
+                .print_once(format!("no way in to {} yet: {why}", host.id.after("the")));
         }
         if let Attempt::LoggedIn(made) = attempt? {
             self.refused.remove(&host.id);
@@ -436,7 +436,7 @@ mod tests {
         assert!(why.contains("exit status 7"), "{why}");
         assert_eq!(
             report.printed(),
-            format!("no way in to i-0abc yet: {why}\n")
+            format!("no way in to the instance (i-0abc) yet: {why}\n")
         );
         assert_eq!(route, Route::Ends);
     }

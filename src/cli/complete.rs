@@ -2,18 +2,21 @@
 //!
 //! The shell runs `COMPLETE=SHELL xdrive -- WORDS`. Drives are completed from the names that the
 //! last listing found, for a minute; after that EC2 is asked again, for no longer than a person
-//! notices. Older names are better than none.
+//! notices, and once a minute also where it does not answer. Older names are better than none.
 
 use std::ffi::{OsStr, OsString};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
-use clap::ArgMatches;
+use clap::{ArgMatches, Command};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use clap_complete::env::Shells;
 
+use super::topic::TOPICS;
 use crate::cloud::{Cloud, Which};
 use crate::commands::{Context, print};
 use crate::config::{Names, Paths};
@@ -72,13 +75,16 @@ const REGIONS: [&str; 38] = [
 ];
 
 /// Adds completers to the arguments of `command` and of its subcommands.
-pub(super) fn with_completers(command: clap::Command) -> clap::Command {
+pub(super) fn with_completers(command: Command) -> Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
         "drive" => arg.add(ArgValueCompleter::new(drives)),
         "place" => arg.add(ArgValueCompleter::new(on_drives)),
         "places" => arg.add(ArgValueCompleter::new(places)),
         "types" => arg.add(ArgValueCompleter::new(types)),
         "region" => arg.add(ArgValueCompleter::new(regions)),
+        "profile" => arg.add(ArgValueCompleter::new(profiles)),
+        "topic" => arg.add(ArgValueCompleter::new(topics)),
+        "words" => arg.add(ArgValueCompleter::new(explained)),
         _ => arg,
     });
     command.mut_subcommands(with_completers)
@@ -96,14 +102,26 @@ pub(super) fn answer(words: &[OsString]) -> Result<bool, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, anyhow::anyhow!("{error}")))
 }
 
+/// What follows a script for zsh: as a file `_xdrive` in the `fpath` it is the body of a function,
+/// first called for an answer (zsh manual, *Completion System*, *Autoloaded files*).
+const AUTOLOADED: &str = "\
+if [[ \"$funcstack[1]\" == _xdrive ]]; then
+    _clap_dynamic_completer_xdrive \"$@\"
+fi
+";
+
 /// Prints what makes `shell` ask. Returns the exit code.
 pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
+    let is_zsh = shell == clap_complete::Shell::Zsh;
     let shells = Shells::builtins();
     if let Some(shell) = shells.completer(&shell.to_string()) {
         shell
             .write_registration(VARIABLE, "xdrive", "xdrive", "xdrive", &mut script)
             .map_err(anyhow::Error::from)?;
+    }
+    if is_zsh {
+        script.extend(AUTOLOADED.bytes());
     }
     print(&String::from_utf8_lossy(&script))
 }
@@ -143,6 +161,30 @@ fn regions(begun: &OsStr) -> Vec<CompletionCandidate> {
     beginning(begun, REGIONS.map(str::to_owned).into())
 }
 
+/// The profiles of `~/.aws` that `begun` may begin.
+fn profiles(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let names = runtime.map(|runtime| runtime.block_on(ec2::profile_names()));
+    beginning(begun, names.unwrap_or_default())
+}
+
+/// The topics that `begun` may begin.
+fn topics(begun: &OsStr) -> Vec<CompletionCandidate> {
+    beginning(begun, TOPICS.map(|topic| topic.name.to_owned()).into())
+}
+
+/// The topics and commands that `begun` may begin.
+fn explained(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let top = super::definition();
+    let commands = top
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let commands = commands.map(|command| command.get_name().to_owned());
+    let mut found = topics(begun);
+    found.extend(beginning(begun, commands.collect()));
+    found
+}
+
 fn beginning(begun: &OsStr, names: Vec<String>) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
     let names = names.into_iter().filter(|name| name.starts_with(&*begun));
@@ -161,29 +203,27 @@ fn known_drives() -> Option<Vec<String>> {
     if age.is_some_and(|age| age < FRESH) {
         return known;
     }
-    match ask(&which, &paths) {
-        Some(drives) => {
-            names.write(&drives);
-            Some(drives)
-        }
-        None => known,
-    }
+    let drives = ask(which, paths).or(known).unwrap_or_default();
+    // Without an answer, too: the next Tab would wait in vain again.
+    names.write(&drives);
+    Some(drives)
 }
 
 /// Asks EC2 for the drives; none if it does not answer in time.
-fn ask(which: &Which, paths: &Paths) -> Option<Vec<String>> {
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().ok()?;
-    let answer = runtime.block_on(async {
-        tokio::time::timeout(TIMEOUT, async {
-            let cloud = Cloud::open(which, paths).await.ok()?;
+fn ask(which: Which, paths: Paths) -> Option<Vec<String>> {
+    let (answer, answered) = mpsc::channel();
+    let asks = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().ok()?;
+        let drives = runtime.block_on(async {
+            let cloud = Cloud::open(&which, &paths).await.ok()?;
             cloud.drives().await.ok()
-        })
-        .await
-    });
-    // A lookup of a name that hangs is not waited for.
-    runtime.shutdown_background();
-    answer.ok().flatten()
+        });
+        answer.send(drives).ok()
+    };
+    // Not waited for: it ends with the process, whatever it waits for.
+    thread::Builder::new().spawn(asks).ok()?;
+    answered.recv_timeout(TIMEOUT).ok().flatten()
 }
 
 /// The EC2 that the words on the line choose: those behind `--`, as far as they are typed.

@@ -11,14 +11,14 @@ use crate::config::environment::ALL;
 use crate::failure::{Exit, Failure};
 
 /// Where `-h` points to: it shows what a first day needs.
-const MORE: &str = "All flags: xdrive --help. Topics: xdrive help";
+const MORE: &str = "All commands and flags: xdrive --help. Topics: xdrive help";
 
 /// Where `connect -h` points to: it shows the flags of a first day alone.
 const CONNECT: &str = "\
 All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
-/// The commands that `-h` leaves out, so that it fits a screen.
+/// The commands that the short help leaves out, so that it fits a screen.
 const RARE: [&str; 8] = [
     "attach",
     "code",
@@ -30,9 +30,10 @@ const RARE: [&str; 8] = [
     "completions",
 ];
 
-/// `top` without the rare commands, if `words` ask for the short help.
+/// `top` without the rare commands, unless `words` ask for the long help.
 pub(super) fn for_screen(top: clap::Command, words: &[OsString]) -> clap::Command {
-    if words.get(1).is_none_or(|word| word != "-h") {
+    let mut own = words.iter().take_while(|word| *word != "--");
+    if own.any(|word| word == "--help") {
         return top;
     }
     let hidden = |top: clap::Command, name| top.mut_subcommand(name, |it| it.hide(true));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 
-use super::topic::{TOPICS, Topic};
+use super::topic::{TOPICS, Topic, verbatim};
 use crate::commands::print;
 use crate::failure::{Exit, Failure};
 
@@ -35,7 +35,8 @@ pub(super) fn write_all(dir: &Path) -> Result<u8, Failure> {
 }
 
 /// The page `xdrive(1)`: the program's part, a section for each command, and the end of the help.
-fn page(mut cli: clap::Command) -> std::io::Result<String> {
+fn page(cli: clap::Command) -> std::io::Result<String> {
+    let mut cli = with_all_help(cli);
     cli.build();
     let mut page = Vec::new();
     let whole = clap_mangen::Man::new(cli.clone());
@@ -52,6 +53,13 @@ fn page(mut cli: clap::Command) -> std::io::Result<String> {
         let _ = writeln!(page, ".BR xdrive\\-{} (7)", topic.name.replace('-', "\\-"));
     }
     Ok(page)
+}
+
+/// `command` with the help of every flag: `clap_mangen` leaves out what is one line and hidden from
+/// the short help.
+fn with_all_help(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| arg.hide_short_help(false));
+    command.mut_subcommands(with_all_help)
 }
 
 /// A section for each command below `above`, without the global flags, which are in the program's
@@ -89,20 +97,4 @@ fn end(command: &clap::Command) -> String {
         let _ = write!(sections, ".SH \"{title}\"\n.nf\n{lines}\n.fi\n");
     }
     sections
-}
-
-/// Escapes `text` for roff (groff manual, *Escape sequences*), which would turn these into a
-/// hyphen, accents and an escape.
-pub(super) fn verbatim(text: &str) -> String {
-    let mut shown = String::new();
-    for letter in text.chars() {
-        match letter {
-            '-' => shown.push_str("\\-"),
-            '~' => shown.push_str("\\(ti"),
-            '^' => shown.push_str("\\(ha"),
-            '\\' => shown.push_str("\\e"),
-            other => shown.push(other),
-        }
-    }
-    shown
 }

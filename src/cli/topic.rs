@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
-use super::man::verbatim;
-
 /// A topic.
 #[derive(Debug)]
 pub(super) struct Topic {
@@ -176,6 +174,22 @@ impl Page {
         };
         let _ = writeln!(self.text, "{guard}{line}");
     }
+}
+
+/// Escapes `text` for roff (groff manual, *Escape sequences*), which would turn these into a
+/// hyphen, accents and an escape.
+pub(super) fn verbatim(text: &str) -> String {
+    let mut shown = String::new();
+    for letter in text.chars() {
+        match letter {
+            '-' => shown.push_str("\\-"),
+            '~' => shown.push_str("\\(ti"),
+            '^' => shown.push_str("\\(ha"),
+            '\\' => shown.push_str("\\e"),
+            other => shown.push(other),
+        }
+    }
+    shown
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::help;
 use crate::config::quantity::Invalid;
 use crate::failure::{Exit, Failure};
 
@@ -18,7 +19,9 @@ pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let rendered = error.render().to_string();
     let message = rendered.strip_prefix("error: ").unwrap_or(&rendered);
     let message = message.split("\n\n").next().unwrap_or_default().trim_end();
-    Failure::new(Exit::Usage, anyhow!("{message}")).hint(hint(error, &command(words)))
+    let mut top = super::definition();
+    top.build();
+    Failure::new(Exit::Usage, anyhow!("{message}")).hint(hint(error, &mut named(top, words)))
 }
 
 /// Whether these words ask for JSON. Those of the command in a drive are its own, and `selftest`
@@ -28,23 +31,29 @@ pub(super) fn wants_json(words: &[OsString]) -> bool {
     own().any(|word| word == "--json") && !own().any(|word| word == "selftest")
 }
 
-/// The text that was asked for, if this is help or a version, and the exit code.
-pub(super) fn answer(error: &clap::Error) -> Option<(String, u8)> {
+/// The text that was asked for, if this is help or a version, and the exit code. Without a command
+/// it is the short help, also where clap names what is missing because a flag or a variable is set.
+pub(super) fn answer(error: &clap::Error, words: &[OsString]) -> Option<(String, u8)> {
     let code = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Exit::Usage.code(),
+        ErrorKind::MissingSubcommand => {
+            let mut top = help::for_screen(super::command(), words);
+            top.build();
+            let help = named(top, words).render_help();
+            return Some((help.to_string(), Exit::Usage.code()));
+        }
         _ => return None,
     };
     Some((error.render().to_string(), code))
 }
 
-fn hint(error: &clap::Error, command: &str) -> String {
+fn hint(error: &clap::Error, found: &mut clap::Command) -> String {
+    let command = found.get_bin_name().unwrap_or("xdrive").to_owned();
     if let Some(hint) = error.source().and_then(invalid).and_then(|it| it.hint()) {
         return hint.to_owned();
     }
-    // Not clap's line of usage, which names flags that a variable has set.
     let missing = text(error, ContextKind::InvalidArg).unwrap_or_default();
-    let missing = missing.trim_matches(['<', '>']);
     let meant = [
         ContextKind::SuggestedArg,
         ContextKind::SuggestedSubcommand,
@@ -53,8 +62,11 @@ fn hint(error: &clap::Error, command: &str) -> String {
     let meant = meant.into_iter().find_map(|kind| text(error, kind));
     match (meant, error.kind()) {
         (Some(meant), _) => format!("is {meant} meant? `{command} --help` lists all there are"),
-        (None, ErrorKind::MissingRequiredArgument) => {
+        (None, ErrorKind::MissingRequiredArgument) if missing.starts_with('-') => {
             format!("{command} {missing}; `{command} --help` explains it")
+        }
+        (None, ErrorKind::MissingRequiredArgument | ErrorKind::TooFewValues) => {
+            format!("{}; `{command} --help` explains it", forms(found))
         }
         (None, ErrorKind::UnknownArgument) if command.ends_with(" connect") => {
             format!("`{command} --help` lists its flags; a command to run follows after --")
@@ -81,23 +93,55 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// The command that `words` name, as far as they name one.
-fn command(words: &[OsString]) -> String {
-    let top = super::definition();
-    let mut found = &top;
-    let mut path = top.get_name().to_owned();
-    for word in words.iter().skip(1) {
-        if let Some(below) = found.find_subcommand(word) {
-            path = format!("{path} {}", below.get_name());
-            found = below;
-        }
-    }
-    path
+/// The command of `top` that `words` name, as far as they name one.
+fn named(top: clap::Command, words: &[OsString]) -> clap::Command {
+    words.iter().skip(1).fold(top, |above, word| {
+        let below = above.find_subcommand(word).cloned();
+        below.unwrap_or(above)
+    })
+}
+
+/// How `command` is called: each form of its usage, without the flags that can be left out. Those
+/// of an error have the flags that a variable has set.
+fn forms(command: &mut clap::Command) -> String {
+    let usage = command.render_usage().to_string();
+    let forms = usage.trim_start_matches("Usage: ").lines();
+    let forms: Vec<String> = forms
+        .map(|form| form.trim().replacen(" [OPTIONS]", "", 1))
+        .map(|form| form.replace(['<', '>'], ""))
+        .collect();
+    forms.join(", or ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_missing_is_shown_by_every_form_of_the_command() {
+        let hint = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = crate::cli::command().try_get_matches_from(&words);
+            failure(&error.unwrap_err(), &words).hint.unwrap()
+        };
+        assert_eq!(
+            hint("xdrive cp"),
+            "xdrive cp SRC… NAME:DST, or xdrive cp NAME:SRC… DST; `xdrive cp --help` explains it"
+        );
+        assert_eq!(hint("xdrive cp one"), hint("xdrive cp"));
+        assert_eq!(
+            hint("xdrive sync"),
+            "xdrive sync DIR NAME:DST; `xdrive sync --help` explains it"
+        );
+        assert_eq!(
+            hint("xdrive local stop"),
+            "xdrive local stop NAME; `xdrive local stop --help` explains it"
+        );
+        assert_eq!(
+            hint("xdrive run demo --tries 3 -- true"),
+            "xdrive run --restart; `xdrive run --help` explains it"
+        );
+    }
 
     #[test]
     fn a_flag_of_the_command_in_the_drive_is_not_xdrives_own() {

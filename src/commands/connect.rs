@@ -84,7 +84,7 @@ pub struct Args {
     #[command(flatten)]
     pub speed: Speed,
 
-    /// With --dry-run one JSON document instead of text.
+    /// With --dry-run or `run -d` one JSON document instead of text.
     ///
     /// With or without, a failure is one line of JSON at the end of standard error.
     #[arg(long, hide_short_help = true, help_heading = SESSION)]
@@ -297,7 +297,13 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
             request.credentials = Some(Arc::new(chain));
         }
         let cloud = Cloud::open(&which, paths).await?;
-        session::connect(request, cloud, key(paths)?).await
+        let names = super::names(&cloud, paths).filter(|_| !request.dry_run);
+        let drive = request.drive.clone();
+        let code = session::connect(request, cloud, key(paths)?).await?;
+        if let Some(names) = names {
+            names.add(&drive);
+        }
+        Ok(code)
     })
 }
 

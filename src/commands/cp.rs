@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_that_make_no_sense_are_told_what_would() {
+    fn places_that_make_no_sense_are_refused_with_a_hint() {
         for (words, error, hint) in [
             ("a b", "nothing here names a drive", "cp FILE… NAME:PATH"),
             (
@@ -112,8 +112,11 @@ mod tests {
             let places: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             let failure = usage(parsed(&places).unwrap_err(), &places, "xdrive");
             assert_eq!(failure.exit, Exit::Usage);
-            let said = failure.to_string();
-            assert!(said.contains(error) && said.contains(hint), "{said}");
+            let message = failure.to_string();
+            assert!(
+                message.contains(error) && message.contains(hint),
+                "{message}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use super::Context;
 use crate::access::ingress::subnets;
-use crate::cloud::{Cloud, Which, folder};
+use crate::cloud::{Cloud, Place, Which, folder};
 use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
 use crate::drive::pools::{self, ArchBy, Requirements, Resources, Terms, image_of};
@@ -107,8 +107,12 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     findings.add("region", Exit::Config, Check::Ok(region));
     let config = Config::read(paths).unwrap_or_default();
     findings.add("network", Exit::Unavailable, network(ec2, config).await);
-    findings.add("spot role", Exit::Denied, spot_role(ec2).await);
-    quotas(ec2, findings).await;
+    let is_folder = matches!(cloud.place, Place::Folder | Place::Paper);
+    // A folder has neither roles nor quotas, but for those of its settings.
+    if let Some(found) = spot_role(ec2, is_folder).await {
+        findings.add("spot role", Exit::Denied, found);
+    }
+    quotas(ec2, is_folder, findings).await;
     rights(&cloud, &owner, findings).await;
 }
 
@@ -136,20 +140,22 @@ async fn network(ec2: &Ec2, mut config: Config) -> Check {
 }
 
 /// Checks EC2's spot role by what it has made possible: reading the role takes rights that nothing
-/// else here needs.
-async fn spot_role(ec2: &Ec2) -> Check {
-    match ec2.has_had_spot().await {
+/// else here needs. A folder needs none.
+async fn spot_role(ec2: &Ec2, is_folder: bool) -> Option<Check> {
+    Some(match ec2.has_had_spot().await {
         Ok(true) => Check::Ok(format!("{SPOT_ROLE}, by the spot requests there were")),
+        Ok(false) if is_folder => return None,
         Ok(false) => Check::Unknown(format!(
             "no spot request yet: the first makes {SPOT_ROLE} if the caller may; else an admin \
              runs `aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
         )),
         Err(error) => Check::Unknown(error.to_string()),
-    }
+    })
 }
 
-/// Checks how many vCPUs the common quotas allow, if they can be read.
-async fn quotas(ec2: &Ec2, findings: &mut Findings) {
+/// Checks how many vCPUs the common quotas allow, if they can be read. A folder's other quotas are
+/// left out: it does not know them, and limits nothing by them.
+async fn quotas(ec2: &Ec2, is_folder: bool, findings: &mut Findings) {
     let mut quotas = Vec::new();
     for market in [Market::Spot, Market::OnDemand] {
         quotas.extend(COUNTED.iter().filter_map(|name| Quota::of(name, market)));
@@ -170,6 +176,7 @@ async fn quotas(ec2: &Ec2, findings: &mut Findings) {
                 let found = Check::Ok(format!("{vcpus:.0} vCPUs: {name} ({code})"));
                 findings.add("quota", Exit::TryAgain, found);
             }
+            Err(error) if is_folder && error.code == "NoSuchResourceException" => {}
             Err(error) if error.kind == Kind::Denied || !ec2.is_aws() => {
                 // One reason holds for all of them.
                 let why = error.to_string().replace(code, "L-…");
@@ -327,7 +334,7 @@ mod tests {
 
     use super::{Check, clock};
 
-    fn told(seconds: i64) -> Result<String, String> {
+    fn checked(seconds: i64) -> Result<String, String> {
         match clock(Some(SignedDuration::from_secs(seconds))) {
             Check::Ok(words) => Ok(words),
             Check::No(words, _) | Check::Unknown(words) => Err(words),
@@ -336,13 +343,13 @@ mod tests {
 
     #[test]
     fn a_clock_that_aws_would_soon_refuse_is_wrong_either_way() {
-        assert_eq!(told(-59), Ok("-59 s off".to_owned()));
+        assert_eq!(checked(-59), Ok("-59 s off".to_owned()));
         assert_eq!(
-            told(-90),
+            checked(-90),
             Err("this computer's is 90 s behind AWS's".to_owned())
         );
         assert_eq!(
-            told(300),
+            checked(300),
             Err("this computer's is 300 s ahead of AWS's".to_owned())
         );
     }

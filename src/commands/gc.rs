@@ -86,6 +86,9 @@ struct Account {
     result: String,
     /// What was deleted, or would be done.
     steps: Vec<String>,
+    /// The same as lines of text.
+    #[serde(skip)]
+    lines: Vec<String>,
     /// What the user has to look at.
     notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,6 +135,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             drive: name,
             result: finished.result,
             steps: finished.steps,
+            lines: finished.lines,
             notes: Vec::new(),
             left: None,
         });
@@ -216,6 +220,7 @@ fn left_alone(result: String) -> Finished {
     Finished {
         result,
         steps: Vec::new(),
+        lines: Vec::new(),
         failure: None,
         asked: None,
     }
@@ -274,8 +279,8 @@ fn print(all: &Accounts, args: &Args) -> Result<(), Failure> {
 impl Account {
     fn text(&self, would: &str) -> String {
         let mut text = format!("{}: {}\n", self.drive, self.result);
-        for step in &self.steps {
-            let _ = writeln!(text, "  {would}{step}");
+        for line in &self.lines {
+            let _ = writeln!(text, "  {would}{line}");
         }
         for note in &self.notes {
             let _ = writeln!(text, "  {note}");

@@ -7,6 +7,7 @@
 //! Programs should read the JSON.
 
 mod table;
+mod text;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Context;
-use crate::cloud::{Cloud, Place};
+use crate::cloud::Cloud;
 use crate::config::Names;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
@@ -89,19 +90,23 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let names = Names::of(&paths, &cloud.command);
-        list(&cloud, &names, args, context.verbose > 0).await
+        let names = super::names(&cloud, &paths);
+        list(&cloud, names, args, context.verbose > 0).await
     })?;
     Ok(0)
 }
 
-/// Lists all drives, or one; as text, or as one JSON document. Keeps an account's `names` for
-/// completions. Fails if the one does not exist.
-async fn list(cloud: &Cloud, names: &Names, args: &Args, verbose: bool) -> Result<(), Failure> {
+/// Lists all drives, or one; as text, or as one JSON document. Keeps their `names` for completions.
+/// Fails if the one does not exist.
+async fn list(
+    cloud: &Cloud,
+    names: Option<Names>,
+    args: &Args,
+    verbose: bool,
+) -> Result<(), Failure> {
     let only = args.drive.as_ref();
     let entries = entries(cloud).await?;
-    // Any other answers a shell in time.
-    if cloud.place == Place::Aws {
+    if let Some(names) = names {
         let drives: Vec<String> = entries.iter().map(|entry| entry.drive.clone()).collect();
         names.write(&drives);
     }
@@ -269,41 +274,6 @@ impl Entry {
             .iter()
             .filter(|line| line.kind == ROOT_DISK && line.state == "available")
             .map(|line| line.id.as_str())
-    }
-
-    /// The entry as text.
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!(
-            "{}   {}, generation {}, at most ${:.2} a month",
-            self.drive, self.state, self.generation, self.dollars_a_month
-        );
-        if self.dollars_an_hour > 0.0 {
-            let _ = write!(text, " and ${:.4} an hour", self.dollars_an_hour);
-        }
-        text.push('\n');
-        if let Some(advice) = &self.advice {
-            let _ = writeln!(text, "  {advice}");
-        }
-        for line in &self.things {
-            let cost = match (line.dollars_a_month, line.dollars_an_hour) {
-                _ if !line.billed => "billed no longer".to_owned(),
-                (Some(month), _) => format!("${month:.2} a month"),
-                (None, Some(hour)) => format!("${hour:.4} an hour"),
-                (None, None) => "price not known".to_owned(),
-            };
-            let generation = line
-                .generation
-                .map_or_else(String::new, |number| format!("generation {number}, "));
-            let size = line
-                .gib
-                .map_or_else(String::new, |gib| format!("{gib} GiB, "));
-            let _ = writeln!(
-                text,
-                "  {:9}  {}  {}, {generation}{size}{}\n{:13}since {}, {cost}",
-                line.kind, line.id, line.state, line.detail, "", line.since
-            );
-        }
-        text
     }
 }
 

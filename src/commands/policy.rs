@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn arns_tell_the_partition_and_have_to_agree() {
+    fn the_partition_is_that_of_the_arns_which_have_to_agree() {
         let order = |partition, role: &str, key: Option<&str>| Args {
             partition,
             role: Some(role.to_owned()),
@@ -483,8 +483,8 @@ mod tests {
         };
         let gov = ROLE.replace("aws", "aws-us-gov");
         assert_eq!(partition(&Args::default()).unwrap(), None);
-        let told = partition(&order(None, &gov, None)).unwrap();
-        assert_eq!(told, Some(Partition::UsGov));
+        let found = partition(&order(None, &gov, None)).unwrap();
+        assert_eq!(found, Some(Partition::UsGov));
         for wrong in [
             order(Some(Partition::Aws), &gov, None),
             order(None, &gov, Some(KEY)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::flags::Reach;
 use super::{Context, key, print};
 use crate::failure::Failure;
-use crate::ids::DriveName;
+use crate::ids::{DriveName, InstanceId};
 use crate::report;
 use crate::session::{self, Listener};
 
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let (instance, ports) = session::list_ports(request, cloud, key(&paths)?).await?;
         let drive = args.drive.as_str();
         if args.json {
-            let rows = ports.iter().map(|it| row(drive, &instance, it));
+            let rows = ports.iter().map(|it| row(drive, instance.as_str(), it));
             return Ok(report::json(&rows.collect::<Vec<_>>()).map(|()| 0)?);
         }
         print(&text(drive, &instance, &ports, &xdrive))
@@ -86,8 +86,8 @@ fn kind(it: &Listener) -> &'static str {
 }
 
 /// The drive's instance, its ports, and the command that forwards the first one of use.
-fn text(drive: &str, instance: &str, ports: &[Listener], xdrive: &str) -> String {
-    let mut text = format!("{drive} on {instance}\n");
+fn text(drive: &str, instance: &InstanceId, ports: &[Listener], xdrive: &str) -> String {
+    let mut text = format!("{drive} on {}\n", instance.its());
     if ports.is_empty() {
         text.push_str("  nothing listens in the container\n");
     }
@@ -128,15 +128,16 @@ mod tests {
             listener(7001, ""),
             listener(40000, "node"),
         ];
+        let instance = "i-1".parse().unwrap();
         assert_eq!(
-            text("demo", "i-1", &ports, "xdrive"),
-            "demo on i-1\n   \
+            text("demo", &instance, &ports, "xdrive"),
+            "demo on its instance (i-1)\n   \
              6006  127.0.0.1             python3\n   \
              7001  127.0.0.1             leads out of the container (-R)\n  \
              40000  127.0.0.1             node, on an ephemeral port\n\
              xdrive connect demo -L 6006 leads there; in a shell ~C -L 6006 does\n"
         );
-        let nothing = "demo on i-1\n  nothing listens in the container\n";
-        assert_eq!(text("demo", "i-1", &[], "xdrive"), nothing);
+        let nothing = "demo on its instance (i-1)\n  nothing listens in the container\n";
+        assert_eq!(text("demo", &instance, &[], "xdrive"), nothing);
     }
 }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::cloud::{Cloud, Place};
-use crate::config::{self, Config, Options, Paths};
+use crate::config::{self, Config, Options, Paths, quantity};
 use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId, SubnetId};
@@ -55,7 +55,12 @@ pub struct Args {
     /// The most that may be spent, in US dollars.
     ///
     /// Nothing is begun that could cost more than is left of it, should this computer vanish.
-    #[arg(long, value_name = "DOLLARS", default_value = "0.50")]
+    #[arg(
+        long,
+        value_name = "DOLLARS",
+        default_value = "0.50",
+        value_parser = quantity::budget
+    )]
     pub budget: Price,
 
     /// Also launch a type with a GPU.

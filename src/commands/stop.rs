@@ -40,6 +40,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::stop(request, cloud, key(&paths)?).await
+        let (names, drive) = (super::names(&cloud, &paths), request.drive.clone());
+        let code = session::stop(request, cloud, key(&paths)?).await?;
+        if let Some(names) = names {
+            names.add(&drive);
+        }
+        Ok(code)
     })
 }

@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Arch, Market, Price};
+use crate::ec2::{Arch, Market};
 
 /// What to do without spot capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -72,15 +72,6 @@ pub(super) enum Types {
     Several(Vec<String>),
 }
 
-/// A price, as a number or as text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Amount {
-    Text(String),
-    Whole(u32),
-    Number(f64),
-}
-
 /// The requirements: types by name, or resources; none if neither is given, and an error if both
 /// are.
 pub fn requirements(
@@ -104,15 +95,6 @@ pub fn types(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Parses the highest price for spot, in US dollars an hour: more than 0.
-pub fn max_price(text: &str) -> Result<Price, String> {
-    let price: Price = text.parse().map_err(|error| format!("{error}"))?;
-    if price == Price::default() {
-        return Err("a highest price is more than 0 dollars an hour".to_owned());
-    }
-    Ok(price)
-}
-
 /// Parses an AMI's id, or `resolve:ssm:` and a parameter.
 pub fn ami(text: &str) -> Result<String, String> {
     let is_id = text.strip_prefix("ami-").is_some_and(|hex| {
@@ -129,15 +111,6 @@ pub fn ami(text: &str) -> Result<String, String> {
     } else {
         Err("it is neither ami-… nor resolve:ssm:PARAMETER".to_owned())
     }
-}
-
-pub(super) fn max_price_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Price>, D::Error> {
-    let text = match Amount::deserialize(from)? {
-        Amount::Text(text) => text,
-        Amount::Whole(dollars) => dollars.to_string(),
-        Amount::Number(dollars) => format!("{dollars}"),
-    };
-    max_price(&text).map(Some).map_err(D::Error::custom)
 }
 
 pub(super) fn ami_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {

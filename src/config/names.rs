@@ -1,13 +1,15 @@
-//! The names of drives, kept for completions: what the last listing found, a file for each EC2.
+//! The names of drives, kept for completions: what the last listing found, and what was used since.
+//! A file for each EC2.
 //!
 //! Nothing else is decided by them. A file that cannot be read or written is none.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
 use super::Paths;
+use crate::ids::DriveName;
 
 /// The kept names of an EC2's drives.
 #[derive(Debug)]
@@ -31,8 +33,31 @@ impl Names {
         Some((serde_json::from_slice(&text).ok()?, age))
     }
 
+    /// Whether names of this EC2 are kept: whether anybody completes them.
+    #[must_use]
+    pub fn are_kept(&self) -> bool {
+        self.0.exists()
+    }
+
     /// Keeps these names in place of those that were known.
     pub fn write(&self, names: &[String]) {
+        self.keep(names, None);
+    }
+
+    /// Adds the name of a drive that there is. The others are as old as they were.
+    pub fn add(&self, drive: &DriveName) {
+        let changed = std::fs::metadata(&self.0).and_then(|file| file.modified());
+        let mut names = self.read().map(|(names, _)| names).unwrap_or_default();
+        if names.iter().any(|name| name == drive.as_str()) {
+            return;
+        }
+        names.push(drive.to_string());
+        names.sort_unstable();
+        self.keep(&names, Some(changed.unwrap_or(SystemTime::UNIX_EPOCH)));
+    }
+
+    /// Writes the names, as those of the time `changed`, or of now.
+    fn keep(&self, names: &[String], changed: Option<SystemTime>) {
         let Some(folder) = self.0.parent() else {
             return;
         };
@@ -40,9 +65,38 @@ impl Names {
             std::fs::create_dir_all(folder)?;
             let file = tempfile::NamedTempFile::new_in(folder)?;
             serde_json::to_writer(&file, names)?;
+            if let Some(changed) = changed {
+                file.as_file().set_modified(changed)?;
+            }
             file.persist(&self.0)?;
             std::io::Result::Ok(())
         };
         drop(write());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_is_added_makes_the_others_no_newer() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = Names(folder.path().join("names").join("ec2.json"));
+        let (beta, alpha) = ("beta".parse().unwrap(), "alpha".parse().unwrap());
+        assert!(!names.are_kept());
+        names.add(&beta);
+        let (known, age) = names.read().unwrap();
+        assert_eq!(known, ["beta"]);
+        assert!(
+            age > Duration::from_hours(1),
+            "EC2 was never asked: {age:?}"
+        );
+
+        names.write(&known);
+        names.add(&alpha);
+        let (known, age) = names.read().unwrap();
+        assert_eq!(known, ["alpha", "beta"]);
+        assert!(age < Duration::from_hours(1), "{age:?}");
     }
 }

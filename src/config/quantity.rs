@@ -13,6 +13,10 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::ec2::Price;
+use crate::ec2::speed::{IOPS, THROUGHPUT, WARM};
+use crate::host::closing;
+
 /// The sizes in GiB that a volume can have (Amazon EBS user guide, *EBS volume constraints*).
 pub const SIZES: RangeInclusive<u32> = 1..=65_536;
 
@@ -38,9 +42,9 @@ const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
 /// The notices that the EC2 in a folder can give; AWS gives two minutes.
 const NOTICES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
-/// The times that a command can have for its end, as in `shell/host/close`: what follows must fit
-/// into EC2's two minutes.
-const ENDINGS: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_mins(1);
+/// The times that a command can have for its end. To ask for less than all programs have would change
+/// nothing.
+const ENDINGS: RangeInclusive<Duration> = closing::SHORTEST..=closing::LONGEST;
 
 /// How often a command can be started again.
 const TRIES: RangeInclusive<u32> = 1..=1_000;
@@ -50,6 +54,9 @@ const PASTS: RangeInclusive<Duration> = Duration::from_secs(1)..=WEEK;
 
 /// The days that prices can be shown for: EC2 knows the last 90.
 const DAYS: RangeInclusive<u8> = 1..=90;
+
+/// The most US dollars that can be given, an hour or for a selftest: more than any instance costs.
+const DOLLARS: f64 = 1_000.0;
 
 /// The hint for a time that is none.
 const TIMES: &str = "times are such as 90s, 30m, 8h, 1h30m or 3d";
@@ -164,8 +171,49 @@ pub fn days(text: &str) -> Result<u8, Invalid> {
     number(text, &DAYS, " days")
 }
 
+/// Parses a volume's throughput, in MiB a second.
+pub fn throughput(text: &str) -> Result<u32, Invalid> {
+    number(text, &THROUGHPUT, " MiB a second")
+}
+
+/// Parses a volume's IOPS.
+pub fn iops(text: &str) -> Result<u32, Invalid> {
+    number(text, &IOPS, " operations a second")
+}
+
+/// Parses the rate at which a volume is filled from its snapshot, in MiB a second.
+pub fn warm(text: &str) -> Result<u32, Invalid> {
+    number(text, &WARM, " MiB a second")
+}
+
+/// Parses the highest price of a spot instance, in US dollars an hour.
+pub fn max_price(text: &str) -> Result<Price, Invalid> {
+    let range = format!("the most to pay is more than 0 dollars an hour, and {DOLLARS} at most");
+    let price = dollars(text, &range)?;
+    if price == Price::default() {
+        return Err(Invalid::new(range));
+    }
+    Ok(price)
+}
+
+/// Parses what a selftest may spend, in US dollars.
+pub fn budget(text: &str) -> Result<Price, Invalid> {
+    let range = format!("a budget is 0 dollars at least, and {DOLLARS} at most");
+    dollars(text, &range)
+}
+
+/// Parses US dollars; `range` is what the error says of how many there can be.
+fn dollars(text: &str, range: &str) -> Result<Price, Invalid> {
+    let price = text.trim().parse::<Price>();
+    let price = price.map_err(|error| Invalid::new(format!("{error}: {range}")))?;
+    if price.dollars() > DOLLARS {
+        return Err(Invalid::new(range));
+    }
+    Ok(price)
+}
+
 /// Parses a whole number in `range`; `what` follows the range in the error (" MiB a second").
-pub fn number<T>(text: &str, range: &RangeInclusive<T>, what: &str) -> Result<T, Invalid>
+pub(crate) fn number<T>(text: &str, range: &RangeInclusive<T>, what: &str) -> Result<T, Invalid>
 where
     T: FromStr + PartialOrd + Display,
 {
@@ -289,7 +337,7 @@ fn span<T: Display>(range: &RangeInclusive<T>) -> String {
 
 /// A value in the configuration: text, or a plain number.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "it is neither text nor a number")]
 enum Configured {
     Whole(i64),
     Number(f64),
@@ -353,6 +401,23 @@ mod tests {
     }
 
     #[test]
+    fn dollars_are_refused_with_their_range() {
+        assert_eq!(max_price("0.05"), Ok("0.05".parse().unwrap()));
+        assert_eq!(budget("0"), Ok(Price::default()));
+        assert!(max_price("1000").is_ok() && budget("1000").is_ok());
+        let range = "the most to pay is more than 0 dollars an hour, and 1000 at most";
+        for text in ["0", "1000.01", "free"] {
+            let why = max_price(text).unwrap_err().to_string();
+            assert!(why.ends_with(range), "{text}: {why}");
+        }
+        for text in ["1000.01", "-1", "$2"] {
+            let why = budget(text).unwrap_err().to_string();
+            let range = "a budget is 0 dollars at least, and 1000 at most";
+            assert!(why.ends_with(range), "{text}: {why}");
+        }
+    }
+
+    #[test]
     fn a_spool_is_in_mebibytes() {
         assert_eq!(spool("64"), spool("64M"));
         assert_eq!(spool("1G"), Ok(1 << 30));
@@ -383,11 +448,18 @@ mod tests {
             ("9s", "10s at least and 7d at most"),
             ("8d", "10s at least and 7d at most"),
         ] {
-            let told = lease(text).unwrap_err().to_string();
-            assert!(told.contains(why), "{text}: {told}");
+            let error = lease(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
         }
         assert_eq!(checkpoint("15s"), Ok(Duration::from_secs(15)));
         assert!(checkpoint("14s").is_err());
+    }
+
+    #[test]
+    fn the_exit_status_of_a_command_is_kept_as_long_as_a_host_may_be() {
+        let command = include_str!("../../shell/host/command.py");
+        let line = format!("\nLINGER = {} * 86400  #", LEASES.end().as_secs() / 86400);
+        assert!(command.contains(&line), "{line}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub enum Event {
     Finished {
         /// The step.
         step: Step,
-        /// The id of what it made, if it made something.
+        /// The id of what it made, if it made something; the name that a fork was given.
         made: Option<String>,
         /// How long it took.
         took: Duration,

@@ -1,4 +1,4 @@
-//! The error of a call to a host, and of the choice of a place from which it is reached.
+//! The error of a call to a host, and of the choice of its subnet ([`Subnets`](super::Subnets)).
 
 use crate::ec2;
 

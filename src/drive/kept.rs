@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_size_is_not_said_is_as_large_as_its_volume_at_most() {
+    fn one_of_unknown_size_is_as_large_as_its_volume_at_most() {
         let unknown = snapshot(SnapshotState::Completed, None);
         let known = snapshot(SnapshotState::Completed, Some(10));
         let kept = Kept::of(&[known, unknown]);

@@ -18,8 +18,6 @@ mod ready;
 mod recovery;
 mod saved;
 mod step;
-#[cfg(test)]
-mod tests;
 mod verify;
 
 use crate::clock::BootTime;
@@ -27,7 +25,6 @@ use crate::clock::BootTime;
 use super::observed::Observed;
 use super::timing::Timing;
 
-pub use super::source::Source;
 pub use checkpoint::Skipped;
 pub(super) use checkpoint::{outdated, prune};
 pub use step::{Done, Goal, Next, Step, Waiting};
@@ -53,3 +50,6 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
 pub(super) fn checkpoint(seen: &Observed, now: BootTime, timing: &Timing) -> Result<Step, Skipped> {
     checkpoint::checkpoint(&View { seen, now, timing })
 }
+
+#[cfg(test)]
+mod tests;

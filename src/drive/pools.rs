@@ -12,8 +12,6 @@
 mod choose;
 mod look;
 mod requirements;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -368,3 +366,6 @@ pub fn image_of(arch: Arch, needs_driver: bool) -> &'static str {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,7 @@ pub enum RunError {
     #[error("{0}")]
     Changed(String),
     /// Another live xdrive has the drive.
-    #[error("the drive is in use on {} by {}", .0.instance, .0.owner)]
+    #[error("the drive is in use on {} by {}", .0.instance.its(), .0.owner)]
     Busy(Holder),
     /// It cannot go on safely.
     #[error("{0}")]

@@ -265,11 +265,21 @@ impl FromStr for Head {
 }
 
 impl Head {
-    /// The head with what it is, for people.
-    fn named(&self) -> String {
+    /// The head for people, with its drive's name: `demo's volume (vol-…)`.
+    #[must_use]
+    pub fn of(&self, drive: &DriveName) -> String {
         match self {
-            Self::Volume(id) => format!("its volume ({id})"),
-            Self::Snapshot(id) => format!("its snapshot ({id})"),
+            Self::Volume(id) => id.of(drive),
+            Self::Snapshot(id) => id.of(drive),
+            Self::Empty => "nothing".to_owned(),
+        }
+    }
+
+    /// The same in a line that has named the drive: `its volume (vol-…)`.
+    fn its(&self) -> String {
+        match self {
+            Self::Volume(id) => id.its(),
+            Self::Snapshot(id) => id.its(),
             Self::Empty => "nothing".to_owned(),
         }
     }
@@ -306,25 +316,23 @@ impl fmt::Display for Why {
                 f.write_str("the drive has forked: ")?;
                 for (index, (head, generation)) in heads.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}{} at generation {generation}", head.named())?;
+                    write!(f, "{comma}{} at generation {generation}", head.its())?;
                 }
                 Ok(())
             }
             Self::NewestFailed { failed, older } => {
-                write!(
-                    f,
-                    "the drive's newest snapshot ({failed}) failed, and its volume is gone"
-                )?;
+                let failed = failed.after("the drive's newest");
+                write!(f, "{failed} failed, and its volume is gone")?;
                 match older {
                     Some(older) => write!(f, "; the newest completed one is older ({older})"),
                     None => f.write_str("; there is no older one"),
                 }
             }
             Self::SnapshotsFail(volume) => {
-                write!(f, "snapshots of the drive's volume ({volume}) keep failing")
+                write!(f, "snapshots of {} keep failing", volume.of("the drive"))
             }
             Self::VolumeError(volume) => {
-                write!(f, "AWS reports that the drive's volume ({volume}) failed")
+                write!(f, "AWS reports that {} failed", volume.of("the drive"))
             }
             Self::Unsound {
                 snapshot,
@@ -333,17 +341,19 @@ impl fmt::Display for Why {
                 ..
             } => write!(
                 f,
-                "the drive's new snapshot ({snapshot}) is not what was on its volume ({volume}), \
-                 which is kept: {problem}"
+                "{} is not what was on {}, which is kept: {problem}",
+                snapshot.after("the drive's new"),
+                volume.its()
             ),
             Self::Unreachable(instance) => write!(
                 f,
-                "the drive's instance ({instance}) does not answer, which does not prove that \
-                 it is unused"
+                "{} does not answer, which does not prove that it is unused",
+                instance.of("the drive")
             ),
             Self::NeverEnds(instance) => write!(
                 f,
-                "the drive's instance ({instance}) is being terminated, and still holds the volume"
+                "{} is being terminated, and still holds the volume",
+                instance.of("the drive")
             ),
             Self::Unreadable(things) => {
                 f.write_str("of these the tags cannot be read: ")?;
@@ -354,10 +364,8 @@ impl fmt::Display for Why {
                 Ok(())
             }
             Self::Damaged(volume, problem) => {
-                write!(
-                    f,
-                    "the drive's volume ({volume}) cannot be mounted: {problem}"
-                )
+                let volume = volume.of("the drive");
+                write!(f, "{volume} cannot be mounted: {problem}")
             }
             Self::NoHost(launches) => {
                 write!(
@@ -367,7 +375,8 @@ impl fmt::Display for Why {
             }
             Self::NoVolume(volume) => write!(
                 f,
-                "EC2 could not make the drive's volume ({volume}): it failed before it was attached"
+                "EC2 could not make {}: it failed before it was attached",
+                volume.of("the drive")
             ),
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
         }

@@ -14,9 +14,8 @@ use jiff::Timestamp;
 
 use super::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
-    SnapshotState, SpotStatus, Subnet, Tags, Volume, VolumeState, Zone,
+    SnapshotState, Tags, Volume, VolumeState, Zone,
 };
-use crate::ids::InstanceId;
 
 /// The problem of an answer that cannot be converted.
 type Doubt = String;
@@ -199,20 +198,6 @@ pub(super) fn snapshot(answer: &sdk::Snapshot) -> Result<Snapshot, Doubt> {
     })
 }
 
-pub(super) fn subnet(answer: &sdk::Subnet) -> Result<Subnet, Doubt> {
-    let id = id("a subnet's id", answer.subnet_id())?;
-    let about = |what: &str| format!("{id}'s {what}");
-    Ok(Subnet {
-        vpc: self::id(&about("VPC"), answer.vpc_id())?,
-        zone: zone(&about("zone"), answer.availability_zone())?,
-        range: answer.cidr_block().and_then(|range| range.parse().ok()),
-        is_default: answer.default_for_az() == Some(true),
-        maps_public: answer.map_public_ip_on_launch() == Some(true),
-        assigns_ipv6: answer.assign_ipv6_address_on_creation() == Some(true),
-        id,
-    })
-}
-
 /// `CreateSnapshot` answers with a snapshot under another name.
 pub(super) fn created_snapshot(answer: CreateSnapshotOutput) -> Result<Snapshot, Doubt> {
     snapshot(
@@ -226,20 +211,6 @@ pub(super) fn created_snapshot(answer: CreateSnapshotOutput) -> Result<Snapshot,
             .set_tags(answer.tags)
             .build(),
     )
-}
-
-pub(super) fn spot_status(
-    of: &InstanceId,
-    answer: &sdk::SpotInstanceStatus,
-) -> Result<SpotStatus, Doubt> {
-    let about = |what: &str| format!("the {what} of {of}'s spot request");
-    Ok(SpotStatus {
-        code: answer
-            .code()
-            .ok_or_else(|| absent(&about("status")))?
-            .to_owned(),
-        since: time(&about("status time"), answer.update_time())?,
-    })
 }
 
 pub(super) fn tags(answer: &[sdk::Tag]) -> Tags {
@@ -271,7 +242,7 @@ fn optional_id<T: FromStr<Err: Display>>(
     }
 }
 
-fn zone(what: &str, given: Option<&str>) -> Result<Zone, Doubt> {
+pub(super) fn zone(what: &str, given: Option<&str>) -> Result<Zone, Doubt> {
     given
         .map(|zone| Zone(zone.to_owned()))
         .ok_or_else(|| absent(what))
@@ -282,7 +253,7 @@ fn size(what: &str, given: Option<i32>) -> Result<GibiBytes, Doubt> {
     given.try_into().map_err(|_| unknown(what, Some(&given)))
 }
 
-fn time(what: &str, given: Option<&DateTime>) -> Result<Timestamp, Doubt> {
+pub(super) fn time(what: &str, given: Option<&DateTime>) -> Result<Timestamp, Doubt> {
     let given = given.ok_or_else(|| absent(what))?;
     i32::try_from(given.subsec_nanos())
         .ok()
@@ -290,7 +261,7 @@ fn time(what: &str, given: Option<&DateTime>) -> Result<Timestamp, Doubt> {
         .ok_or_else(|| unknown(what, Some(given)))
 }
 
-fn absent(what: &str) -> Doubt {
+pub(super) fn absent(what: &str) -> Doubt {
     format!("{what} is missing")
 }
 

@@ -3,18 +3,12 @@
 //! Lists may be stale, tag filters more than ids (EC2 user guide, *Eventual consistency in the
 //! Amazon EC2 API*). Nothing here waits for that: it returns EC2's answer.
 
-use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
-use aws_smithy_async::future::pagination_stream::PaginationStream;
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
+use super::pages::{PAGE, read_pages};
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
-
-/// Resources a page: the most that all three calls allow (`DescribeVolumes`: 500). Without a number
-/// EC2 may throttle or time out on large accounts.
-pub(super) const PAGE: i32 = 500;
 
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
@@ -238,23 +232,6 @@ impl Ec2 {
             }
         }))
     }
-}
-
-/// Reads all pages of `call`: what `parse` returns for each, in one list.
-pub(super) async fn read_pages<P, E, T>(
-    call: &'static str,
-    mut pages: PaginationStream<Result<P, SdkError<E, HttpResponse>>>,
-    parse: impl Fn(P) -> Result<Vec<T>, String>,
-) -> Result<Vec<T>, Error>
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-{
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| Error::of(call, &error))?;
-        found.extend(parse(page).map_err(|doubt| Error::unreadable(call, doubt))?);
-    }
-    Ok(found)
 }
 
 fn of_drive(drive: &str) -> Filter {

@@ -258,14 +258,14 @@ fn kind(code: &str, status: u16) -> Kind {
 
 /// All causes, outermost first: the SDK's own `Display` is only "dispatch failure".
 pub(super) fn causes(error: &(dyn StdError + 'static)) -> String {
-    let mut said: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for cause in chain(error) {
         let words = cause.to_string();
-        if !said.last().is_some_and(|last| last.contains(&words)) {
-            said.push(words);
+        if !parts.last().is_some_and(|last| last.contains(&words)) {
+            parts.push(words);
         }
     }
-    said.join(": ")
+    parts.join(": ")
 }
 
 fn lacks_credentials(error: &(dyn StdError + 'static)) -> bool {

@@ -9,8 +9,9 @@ use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType,
 use jiff::Timestamp;
 
 use super::change::tagged;
-use super::describe::{PAGE, literally, read_pages};
+use super::describe::literally;
 use super::error::NO_GROUP;
+use super::pages::{PAGE, read_pages};
 use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
 use crate::ids::{GroupId, VpcId};
 

@@ -223,7 +223,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_is_got_without_credentials_and_errors_are_told() {
+    async fn a_page_is_read_without_credentials_and_errors_are_returned() {
         let ec2 = lost();
         let (url, server) = answering(&[
             b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\nconnection: close\r\n\r\n203.0.113.7\n",

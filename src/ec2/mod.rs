@@ -9,6 +9,7 @@
 //! Nothing here decides what to do next: that is `drive::plan`.
 
 mod account;
+mod arch;
 mod blocks;
 pub mod calls;
 mod change;
@@ -27,6 +28,7 @@ mod instance_connect;
 mod model;
 mod network;
 mod owner;
+mod pages;
 mod partition;
 mod prices;
 mod proof;
@@ -46,6 +48,7 @@ pub const DRIVE: &str = "xdrive:drive";
 pub const OWNER: &str = "xdrive:owner";
 
 pub use account::{Account, AccountError};
+pub use arch::Arch;
 /// The SDK's HTTP client, which carries the requests to AWS or to an EC2 in a folder.
 pub use aws_smithy_runtime_api::client::http::SharedHttpClient as HttpClient;
 pub use blocks::BLOCK;
@@ -69,10 +72,10 @@ pub use prices::{NoPrice, Price, PriceChange, SpotPrice};
 pub use proof::{MayDelete, MayPrune, MayTerminate, Permit, Prove, Rules};
 pub use quotas::Quota;
 pub use simulation::{Forbidden, NoSimulation};
-pub use source::{By, Source};
+pub use source::{By, Source, profile_names};
 pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus};
-pub use types::{Arch, InstanceType, type_names};
+pub use types::{InstanceType, type_names};
 
 #[cfg(test)]
 pub(crate) use https::tests as loopback;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use jiff::Timestamp;
 
-use super::types::Arch;
+use super::arch::Arch;
 use crate::ids::{GroupId, InstanceId, SnapshotId, VolumeId};
 
 /// Tags of one resource, by key.

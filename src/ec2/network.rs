@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_ec2::types::{Filter, RouteState, RouteTable};
+use aws_sdk_ec2::types::{self as sdk, Filter, RouteState, RouteTable};
 
-use super::describe::read_pages;
+use super::pages::read_pages;
 use super::{Cidr, Ec2, Error, Zone, convert};
 use crate::ids::{SubnetId, VpcId};
 
@@ -76,7 +76,7 @@ impl Ec2 {
             .subnets()
             .first()
             .ok_or_else(|| Error::unreadable(CALL, "no subnet is in it"))?;
-        convert::subnet(subnet).map_err(|doubt| Error::unreadable(CALL, doubt))
+        parse(subnet).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
     /// The default subnets of the region's zones (`DescribeSubnets`); a zone may have none.
@@ -93,7 +93,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::of(CALL, &error))?;
-        let subnets = answer.subnets().iter().map(convert::subnet);
+        let subnets = answer.subnets().iter().map(parse);
         subnets
             .collect::<Result<_, _>>()
             .map_err(|doubt| Error::unreadable(CALL, doubt))
@@ -134,6 +134,20 @@ impl Ec2 {
         });
         Ok(found.collect())
     }
+}
+
+fn parse(answer: &sdk::Subnet) -> Result<Subnet, String> {
+    let id: SubnetId = convert::id("a subnet's id", answer.subnet_id())?;
+    let about = |what: &str| format!("{id}'s {what}");
+    Ok(Subnet {
+        vpc: convert::id(&about("VPC"), answer.vpc_id())?,
+        zone: convert::zone(&about("zone"), answer.availability_zone())?,
+        range: answer.cidr_block().and_then(|range| range.parse().ok()),
+        is_default: answer.default_for_az() == Some(true),
+        maps_public: answer.map_public_ip_on_launch() == Some(true),
+        assigns_ipv6: answer.assign_ipv6_address_on_creation() == Some(true),
+        id,
+    })
 }
 
 /// The targets of a table's routes.

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_and_arns_tell_their_partition() {
+    fn a_partition_is_parsed_from_a_region_and_from_an_arn() {
         for (region, partition) in [
             ("us-east-1", Partition::Aws),
             ("us-gov-west-1", Partition::UsGov),

@@ -13,7 +13,7 @@ use aws_sdk_ec2::primitives::DateTime;
 use aws_sdk_ec2::types::{InstanceType, SpotPrice as Answer};
 use jiff::Timestamp;
 
-use super::describe::read_pages;
+use super::pages::read_pages;
 use super::{Ec2, Error, Zone};
 
 /// The product that xdrive's images are billed as.

@@ -115,6 +115,15 @@ impl fmt::Display for By {
     }
 }
 
+/// The names of the profiles of `~/.aws`, in order.
+pub async fn profile_names() -> Vec<String> {
+    let Profiles(set) = Profiles::read(None).await;
+    let names = set.iter().flat_map(ProfileSet::profiles);
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names
+}
+
 /// The profiles of `~/.aws`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Profiles(Option<ProfileSet>);

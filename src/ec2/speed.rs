@@ -41,23 +41,6 @@ impl Speed {
         }
     }
 
-    /// The value that is out of its range, in words.
-    pub fn check(self) -> Result<(), String> {
-        for (name, value, range, unit) in [
-            ("iops", self.iops, IOPS, "operations a second"),
-            ("throughput", self.throughput, THROUGHPUT, "MiB a second"),
-            ("warm", self.warm, WARM, "MiB a second"),
-        ] {
-            if let Some(value) = value.filter(|value| !range.contains(value)) {
-                let (least, most) = range.into_inner();
-                return Err(format!(
-                    "{name} = {value} is not between {least} and {most} {unit}"
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Why a volume of `size` cannot be as fast, and what helps.
     pub fn check_for(self, size: GibiBytes) -> Result<(), (String, String)> {
         let iops = self.iops.unwrap_or(*IOPS.start());
@@ -125,29 +108,6 @@ mod tests {
         let (_, hint) = speed(3_000, 751).check_for(32).unwrap_err();
         assert_eq!(hint, "--iops 3004, or --throughput 750");
         assert_eq!(speed(3_000, 750).check_for(1), Ok(()));
-    }
-
-    #[test]
-    fn ranges_are_named() {
-        for (speed, why) in [
-            (
-                speed(2_999, 125),
-                "iops = 2999 is not between 3000 and 80000 operations",
-            ),
-            (
-                speed(3_000, 2_001),
-                "throughput = 2001 is not between 125 and 2000 MiB",
-            ),
-        ] {
-            let told = speed.check().unwrap_err();
-            assert!(told.starts_with(why), "{told}");
-        }
-        let warm = |warm| Speed {
-            warm: Some(warm),
-            ..Speed::default()
-        };
-        assert!(warm(99).check().is_err() && warm(301).check().is_err());
-        assert_eq!(warm(300).check(), Ok(()));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_ec2::types::{Filter, SpotInstanceRequest};
+use aws_sdk_ec2::types::{Filter, SpotInstanceRequest, SpotInstanceStatus};
 use jiff::Timestamp;
 
 use super::{Ec2, Error, convert};
@@ -91,10 +91,21 @@ impl Ec2 {
             .first()
             .and_then(SpotInstanceRequest::status);
         status
-            .map(|status| convert::spot_status(instance, status))
+            .map(|status| parse(instance, status))
             .transpose()
             .map_err(|doubt| Error::unreadable(CALL, doubt))
     }
+}
+
+fn parse(of: &InstanceId, answer: &SpotInstanceStatus) -> Result<SpotStatus, String> {
+    let about = |what: &str| format!("the {what} of {of}'s spot request");
+    Ok(SpotStatus {
+        code: answer
+            .code()
+            .ok_or_else(|| convert::absent(&about("status")))?
+            .to_owned(),
+        since: convert::time(&about("status time"), answer.update_time())?,
+    })
 }
 
 #[cfg(test)]

@@ -8,62 +8,17 @@
 //!
 //! Prices, and where a type is sold, are in [`super::prices`].
 
-use std::fmt;
-use std::str::FromStr;
-
 use aws_sdk_ec2::types::{self as sdk, Filter};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::describe::read_pages;
-use super::{Ec2, Error, Market};
+use super::pages::read_pages;
+use super::{Arch, Ec2, Error, Market};
 
 /// The maker of the GPUs that count.
 const NVIDIA: &str = "NVIDIA";
 
 /// Types a page: the most that `DescribeInstanceTypes` allows.
 const PAGE: i32 = 100;
-
-/// The architecture that programs are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Arch {
-    /// Intel's and AMD's.
-    #[serde(rename = "x86_64")]
-    X86_64,
-    /// Graviton's.
-    #[serde(rename = "arm64")]
-    Arm64,
-}
-
-impl Arch {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::X86_64, Self::Arm64];
-
-    /// As EC2 writes it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::X86_64 => "x86_64",
-            Self::Arm64 => "arm64",
-        }
-    }
-}
-
-impl fmt::Display for Arch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl FromStr for Arch {
-    type Err = String;
-
-    fn from_str(given: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|arch| arch.as_str() == given)
-            .ok_or_else(|| format!("{given:?} is neither x86_64 nor arm64"))
-    }
-}
 
 /// A type of instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-pub(super) const SCRIPTS: [(&str, &str); 27] = [
+const SCRIPTS: [(&str, &str); 27] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -53,7 +53,7 @@ pub(super) const SCRIPTS: [(&str, &str); 27] = [
 pub(super) const QUESTION: &str = "wants=scripts";
 
 /// The line that ends each script in the bundle; no script has such a line.
-pub(super) const END: &str = "XDRIVE-END-OF-SCRIPT";
+const END: &str = "XDRIVE-END-OF-SCRIPT";
 
 /// The directory of this version's scripts on a host.
 pub(super) static DIRECTORY: LazyLock<String> = LazyLock::new(|| {
@@ -102,7 +102,7 @@ pub(super) fn packed(script: &str) -> Vec<u8> {
 
 /// A script for `sh`'s standard input that unpacks all scripts and runs `script`. Everything is in
 /// functions that its last line calls: a bundle that is cut short does nothing.
-pub(super) fn bundle(script: &str) -> String {
+fn bundle(script: &str) -> String {
     let directory = &*DIRECTORY;
     let mut text = format!(
         "unpack() {{\numask 077\nrm -rf {directory}.$$ && mkdir -p {directory}.$$ || exit 1\n"
@@ -122,3 +122,6 @@ pub(super) fn bundle(script: &str) -> String {
     );
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,8 @@ use super::room::Room;
 use crate::ids::VolumeId;
 
 /// The state of a host. Only the tests of the scripts read `booted`, `unmounted`, `lease` and
-/// `notice`: a session sets the lease itself, and its client lock has the others as events.
+/// `notice`: a session acts on no boot, sets the lease itself, and has `unmounted` and `notice` as
+/// events of its client lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
     /// Whether its user data ran to the end.
@@ -110,10 +111,10 @@ mod tests {
     use super::*;
     use crate::ssh::Output;
 
-    fn read(said: &str) -> Result<HostState, ScriptError> {
+    fn read(printed: &str) -> Result<HostState, ScriptError> {
         let output = Output {
             status: 0,
-            stdout: said.into(),
+            stdout: printed.into(),
             stderr: Vec::new(),
         };
         HostState::read(&Facts::read("session contact", &output, &[])?)

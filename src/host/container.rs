@@ -229,6 +229,13 @@ mod tests {
         assert_eq!(ran(&script, folder.path(), "/dev/null"), "");
         let writing = format!("{script}; git config --system a.b c || echo refused");
         assert_eq!(ran(&writing, folder.path(), ""), "it's me\nrefused\n");
+        // A process may outlive the file: Git then has no configuration of its system, and no more.
+        let file = git_file(config).replace("/run/xdrive", folder.path().to_str().unwrap());
+        std::fs::remove_file(&file).unwrap();
+        let ident = "GIT_AUTHOR_NAME=own GIT_AUTHOR_EMAIL=o git var GIT_AUTHOR_IDENT";
+        let without =
+            format!("{no_other}git config user.name || echo $?; {ident} | cut -d ' ' -f 1");
+        assert_eq!(ran(&without, folder.path(), &file), "1\nown\n");
         // Where nothing can be written the shell opens all the same.
         let nowhere = std::path::Path::new("/proc/nowhere");
         let opens = format!("{no_other}{}echo open", with_git(Some(config)));

@@ -101,7 +101,7 @@ pub(super) struct Facts {
 }
 
 /// Exit codes, as listed in `shell/host/prelude`.
-const CLOSING: u32 = 80;
+pub(super) const CLOSING: u32 = 80;
 pub(super) const BUSY: u32 = 81;
 const WRONG_VOLUME: u32 = 82;
 const NO_IMAGE: u32 = 83;
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn facts_are_read_and_other_lines_passed_over() {
-        let said = "motd\nxdrive: volume=vol-1\nxdrive: source=a=b c\nxdrive: ms.commit=12\nxdrive: recorded=\n";
-        let facts = Facts::read("drive mount", &output(0, said, ""), &[]).unwrap();
+        let printed = "motd\nxdrive: volume=vol-1\nxdrive: source=a=b c\nxdrive: ms.commit=12\nxdrive: recorded=\n";
+        let facts = Facts::read("drive mount", &output(0, printed, ""), &[]).unwrap();
         assert_eq!(facts.get("volume"), Some("vol-1"));
         assert_eq!(facts.get("source"), Some("a=b c"));
         assert_eq!(facts.get("recorded"), None);
@@ -252,6 +252,28 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn exit_codes_are_those_of_the_scripts() {
+        let prelude = include_str!("../../shell/host/prelude");
+        let listed = prelude.lines().find(|line| line.starts_with("FAILED=1 "));
+        let pull = include_str!("../../shell/host/pull.py").replace(" = ", "=");
+        let keeper = include_str!("../../shell/host/keeper.py").replace(" = ", "=");
+        let words: Vec<&str> = listed.unwrap().split(' ').collect();
+        for (name, code) in [
+            ("CLOSING", CLOSING),
+            ("BUSY", BUSY),
+            ("WRONG_VOLUME", WRONG_VOLUME),
+            ("NO_IMAGE", NO_IMAGE),
+            ("NO_DEVICE", NO_DEVICE),
+            ("STILL_MOUNTED", STILL_MOUNTED),
+            ("NO_GPU", NO_GPU),
+        ] {
+            assert!(words.contains(&format!("{name}={code}").as_str()), "{name}");
+        }
+        assert!(pull.contains(&format!("\nNOT_PULLED={NOT_PULLED}\n")));
+        assert!(keeper.contains(&format!("\nCLOSING={CLOSING} ")));
     }
 
     #[test]

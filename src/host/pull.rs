@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_far_a_pull_is_is_read_as_it_was_said() {
+    fn the_progress_of_a_pull_is_parsed() {
         let pulled = |total| Pulled {
             done: 5,
             layers: 14,

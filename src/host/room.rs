@@ -94,8 +94,8 @@ mod tests {
     fn files_are_counted_as_well() {
         let lacks = |gib: u64, free_inodes: u64| {
             let inodes = gib << 16;
-            let said = format!("{0} {0} {inodes} {free_inodes}", gib << 30);
-            let room: Room = said.parse().unwrap();
+            let text = format!("{0} {0} {inodes} {free_inodes}", gib << 30);
+            let room: Room = text.parse().unwrap();
             assert!(!room.lacks_bytes());
             room.lacks_inodes()
         };
@@ -104,9 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_half_said_is_not_said() {
-        for said in ["", "1 2 3", "1 2 3 x", "1 2 3 4 5", "1  2 3 4"] {
-            assert_eq!(said.parse::<Room>(), Err(NoRoom), "{said}");
+    fn half_a_fact_is_no_room() {
+        for text in ["", "1 2 3", "1 2 3 x", "1 2 3 4 5", "1  2 3 4"] {
+            assert_eq!(text.parse::<Room>(), Err(NoRoom), "{text}");
         }
     }
 }

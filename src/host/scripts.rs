@@ -368,21 +368,6 @@ impl Host {
             .ok_or_else(|| facts.garbled("run"))
     }
 
-    /// The output of a run: all that is kept, or what came in the last `since`. With `follows` it
-    /// ends with the run.
-    pub(crate) async fn logs(
-        &self,
-        id: &CommandId,
-        since: Option<Duration>,
-        follows: bool,
-    ) -> Result<Session, ScriptError> {
-        let since = since.map_or(0, |since| since.as_secs().max(1));
-        let follow = if follows { " follow" } else { "" };
-        let id = quote(id.as_str());
-        let script = format!("runs.py logs {id} {since}{follow}");
-        Ok(self.exec_python(&script).await?)
-    }
-
     /// The terminals that earlier sessions left on this host, the latest first.
     pub async fn left_terminals(&self) -> Result<Vec<String>, ScriptError> {
         const SCRIPT: &str = "terminal.py left";
@@ -400,6 +385,11 @@ impl Host {
     pub(super) async fn exec_python(&self, script: &str) -> Result<Session, SshError> {
         let command = format!("exec {}", python(script));
         self.ssh.exec(&command, None).await
+    }
+
+    /// Why one that was started ended without an exit status.
+    pub(super) async fn why_ended(&self) -> SshError {
+        self.ssh.why_ended().await
     }
 
     async fn run(

@@ -101,14 +101,14 @@ pub async fn build<T>(
     let image = Builder::start(Part::Image, scripts.path(), cache)?;
     let machine = Builder::start(Part::Machine, scripts.path(), cache)?;
     let groups = [image.group, machine.group];
-    let (lines, mut said) = unbounded_channel();
+    let (lines, mut printed) = unbounded_channel();
     let both = async { tokio::join!(image.finish(lines.clone()), machine.finish(lines)) };
     let (mut both, mut stop) = (pin!(both), pin!(stop));
     let mut stopped = None;
     let (image, machine) = loop {
         tokio::select! {
             biased;
-            Some((part, line)) = said.recv() => on_progress(part, &line),
+            Some((part, line)) = printed.recv() => on_progress(part, &line),
             ended = &mut both => break ended,
             value = &mut stop, if stopped.is_none() => {
                 stopped = Some(value);
@@ -119,7 +119,7 @@ pub async fn build<T>(
             }
         }
     };
-    while let Ok((part, line)) = said.try_recv() {
+    while let Ok((part, line)) = printed.try_recv() {
         on_progress(part, &line);
     }
     if stopped.is_none() {
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_script_that_fails_says_which_step_and_what_helps() {
-        let said = "E: no mirror\nE: giving up\nerror: machine: could not unpack the base system\n\n\
+        let printed = "E: no mirror\nE: giving up\nerror: machine: could not unpack the base system\n\n\
                     hint: the whole output is in machine.log";
-        let lines: Vec<String> = said.lines().map(str::to_owned).collect();
+        let lines: Vec<String> = printed.lines().map(str::to_owned).collect();
         let error = failed(Part::Machine, &lines, ExitStatus::from_raw(1 << 8));
         assert_eq!(
             error.to_string(),

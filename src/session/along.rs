@@ -7,8 +7,8 @@
 use anyhow::anyhow;
 
 use super::container::ContainerSession;
+use super::container_failure;
 use super::credentials::Endpoint;
-use super::script_failure;
 use super::state::Parts;
 use crate::config::GitUser;
 use crate::ec2::Instance;
@@ -91,7 +91,7 @@ pub(super) async fn bring(
     }
     let script = variables.script();
     let brought = inside.host.bring(&inside.container, &session, &script);
-    let file = brought.await.map_err(script_failure::of)?;
+    let file = brought.await.map_err(container_failure::of)?;
     inside.container.variables = Some(file);
     Ok(along)
 }

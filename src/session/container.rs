@@ -23,7 +23,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
-use super::{browser, gpu, pull, script_failure};
+use super::{browser, container_failure, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
@@ -96,7 +96,7 @@ pub(super) async fn enter(
         },
         Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
     );
-    let container = container.map_err(script_failure::of)?;
+    let container = container.map_err(container_failure::of)?;
     step.done(&match &container.came {
         Came::Running => "the container runs".to_owned(),
         Came::Started => "started the container".to_owned(),
@@ -374,7 +374,7 @@ async fn image(
     let loaded = host
         .load_image(&source, file)
         .await
-        .map_err(script_failure::of)?;
+        .map_err(container_failure::of)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))

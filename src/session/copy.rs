@@ -14,7 +14,7 @@ use super::ending::Ending;
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
 use super::prompt::unless_ended;
-use super::reconnect::{Reconnector, in_words};
+use super::reconnect::{AGAIN, Reconnector};
 use super::request::{LEASE, Request};
 use super::state::{Session, begin};
 use crate::access::by_ssh;
@@ -35,9 +35,6 @@ const SHOWN: usize = 10;
 
 /// The interval between two looks at how far it is.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// The pause before servers are started again, after their connection was lost at once.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// A copy under way.
 struct Running<'a> {
@@ -93,6 +90,15 @@ pub(crate) async fn copy(
     }
     // A host that is closing, or gone, needs no farewell.
     let _gone = session.reconciler.hosts().leave_to_others(&host).await;
+    if let Ending::Interruption(_) = ending {
+        let drive = &session.request.drive;
+        let taken = anyhow!("EC2 takes {drive}'s instance back, and not everything is copied");
+        let hint = format!(
+            "the same command goes on with it once the drive is up again: {} connect {drive}",
+            session.cloud.command
+        );
+        return Err(Failure::new(Exit::Disconnected, taken).hint(hint));
+    }
     let code = Session::code(ending)?;
     match failure(&transfer.problems(), &session.report) {
         Some(failure) if code == 0 => Err(failure),
@@ -173,8 +179,10 @@ impl Session {
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);
         let output = Output::Report(self.report.clone());
-        let monitor = Monitor::new(Context::new(host, cloud, &drive, output));
+        let name = &self.request.drive;
+        let monitor = Monitor::new(Context::new((name, host), cloud, &drive, output));
         let reconnector = Reconnector {
+            name,
             drive: &drive,
             host,
             ec2: &cloud.ec2,
@@ -216,12 +224,10 @@ async fn through_cuts(
             Err(Stop::Lost(why)) => why,
         };
         let since = *lost.get_or_insert_with(|| {
-            reconnector.report.print(&format!(
-                "the connection was lost: {why}\nreconnecting for {}",
-                in_words(reconnector.grace)
-            ));
+            reconnector.report_loss(&why);
             Instant::now()
         });
+        // Servers that are started again may lose their connection at once.
         sleep(AGAIN).await;
         let end = since + reconnector.grace;
         let (ssh, host) = match reconnector.reach_again(&why, end).await {

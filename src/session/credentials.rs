@@ -152,7 +152,7 @@ fn problem(message: &str) -> String {
     serde_json::json!({ "message": message }).to_string()
 }
 
-/// Whether the request has the token. The time that this takes reveals nothing of it.
+/// Whether the request has the token. The time that this takes reveals nothing but its length.
 fn is_authorized(headers: &HeaderMap, token: &str) -> bool {
     let given = headers.get(AUTHORIZATION);
     given.is_some_and(|given| given.as_bytes().ct_eq(token.as_bytes()).into())

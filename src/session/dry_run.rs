@@ -75,9 +75,9 @@ impl Preview {
         self.text.push('\n');
     }
 
-    /// Adds what is done before a launch.
-    fn first(&mut self, step: String) {
-        self.line(&format!("first: {step}"));
+    /// Adds what is done before a launch: in words for people, and as `--json` has it.
+    fn first(&mut self, words: &str, step: String) {
+        self.line(&format!("first: {words}"));
         self.steps.push(step);
     }
 
@@ -115,14 +115,16 @@ impl Session {
             Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
             Next::Busy(id) => {
                 preview.line(&format!(
-                    "{drive} is in use, on instance {id}: joins it there"
+                    "{drive} is in use on {}: joins it there",
+                    id.its()
                 ));
                 preview.action = "join";
                 preview.instance = Some(id.to_string());
                 return preview.print(json);
             }
             Next::Wait(what, _) => {
-                preview.first(progress::waiting(&what));
+                let wait = progress::waiting(&what);
+                preview.first(&wait, wait.clone());
                 None
             }
             Next::Do(steps) => {
@@ -136,14 +138,14 @@ impl Session {
                         preview.line(&format!("{drive} is up: nothing is launched; next:"));
                         preview.action = "use";
                         for step in steps {
-                            preview.line(&format!("  {step}"));
+                            preview.line(&format!("  {}", progress::doing(&step, &drive)));
                             preview.steps.push(step.to_string());
                         }
                         return preview.print(json);
                     }
                     None => {
                         for step in steps {
-                            preview.first(step.to_string());
+                            preview.first(&progress::doing(&step, &drive), step.to_string());
                         }
                         zone_of(self.request.from.as_ref(), found)
                     }
@@ -219,9 +221,10 @@ impl Session {
                 .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
             if let Some((generation, volume)) = tags::newest(there, |volume| &volume.tags) {
                 preview.line(&format!(
-                    "{drive}'s volume ({}), generation {generation}, {} GiB, waits in {zone}: no other \
-                     zone is of use (--leave-zone leaves it where there is no capacity)",
-                    volume.id, volume.size
+                    "{}, generation {generation}, {} GiB, waits in {zone}: no other zone is of use \
+                     (--leave-zone leaves it where there is no capacity)",
+                    volume.id.of(drive),
+                    volume.size
                 ));
                 preview.from = Some(Origin {
                     kind: "volume",
@@ -245,9 +248,8 @@ impl Session {
             };
             let gib = snapshot.size.max(wanted);
             preview.line(&format!(
-                "{drive} is restored from its snapshot ({}), generation {generation}, {gib} \
-                 GiB{pending}",
-                snapshot.id,
+                "{drive} is restored from {}, generation {generation}, {gib} GiB{pending}",
+                snapshot.id.its(),
             ));
             preview.from = Some(Origin {
                 kind: "snapshot",

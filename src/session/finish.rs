@@ -11,6 +11,7 @@ use crate::signals::End;
 use crate::ssh::UserKey;
 
 use super::outcome::run_failure;
+use super::progress;
 use super::request::Request;
 use super::state::Session;
 
@@ -24,8 +25,10 @@ const GOAL: Goal = Goal::Saved {
 pub struct Finished {
     /// In words: `saved`, `in use`, or the problem.
     pub result: String,
-    /// What was pruned, or would be done; a line each.
+    /// What was pruned, or would be done; in words, as `--json` has them.
     pub steps: Vec<String>,
+    /// The same for people, with names before ids.
+    pub lines: Vec<String>,
     /// Why the drive could not be saved, if so.
     pub failure: Option<Failure>,
     /// The first signal that asked for the end, if one did.
@@ -54,12 +57,13 @@ pub async fn finish_drive(
     let mut finished = Finished {
         result: "saved".to_owned(),
         steps: Vec::new(),
+        lines: Vec::new(),
         failure: None,
         asked,
     };
     match outcome {
         Outcome::Busy(holder) => {
-            finished.result = format!("in use on {} by {}", holder.instance, holder.owner);
+            finished.result = format!("in use on {} by {}", holder.instance.its(), holder.owner);
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
             if let Some(keep) = keep {
@@ -68,6 +72,11 @@ pub async fn finish_drive(
                 finished.steps = gone
                     .iter()
                     .map(|id| format!("deleted old snapshot ({id})"))
+                    .collect();
+                let old = format!("{}'s old", session.request.drive);
+                finished.lines = gone
+                    .iter()
+                    .map(|id| format!("deleted {}", id.after(&old)))
                     .collect();
             }
         }
@@ -85,13 +94,13 @@ impl Session {
         self.reconciler.hosts().only_look();
         let preview = self.reconciler.preview(&GOAL, keep).await;
         let (next, outdated) = preview.map_err(run_failure)?;
-        let mut failure = None;
-        let (result, mut steps) = match next {
-            Next::Do(steps) => (
-                "to be finished",
-                steps.iter().map(ToString::to_string).collect(),
-            ),
-            Next::Wait(what, _) => ("to be finished", vec![super::progress::waiting(&what)]),
+        let (mut failure, mut waits) = (None, None);
+        let (result, mut foreseen) = match next {
+            Next::Do(steps) => ("to be finished", steps),
+            Next::Wait(what, _) => {
+                waits = Some(progress::waiting(&what));
+                ("to be finished", Vec::new())
+            }
             Next::Busy(_) => ("in use", Vec::new()),
             Next::Done(_) => ("saved", Vec::new()),
             Next::Stuck(stuck) => {
@@ -99,10 +108,14 @@ impl Session {
                 ("not to be finished", Vec::new())
             }
         };
-        steps.extend(outdated.iter().map(ToString::to_string));
+        foreseen.extend(outdated);
+        let drive = &self.request.drive;
+        let steps = foreseen.iter().map(ToString::to_string);
+        let lines = foreseen.iter().map(|step| progress::doing(step, drive));
         Ok(Finished {
             result: result.to_owned(),
-            steps,
+            steps: waits.clone().into_iter().chain(steps).collect(),
+            lines: waits.into_iter().chain(lines).collect(),
             failure,
             asked: None,
         })

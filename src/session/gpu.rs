@@ -7,7 +7,7 @@
 
 use anyhow::anyhow;
 
-use super::script_failure;
+use super::container_failure;
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(super) async fn wait_ready(
         Gpus::Waiting => {
             let step = report.step("wait for the NVIDIA driver, which a first boot may build");
             let names = host.gpus(cloud.timing.driver).await;
-            let names = names.map_err(script_failure::of)?;
+            let names = names.map_err(container_failure::of)?;
             step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));
             Ok(())
         }
@@ -47,9 +47,9 @@ async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {
     // A denied call is reported where types are chosen; here it only costs this check.
     let types = cloud.ec2.instance_types(std::slice::from_ref(name)).await;
     match types.as_deref() {
-        Ok([kind]) if kind.needs_driver() => Err(script_failure::no_gpu(anyhow!(
+        Ok([kind]) if kind.needs_driver() => Err(container_failure::no_gpu(anyhow!(
             "{} is a {name}, which has an NVIDIA GPU, and its system sees none on its bus",
-            instance.id
+            instance.id.after("the")
         ))),
         _ => Ok(()),
     }

@@ -203,7 +203,8 @@ impl Session {
         let session = self.reconciler.session().clone();
         let place = jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
-        let connection_lost = || anyhow!("the connection to the instance ({}) was lost", host.id);
+        let drive = &self.request.drive;
+        let connection_lost = || anyhow!("the connection to {} was lost", host.id.of(drive));
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let connections = match connections {
             Some(connections) => connections,
@@ -223,14 +224,14 @@ impl Session {
         if !self.waits_for_others {
             self.report.print(&format!(
                 "{drive} is in use on {} by {}, and this laptop cannot join: {why}\n{ends}",
-                host.id,
+                host.id.its(),
                 tags::owner(&host.tags)
             ));
             self.waits_for_others = self.ask("wait for that? [y/N]", false).await;
             if !self.waits_for_others {
                 return Err(Failure::new(
                     Exit::TryAgain,
-                    anyhow!("{drive} is in use on {}, and {ends}", host.id),
+                    anyhow!("{drive} is in use on {}, and {ends}", host.id.its()),
                 )
                 .hint(format!(
                     "{} connect {drive} again after that; or let this caller use EC2 Instance \
@@ -239,10 +240,9 @@ impl Session {
                 )));
             }
         }
-        let _step = self.report.step(format!(
-            "wait for {}'s instance ({}); {ends}",
-            self.request.drive, host.id
-        ));
+        let _step = self
+            .report
+            .step(format!("wait for {}; {ends}", host.id.of(&drive)));
         match unless_ended(&mut self.signals, &self.report, sleep(WAIT)).await {
             Ok(()) => Ok(Joined::Over),
             Err(end) => Ok(Joined::Asked(end)),

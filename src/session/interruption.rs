@@ -75,6 +75,7 @@ impl Session {
             }
             // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}
+            self.has_begun = false;
             let markets =
                 markets_to_resume(&self.request.options, [Market::OnDemand, Market::Spot]);
             self.choose(&markets, false);
@@ -91,15 +92,17 @@ impl Session {
         Some(self.finish(ending, outcome))
     }
 
-    /// Whether the command is started again, which uses up one try. Its user must not have ended
-    /// it, and EC2's reason must be that it took the instance: while this computer slept, the
-    /// command may have ended, or `xdrive stop` may have ended it.
+    /// Whether the command is started again, which uses up one try if it had begun. Its user must not
+    /// have ended it, and EC2's reason must be that it took the instance: while this computer slept,
+    /// the command may have ended, or `xdrive stop` may have ended it.
     async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
         let Task::Run {
-            tries: Some(left @ 1..),
-            ..
+            tries: Some(tries), ..
         } = &mut self.request.task
         else {
+            return false;
+        };
+        let Some(left) = tries_left(*tries, self.has_begun) else {
             return false;
         };
         let may_begin_again = match interruption {
@@ -117,13 +120,15 @@ impl Session {
             return false;
         }
         self.reconciler.set_lease(time);
-        *left -= 1;
-        let times = match *left {
-            0 => "for the last time".to_owned(),
-            left => format!("and {left} more times at most"),
-        };
-        self.report
-            .print(&format!("the command is started again, {times}"));
+        *tries = left;
+        self.report.print(&match (self.has_begun, left) {
+            (false, _) => format!(
+                "the command had not begun on {}: it is started on another",
+                instance.id.of(&self.request.drive)
+            ),
+            (true, 0) => "the command is started again, for the last time".to_owned(),
+            (true, left) => format!("the command is started again, and {left} more times at most"),
+        });
         true
     }
 
@@ -138,11 +143,12 @@ impl Session {
             return;
         };
         let left = at.duration_since(self.cloud.clock.now()).as_secs();
-        let (drive, id) = (&self.request.drive, &instance.id);
+        let drive = &self.request.drive;
+        let (host, snapshot) = (instance.id.its(), snapshot.its());
         self.report.print(&if left > 0 {
-            format!("{drive} was off {id}, with {snapshot} begun, {left} s before its end")
+            format!("{drive} was off {host}, with {snapshot} begun, {left} s before its end")
         } else {
-            format!("{drive} is off {id}, with {snapshot} begun")
+            format!("{drive} is off {host}, with {snapshot} begun")
         });
     }
 
@@ -155,7 +161,9 @@ impl Session {
             let price = Cost::hourly(instance, &self.cloud.ec2).await;
             self.report.print(&format!(
                 "{} goes on on {}, {} {market}{price}",
-                self.request.drive, instance.id, instance.instance_type
+                self.request.drive,
+                instance.id.after("another"),
+                instance.instance_type
             ));
         }
         (outcome, asked)
@@ -185,10 +193,12 @@ impl Session {
             return Ending::Exit(0);
         }
         let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
+        let had_begun = self.has_begun || matches!(self.request.task, Task::Attach(_));
         Ending::Failed(match interruption {
             Interruption::Gone(failure) => failure,
             Interruption::Noticed { code, .. } => {
                 let of_the_command = match code {
+                    _ if is_command && !had_begun => ", before the command had begun".to_owned(),
                     Some(code) if is_command => format!(
                         ", which ended the command (exit code {code}): it may have done half of \
                          what it does"
@@ -199,13 +209,19 @@ impl Session {
                     }
                     _ => String::new(),
                 };
-                let error = anyhow!("EC2 took the instance ({id}) back{of_the_command}");
+                let error = anyhow!("EC2 took {} back{of_the_command}", id.of(drive));
                 Failure::new(Exit::TryAgain, error).hint(format!(
                     "{xdrive} connect {drive} goes on with the drive; --resume does so by itself"
                 ))
             }
         })
     }
+}
+
+/// How many of the `left` tries remain once the command is started again; none if it may not be. One
+/// that never began was no try.
+fn tries_left(left: u32, has_begun: bool) -> Option<u32> {
+    left.checked_sub(u32::from(has_begun))
 }
 
 /// Whether the command ended well, although its instance was taken.
@@ -223,5 +239,19 @@ fn zone_without_capacity(outcome: &Outcome) -> Option<Zone> {
             ..
         }) if matches!(**also, Outcome::Saved { .. }) => lack.zone.clone(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_instance_on_which_the_command_began_uses_up_a_try() {
+        assert_eq!(tries_left(3, true), Some(2));
+        assert_eq!(tries_left(1, true), Some(0));
+        assert_eq!(tries_left(0, true), None);
+        assert_eq!(tries_left(3, false), Some(3));
+        assert_eq!(tries_left(0, false), Some(0));
     }
 }

@@ -1,7 +1,6 @@
 //! What is looked up as a session begins: the caller, the drive's parts, the subnet.
 //!
-//! A call that EC2 throttles is retried, by the limits of the loop. Nothing is made before these
-//! calls, so giving up leaves nothing behind.
+//! Nothing is made before these calls, so giving up leaves nothing behind.
 
 use anyhow::anyhow;
 
@@ -21,7 +20,8 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Lists instances, then volumes, then snapshots: the order in which data moves.
+    /// Lists instances, then volumes, then snapshots: the order in which data moves. Each is listed
+    /// once: a session retries in [`Session::check`](super::state::Session::check).
     pub(super) async fn of(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
         let drive = drive.as_str();
         Ok(Self {
@@ -32,7 +32,8 @@ impl Listing {
     }
 }
 
-/// Reads the caller's identity, for a new session.
+/// Reads the caller's identity, for a new session. A call that EC2 throttles is retried, by the
+/// limits of the loop.
 pub(super) async fn identity(cloud: &Cloud, report: &Report) -> Result<Identity, Failure> {
     let mut failures = 0;
     loop {

@@ -21,8 +21,8 @@ use crate::clock::Clock;
 use crate::cloud::Cloud;
 use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, Market};
-use crate::host::HostEvent;
-use crate::ids::InstanceId;
+use crate::host::{HostEvent, closing};
+use crate::ids::{DriveName, InstanceId};
 use crate::report::Report;
 use crate::ssh::shell::Message;
 
@@ -82,13 +82,15 @@ pub(super) type SharedReconciler<'a> = Mutex<&'a mut Reconciler<SshHosts>>;
 
 /// The context of a monitor.
 pub(super) struct Context<'a> {
+    /// The drive's name.
+    pub(super) name: &'a DriveName,
     pub(super) instance: &'a Instance,
     pub(super) ec2: &'a Ec2,
     pub(super) clock: &'a Clock,
     pub(super) drive: &'a SharedReconciler<'a>,
     /// The interval between checkpoints, if any are taken.
     pub(super) checkpoint: Option<Duration>,
-    /// How long a command may take to end after a notice; none for a shell.
+    /// How long a command asks to have for its end after a notice; none for a shell.
     pub(super) notice: Option<Duration>,
     pub(super) output: Output,
 }
@@ -96,12 +98,13 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context without checkpoints, and without a command that a notice has to end.
     pub(super) fn new(
-        instance: &'a Instance,
+        (name, instance): (&'a DriveName, &'a Instance),
         cloud: &'a Cloud,
         drive: &'a SharedReconciler<'a>,
         output: Output,
     ) -> Self {
         Self {
+            name,
             instance,
             ec2: &cloud.ec2,
             clock: &cloud.clock,
@@ -234,15 +237,20 @@ impl<'a> Monitor<'a> {
         ending
     }
 
+    /// The instance, with the drive's name before its id.
+    fn instance(&self) -> String {
+        self.context.instance.id.of(self.context.name)
+    }
+
     /// Handles the result of attaching again: an ending if the host is closing.
     fn attached(&mut self, held: Result<Reattached, HostError>) -> Option<Ending> {
-        let id = &self.context.instance.id;
         match held {
             Ok(Reattached::Still) if !self.is_detached_reported => {}
             Ok(Reattached::Still | Reattached::Again) => {
                 self.is_detached_reported = false;
                 self.context.output.print(&format!(
-                    "{id} had forgotten this session, which is attached to it again"
+                    "{} had forgotten this session, which is attached to it again",
+                    self.instance()
                 ));
             }
             // The reconnector reports this.
@@ -253,9 +261,10 @@ impl<'a> Monitor<'a> {
                 self.attach_at = Some(Instant::now() + AGAIN);
                 if !std::mem::replace(&mut self.is_detached_reported, true) {
                     self.context.output.print(&format!(
-                        "{id} has forgotten this session, which is not attached to it any more: \
+                        "{} has forgotten this session, which is not attached to it any more: \
                          {error}\nunless that works again, the host saves the drive for the next \
-                         connect and switches itself off when its lease ends"
+                         connect and switches itself off when its lease ends",
+                        self.instance()
                     ));
                 }
             }
@@ -271,12 +280,13 @@ impl<'a> Monitor<'a> {
         let now = self.context.clock.now();
         self.noticed = Some((at, now));
         let left = at.duration_since(now).as_secs().max(0);
-        let id = &self.context.instance.id;
         self.context.output.print(&format!(
-            "EC2 takes {id} back in {left} s, at {at:.0}; the drive is closed and saved now"
+            "EC2 takes {} back in {left} s, at {at:.0}; the drive is closed and saved now",
+            self.instance()
         ));
-        if let Some(time) = self.context.notice {
-            let seconds = time.as_secs();
+        if let Some(asked) = self.context.notice {
+            let left = Duration::from_secs(left.unsigned_abs());
+            let seconds = closing::time_to_end(asked, left).as_secs();
             self.context
                 .output
                 .print(&format!("the command is asked to end within {seconds} s"));
@@ -290,9 +300,9 @@ impl<'a> Monitor<'a> {
         };
         let now = self.context.clock.now();
         let left = at.duration_since(now).as_secs();
-        let id = &self.context.instance.id;
         self.context.output.title(format!(
-            "xdrive: {id} ends in {}:{:02}",
+            "xdrive: {} ends in {}:{:02}",
+            self.instance(),
             left.max(0) / 60,
             left.max(0) % 60
         ));
@@ -354,15 +364,14 @@ async fn finished<T>(work: &mut Option<Work<'_, T>>) -> T {
     }
 }
 
-/// When the instance ends, if a notice is among the news.
-pub(super) fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
-    let mut noticed = None;
-    while let Ok(news) = news.try_recv() {
+/// When the instance ends, once a notice is among the news.
+pub(super) async fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timestamp> {
+    while let Some(news) = news.recv().await {
         if let News::Host(HostEvent::Notice { at, .. }) = news {
-            noticed = Some(at);
+            return Some(at);
         }
     }
-    noticed
+    None
 }
 
 /// Polls the spot request of `instance` until it has a notice; returns when the instance ends.

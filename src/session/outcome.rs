@@ -47,7 +47,7 @@ impl Session {
                 Exit::Failed,
                 error.context(format!(
                     "{drive} runs on {}, but not for longer than its lease",
-                    instance.id
+                    instance.id.its()
                 )),
             )
             .hint(format!(
@@ -68,7 +68,7 @@ impl Session {
         self.report.print(&format!(
             "{drive} is left running on {} {until_when} {until:.0}{price}; then it is closed and \
              the instance switches itself off\n  {way_back}\n  {command} stop {drive}  saves it",
-            instance.id
+            instance.id.its()
         ));
         Ok(0)
     }
@@ -148,7 +148,7 @@ impl Session {
             Exit::TryAgain,
             anyhow!(
                 "{drive} is in use on {} by another xdrive of {}, since {}",
-                holder.instance,
+                holder.instance.its(),
                 holder.owner,
                 holder.since
             ),
@@ -168,7 +168,8 @@ impl Session {
                 ..
             } => {
                 self.report.note(&format!(
-                    "{drive} is saved: {snapshot}, generation {generation}"
+                    "{drive} is saved: {}, generation {generation}",
+                    snapshot.its()
                 ));
                 let closed = self.reconciler.hosts().closed();
                 let room = closed.and_then(|closed| closed.room);

@@ -6,18 +6,19 @@ use super::state::begin;
 use crate::cloud::Cloud;
 use crate::failure::Failure;
 use crate::host::ports::Listener;
+use crate::ids::InstanceId;
 use crate::ssh::UserKey;
 
-/// What listens in the container of a drive that is up: its instance's id, and the ports. Fails if it
-/// is not up.
+/// What listens in the container of a drive that is up: its instance, and the ports. Fails if it is
+/// not up.
 pub async fn list_ports(
     request: Request,
     cloud: Cloud,
     key: UserKey,
-) -> Result<(String, Vec<Listener>), Failure> {
+) -> Result<(InstanceId, Vec<Listener>), Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let (instance, host) = session.reach_live(facts.host).await?;
     let listeners = host.listeners().await.map_err(anyhow::Error::new)?;
-    Ok((instance.id.to_string(), listeners))
+    Ok((instance.id, listeners))
 }

@@ -34,8 +34,8 @@ pub(super) struct DriveFacts {
 }
 
 impl Session {
-    /// Checks the drive by this `listing`, and by new ones while EC2 throttles. A signal ends the
-    /// pause between two, and with it the session.
+    /// Checks the drive by this `listing`. One that EC2 throttles is retried, by the limits of the
+    /// loop. A signal ends the pause before a retry, and with it the session.
     pub(super) async fn check(
         &mut self,
         mut listing: Result<Listing, Failure>,

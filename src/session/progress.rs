@@ -1,4 +1,7 @@
 //! The reconciler's events, printed: a line for a step under way, and one for a finished step.
+//!
+//! Every line names a resource before its id, `demo's volume (vol-…)`, and is short enough for a
+//! terminal of 80 columns with its time and a short name.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,17 +10,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::console;
+use crate::drive::Source;
 use crate::drive::event::Event;
-use crate::drive::plan::{Source, Step, Waiting};
+use crate::drive::plan::{Step, Waiting};
 use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{GibiBytes, Speed, StatusChecks};
-use crate::ids::InstanceId;
+use crate::ids::{DriveName, InstanceId, SnapshotId, VolumeId};
 use crate::launch::offers::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 
 /// Prints the reconciler's events to a report.
 pub(crate) struct ProgressPrinter {
+    drive: DriveName,
     report: Report,
     steps: HashMap<Step, report::Step>,
     waits: HashMap<Waiting, report::Step>,
@@ -30,8 +35,9 @@ pub(crate) struct ProgressPrinter {
 }
 
 impl ProgressPrinter {
-    pub(crate) fn new(report: Report, speed: Rc<Cell<Speed>>) -> Self {
+    pub(crate) fn new(drive: DriveName, report: Report, speed: Rc<Cell<Speed>>) -> Self {
         Self {
+            drive,
             report,
             steps: HashMap::new(),
             waits: HashMap::new(),
@@ -43,6 +49,7 @@ impl ProgressPrinter {
 
     #[expect(clippy::too_many_lines, reason = "one match, an arm an event")]
     pub(crate) fn print(&mut self, event: Event) {
+        let drive = &self.drive;
         match event {
             Event::Started(step) => {
                 if let Step::Snapshot {
@@ -53,17 +60,17 @@ impl ProgressPrinter {
                     self.report
                         .print("the drive was not closed by its last host: saving what was synced");
                 }
-                let running = self.report.step(step.to_string());
+                let running = self.report.step(doing(&step, drive));
                 self.steps.insert(step, running);
             }
             Event::Finished { step, made, .. } => {
-                if let (Some(running), Some(mut line)) =
-                    (self.steps.remove(&step), done(&step, made.as_deref()))
-                {
+                let line = done(&step, made.as_deref(), drive);
+                if let (Some(running), Some(mut line)) = (self.steps.remove(&step), line) {
                     if let (Step::Launch { .. }, Some((id, offer))) = (&step, self.launched.take())
                         && made == Some(id)
                     {
-                        line = format!("{line}, {}", offer.pool);
+                        let pool = &offer.pool;
+                        line = format!("{line}, {} {}", pool.instance_type, pool.market);
                     }
                     running.done(&line);
                 }
@@ -74,6 +81,7 @@ impl ProgressPrinter {
                 self.steps.remove(&step);
                 // An error that ends the run is reported at its end.
                 if again {
+                    let step = doing(&step, drive);
                     self.report
                         .print(&format!("could not {step}, trying again: {error}"));
                 }
@@ -86,7 +94,8 @@ impl ProgressPrinter {
                 self.waits.insert(what, running);
             }
             Event::Waited { what, came, .. } => {
-                if let (Some(running), Some(line)) = (self.waits.remove(&what), waited(&what))
+                if let (Some(running), Some(line)) =
+                    (self.waits.remove(&what), waited(&what, drive))
                     && came
                 {
                     running.done(&line);
@@ -118,17 +127,18 @@ impl ProgressPrinter {
             )),
             Event::EndedByItself { instance, reason } => {
                 let why = reason.as_deref().unwrap_or("EC2 does not say why");
+                let instance = instance.of(drive);
                 self.report
-                    .print(&format!("the instance ({instance}) ended by itself: {why}"));
+                    .print(&format!("{instance} ended by itself: {why}"));
             }
             Event::Silent {
                 instance,
                 since,
                 why,
             } => self.report.print(&format!(
-                "the instance ({instance}) has been running for {} s and cannot be logged in to: {why}\n  if it \
-                 stays so, something on the way may keep port 22 shut: a network ACL, a firewall, \
-                 a VPN",
+                "{} has been running for {} s and cannot be logged in to: {why}\n  if it stays so, \
+                 something on the way may keep port 22 shut: a network ACL, a firewall, a VPN",
+                instance.of(drive),
                 since.as_secs()
             )),
             Event::Checks {
@@ -137,24 +147,27 @@ impl ProgressPrinter {
                 limit,
             } => self.print_checks(&instance, checks, limit),
             Event::Unchecked { instance, why } => self.report.print(&format!(
-                "could not read EC2's status checks of {instance}, going by time alone: {why}"
+                "could not read EC2's status checks of {}, going by time alone: {why}",
+                instance.of(drive)
             )),
             Event::Console { instance, text } => {
-                let end = console::end(&text);
+                let (instance, end) = (instance.of(drive), console::end(&text));
                 self.report.print(&if end.is_empty() {
-                    format!("the instance ({instance}) wrote nothing to its console")
+                    format!("{instance} wrote nothing to its console")
                 } else {
-                    format!("the end of the console of the instance ({instance}):\n{end}")
+                    format!("the end of the console of {instance}:\n{end}")
                 });
             }
             Event::Unverified { snapshot, why } => self.report.print(&format!(
-                "could not look into the snapshot ({snapshot}), going on without: {why}"
+                "could not look into {}, going on without: {why}",
+                snapshot.of(drive)
             )),
             // The shell's screen is on the terminal.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {
-                self.report.note(&format!("took checkpoint {snapshot}"));
+                self.report
+                    .note(&format!("took a checkpoint: {}", snapshot.of(drive)));
             }
             Event::CheckpointSkipped(why) => {
                 self.report.print(&format!("no checkpoint: {why}"));
@@ -179,7 +192,7 @@ impl ProgressPrinter {
                 running.now(format!("{}; EC2's checks: {checks}", waiting(what)));
             }
         }
-        let words = checked(checks, limit);
+        let (instance, words) = (instance.of(&self.drive), checked(checks, limit));
         self.report
             .print(&format!("EC2's status checks of {instance}: {words}"));
     }
@@ -233,36 +246,88 @@ fn root_as_it_is(image: &str) -> String {
     )
 }
 
-/// The line of a finished step; none for steps that only write tags.
-fn done(step: &Step, made: Option<&str>) -> Option<String> {
-    let made = made.unwrap_or_default();
-    Some(match step {
-        Step::Launch { .. } => format!("launched {made}"),
-        Step::CreateVolume {
+/// A step under way, or to come. The instance of an attachment is left out: a line with two ids is
+/// too long for a terminal.
+pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
+    match step {
+        Step::Launch { .. }
+        | Step::CreateVolume {
             from: Source::Empty,
             ..
-        } => format!("created empty volume {made}"),
+        } => step.to_string(),
         Step::CreateVolume {
-            from: Source::Snapshot(snapshot, _),
-            ..
-        } => format!("created {made} from {snapshot}"),
-        Step::Claim(instance) => format!("logged in to {instance}"),
-        Step::Attach { volume, .. } => format!("attached {volume}"),
+            zone,
+            from: Source::Snapshot(id, _),
+        } => format!("restore {} in {zone}", id.of(drive)),
+        Step::Claim(instance) => format!("log in to {}", instance.of(drive)),
+        Step::Raise { volume, to } => format!("announce generation {to} on {}", volume.of(drive)),
+        Step::Attach { volume, .. } => format!("attach {}", volume.of(drive)),
+        Step::Mount { order, .. } => format!("mount {}", order.volume.of(drive)),
+        Step::MarkFormatted { volume, .. } => {
+            format!("record that {} is formatted", volume.of(drive))
+        }
+        Step::MarkUuid { volume, .. } => format!("record the file system of {}", volume.of(drive)),
+        Step::Verify { snapshot, .. } => format!("verify {}", snapshot.of(drive)),
+        Step::KeepOnTermination { instance, device } => {
+            format!("keep {device} of {} when it ends", instance.of(drive))
+        }
+        Step::Close { instance, .. } => format!("close {drive} on {}", instance.its()),
+        Step::Snapshot { volume, .. } => format!("snapshot {}", volume.of(drive)),
+        Step::Detach { volume, .. } => format!("detach {}", volume.of(drive)),
+        Step::ShowConsole(instance) => format!("read the console of {}", instance.of(drive)),
+        Step::Terminate(quiet) => format!("terminate {}", quiet.instance().of(drive)),
+        Step::DeleteVolume(spent) => format!("delete {}", spent.volume().of(drive)),
+        Step::DeleteSnapshot(failed) => {
+            format!("delete {}", unwanted(failed.snapshot(), drive, "failed"))
+        }
+        Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
+        Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
+    }
+}
+
+/// A snapshot that is deleted, and why.
+fn unwanted(id: &SnapshotId, drive: &DriveName, why: &str) -> String {
+    id.after(format_args!("{drive}'s {why}"))
+}
+
+/// The line of a finished step; none for steps that only write tags.
+fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
+    let made = made.unwrap_or_default();
+    Some(match step {
+        Step::Launch { .. } => {
+            let made: InstanceId = made.parse().ok()?;
+            format!("launched {}", made.of(drive))
+        }
+        Step::CreateVolume { from, .. } => {
+            let made: VolumeId = made.parse().ok()?;
+            let from = match from {
+                Source::Empty => ", empty",
+                Source::Snapshot(..) => " from its snapshot",
+            };
+            format!("created {}{from}", made.of(drive))
+        }
+        Step::Claim(instance) => format!("logged in to {}", instance.of(drive)),
+        Step::Attach { volume, .. } => format!("attached {}", volume.of(drive)),
         Step::Mount { order, .. } => format!("mounted, generation {}", order.generation),
         Step::Close {
             volume: Some((volume, _)),
             ..
-        } => format!("container stopped, {volume} unmounted"),
+        } => format!("container stopped, {} unmounted", volume.of(drive)),
         Step::Close { volume: None, .. } => "closed the host".to_owned(),
-        Step::Snapshot { volume, .. } => format!("started snapshot {made} of {volume}"),
-        Step::Detach { volume, .. } => format!("detached {volume}"),
-        Step::Terminate(quiet) => format!("terminated {}", quiet.instance()),
-        Step::DeleteVolume(spent) => format!("deleted {}", spent.volume()),
-        Step::DeleteSnapshot(failed) => format!("deleted failed snapshot {}", failed.snapshot()),
-        Step::Prune(superseded) => format!("deleted superseded {}", superseded.snapshot()),
-        Step::Fork { head, .. } => format!("kept {head} as {made}"),
+        Step::Snapshot { .. } => {
+            let made: SnapshotId = made.parse().ok()?;
+            format!("started {}", made.of(drive))
+        }
+        Step::Detach { volume, .. } => format!("detached {}", volume.of(drive)),
+        Step::Terminate(quiet) => format!("terminated {}", quiet.instance().of(drive)),
+        Step::DeleteVolume(spent) => format!("deleted {}", spent.volume().of(drive)),
+        Step::DeleteSnapshot(failed) => {
+            format!("deleted {}", unwanted(failed.snapshot(), drive, "failed"))
+        }
+        Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
+        Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),
         Step::Verify { .. } if made.is_empty() => return None,
-        Step::Verify { .. } => format!("verified {made}"),
+        Step::Verify { snapshot, .. } => format!("verified {}", snapshot.of(drive)),
         Step::Raise { .. }
         | Step::MarkUuid { .. }
         | Step::MarkFormatted { .. }
@@ -297,12 +362,15 @@ pub(crate) fn waiting(what: &Waiting) -> String {
 }
 
 /// The line after a wait; none if the next step's own line says it.
-fn waited(what: &Waiting) -> Option<String> {
+fn waited(what: &Waiting, drive: &DriveName) -> Option<String> {
     match what {
-        Waiting::Host(id) => Some(format!("instance {id} is up")),
-        Waiting::Copy(id) => Some(format!("snapshot {id} is completed")),
-        Waiting::Closing(id) => Some(format!("instance {id} has closed the drive")),
-        Waiting::Termination(id) => Some(format!("instance {id} is terminated")),
+        Waiting::Host(id) => Some(format!("{} is up", id.of(drive))),
+        Waiting::Copy(id) => Some(format!("{} is completed", id.of(drive))),
+        Waiting::Closing(id) => Some(format!("{} has closed the drive", id.of(drive))),
+        Waiting::Termination(id) => Some(format!("{} is terminated", id.of(drive))),
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

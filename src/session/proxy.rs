@@ -91,7 +91,8 @@ impl Session {
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);
         let output = Output::Report(self.report.clone());
-        let monitor = Monitor::new(Context::new(host, cloud, &drive, output));
+        let named = (&self.request.drive, host);
+        let monitor = Monitor::new(Context::new(named, cloud, &drive, output));
         let signals = &mut self.signals;
         let carrying = async {
             let mut carried = pin!(pipe(line, &server));

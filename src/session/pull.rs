@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::script_failure;
+use super::container_failure;
 use crate::failure::{Exit, Failure};
 use crate::host::facts::ScriptError;
 use crate::host::pull::{Pulled, Refused, registry};
@@ -64,7 +64,7 @@ fn layers(count: u32) -> String {
 /// The failure of a pull.
 fn failure(error: ScriptError, reference: &str) -> Failure {
     let ScriptError::NotPulled(words) = error else {
-        return script_failure::of(error);
+        return container_failure::of(error);
     };
     let registry = registry(reference);
     let (exit, what, hint) = match Refused::of(&words) {

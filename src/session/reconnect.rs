@@ -21,19 +21,22 @@ use crate::drive::HostError;
 use crate::ec2::{Ec2, Instance, InstanceState};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
+use crate::ids::DriveName;
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::shell::Again;
 use crate::ssh::{Shell, Ssh};
 
 /// The pause between two attempts: short, to use a network soon after it is back.
-const AGAIN: Duration = Duration::from_secs(1);
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 /// How long EC2 may take to describe the instance: five round trips with a new TLS connection, and
 /// its own time. Without a network it never answers.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Reconnects a shell to its host.
 pub(super) struct Reconnector<'a> {
+    /// The drive's name.
+    pub(super) name: &'a DriveName,
     pub(super) drive: &'a SharedReconciler<'a>,
     pub(super) host: &'a Instance,
     pub(super) ec2: &'a Ec2,
@@ -73,7 +76,7 @@ impl Reconnector<'_> {
             let grace = minutes(self.grace);
             self.report.print(&format!(
                 "the connection was lost: {why}\nthe command goes on on {}; reconnecting for {grace}",
-                self.host.id
+                self.instance()
             ));
         }
         loop {
@@ -109,7 +112,7 @@ impl Reconnector<'_> {
         why: &str,
         end: Instant,
     ) -> anyhow::Result<Result<(Ssh, Host), Ending>> {
-        let host = self.host.id.clone();
+        let host = self.instance();
         let mut ticking = interval(Duration::from_secs(1));
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let last = {
@@ -153,7 +156,15 @@ impl Reconnector<'_> {
         Ok(Err(self.ending(last, why)))
     }
 
-    /// Tries until `end` for what has neither a screen nor anything that goes on there.
+    /// Reports the loss, for what has neither a screen nor anything that goes on there.
+    pub(super) fn report_loss(&self, why: &str) {
+        self.report.print(&format!(
+            "the connection was lost: {why}\nreconnecting for {}",
+            in_words(self.grace)
+        ));
+    }
+
+    /// Tries until `end`, likewise. If the instance is gone that is a failure: it goes on nowhere else.
     pub(super) async fn reach_again(&self, why: &str, end: Instant) -> Result<(Ssh, Host), Ending> {
         match self.try_until(end).await {
             Attempt::Connected(ssh, host) => Ok((ssh, host)),
@@ -161,9 +172,17 @@ impl Reconnector<'_> {
                 if let Attempt::Failed(_) = last {
                     self.report_end();
                 }
-                Err(self.ending(last, why))
+                Err(match self.ending(last, why) {
+                    Ending::Interruption(Interruption::Gone(failure)) => Ending::Failed(failure),
+                    ending => ending,
+                })
             }
         }
+    }
+
+    /// The instance, with the drive's name before its id.
+    fn instance(&self) -> String {
+        self.host.id.of(self.name)
     }
 
     /// Reports that it is given up.
@@ -171,7 +190,7 @@ impl Reconnector<'_> {
         self.report.print(&format!(
             "no way back to {} for {}: giving up; the host closes the drive itself when its lease \
              ends, and switches itself off",
-            self.host.id,
+            self.instance(),
             minutes(self.grace)
         ));
     }
@@ -223,7 +242,7 @@ impl Reconnector<'_> {
         };
         match gone {
             Some(state) => {
-                Attempt::InstanceEnded(format!("EC2 says that {} is {state}", self.host.id))
+                Attempt::InstanceEnded(format!("EC2 says that {} is {state}", self.instance()))
             }
             None => Attempt::Failed(error.to_string()),
         }
@@ -231,7 +250,7 @@ impl Reconnector<'_> {
 
     /// Reports the connection after the one that was lost.
     pub(super) fn report_again(&self, after: Duration) {
-        let (host, seconds) = (&self.host.id, after.as_secs());
+        let (host, seconds) = (self.instance(), after.as_secs());
         self.report
             .print(&format!("connected to {host} again after {seconds} s"));
     }
@@ -239,6 +258,11 @@ impl Reconnector<'_> {
     /// Reports that a command is attached again, and what of its output is lost.
     fn report_return(&self, after: Duration, lost: [u64; 2]) {
         self.report_again(after);
+        self.report_missing(lost);
+    }
+
+    /// Reports what is lost of a command's standard output, and of its standard error.
+    pub(super) fn report_missing(&self, lost: [u64; 2]) {
         for (bytes, stream) in lost.iter().zip(["output", "error"]) {
             if *bytes > 0 {
                 self.report.print(&format!(
@@ -289,7 +313,7 @@ fn minutes(time: Duration) -> String {
 }
 
 /// The notice on the screen while it reconnects.
-fn notice(host: &crate::ids::InstanceId, why: &str, left: Duration) -> [String; 4] {
+fn notice(host: &str, why: &str, left: Duration) -> [String; 4] {
     let left = left.as_secs();
     [
         format!(

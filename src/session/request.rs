@@ -131,3 +131,15 @@ impl Request {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_that_has_ended_is_kept_as_long_as_its_host_waits() {
+        let terminal = include_str!("../../shell/host/terminal.py");
+        let line = format!("\nLINGER = {}  #", LEASE.as_secs());
+        assert!(terminal.contains(&line), "{line}");
+    }
+}

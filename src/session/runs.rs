@@ -1,23 +1,30 @@
 //! Runs on a drive's host, looked at from any laptop: which there are, and what they print. Nothing
-//! is launched for that, and no lease begins.
+//! is launched for that, and no lease begins. What they print goes on after a lost connection, at the
+//! byte up to which it was shown.
 
 use std::time::Duration;
 
 use anyhow::anyhow;
+use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
 
 use super::cost::Cost;
 use super::prompt::unless_ended;
-use super::request::Request;
+use super::reconnect::{AGAIN, Reconnector};
+use super::request::{Request, Task};
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
+use crate::host::facts::ScriptError;
+use crate::host::logs::{Beginning, Piece};
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
 use crate::ids::SessionId;
-use crate::ssh::UserKey;
-use crate::ssh::channel::Output;
+use crate::report;
+use crate::ssh::{SshError, UserKey};
 
 pub(super) use crate::host::runs::label;
 
@@ -30,6 +37,13 @@ pub struct Listed {
     pub cost: String,
     /// The runs, the oldest first.
     pub runs: Vec<Run>,
+}
+
+/// A run that was started and left, as `run -d --json` prints it (`src/cli/schemas/run.json`).
+#[derive(Debug, Serialize)]
+struct Started<'a> {
+    run: &'a str,
+    drive: &'a str,
 }
 
 /// Lists the runs of the drive of `request`. Fails if it is not up.
@@ -49,7 +63,8 @@ pub async fn list_runs(request: Request, cloud: Cloud, key: UserKey) -> Result<L
 
 /// Passes the output of a run to `show`, with `true` for standard output. The run is the one whose
 /// id begins with `wanted`, else the latest; the output is all that is kept, or that of the last
-/// `since`. With `follows` it waits for the run's end. Returns the exit code.
+/// `since`. With `follows` it waits for the run's end. A lost connection is restored. Returns the exit
+/// code.
 pub async fn logs(
     request: Request,
     cloud: Cloud,
@@ -59,7 +74,7 @@ pub async fn logs(
 ) -> Result<u8, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
-    let (_, host, runs) = session.runs(facts.host).await?;
+    let (instance, host, runs) = session.runs(facts.host).await?;
     let run = match &wanted {
         Some(wanted) => named(&runs, wanted),
         None => runs.last(),
@@ -68,20 +83,130 @@ pub async fn logs(
     let id = run
         .command_id()
         .ok_or_else(|| anyhow!("the host has a run without an id"))?;
-    let showing = async {
-        let mut output = host.logs(&id, since, follows).await?;
-        while let Some(output) = output.output().await {
-            match output {
-                Output::Stdout(piece) => show(true, &piece)?,
-                Output::Stderr(piece) => show(false, &piece)?,
-                Output::Status(status) => return Ok(u8::try_from(status).unwrap_or(1)),
-            }
-        }
-        Err(anyhow!("the connection was lost"))
+    let cloud = &session.cloud;
+    let drive = Mutex::new(&mut session.reconciler);
+    let name = &session.request.drive;
+    let reconnector = Reconnector {
+        name,
+        drive: &drive,
+        host: &instance,
+        ec2: &cloud.ec2,
+        report: &session.report,
+        grace: cloud.timing.grace,
+        command: format!("{} logs {name}", cloud.command),
     };
+    let mut shown = Shown {
+        from: since.map_or(Beginning::Kept, Beginning::Since),
+        places: [None; 2],
+        show,
+    };
+    let showing = shown.through_cuts(host, (&id, follows), &reconnector);
     match unless_ended(&mut session.signals, &session.report, showing).await {
-        Ok(shown) => Ok(shown?),
+        Ok(ended) => ended,
         Err(end) => Ok(end.exit_code()),
+    }
+}
+
+/// What was shown of a run's output.
+struct Shown {
+    /// Where it begins.
+    from: Beginning,
+    /// Up to which byte standard output, and standard error, were shown; none before that is known.
+    places: [Option<u64>; 2],
+    show: fn(bool, &[u8]) -> std::io::Result<()>,
+}
+
+impl Shown {
+    /// Shows the output of the run `id` over this connection, and over others when it is lost.
+    /// Returns the exit code.
+    async fn through_cuts(
+        &mut self,
+        mut host: Host,
+        (id, follows): (&CommandId, bool),
+        reconnector: &Reconnector<'_>,
+    ) -> Result<u8, Failure> {
+        // When the connection was lost, until another one brings something.
+        let mut lost: Option<Instant> = None;
+        loop {
+            let why = match self
+                .rest_of(&host, (id, follows), reconnector, &mut lost)
+                .await?
+            {
+                Reading::Over => return Ok(0),
+                Reading::Lost(why) => why,
+            };
+            let since = *lost.get_or_insert_with(|| {
+                reconnector.report_loss(&why);
+                Instant::now()
+            });
+            sleep(AGAIN).await;
+            let end = since + reconnector.grace;
+            host = match reconnector.reach_again(&why, end).await {
+                Ok((_, host)) => host,
+                Err(ending) => return Session::code(ending),
+            };
+        }
+    }
+
+    /// Shows what was not shown yet, over one connection.
+    async fn rest_of(
+        &mut self,
+        host: &Host,
+        (id, follows): (&CommandId, bool),
+        reconnector: &Reconnector<'_>,
+        lost: &mut Option<Instant>,
+    ) -> anyhow::Result<Reading> {
+        let mut logs = match host.logs(id, self.rest(), follows).await {
+            Ok(logs) => logs,
+            Err(error) => return lost_by(error),
+        };
+        loop {
+            let piece = match logs.next().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return Ok(Reading::Over),
+                Err(error) => return lost_by(error),
+            };
+            if let Some(since) = lost.take() {
+                reconnector.report_again(since.elapsed());
+            }
+            reconnector.report_missing(self.add(&piece));
+            (self.show)(piece.is_output, &piece.bytes)?;
+        }
+    }
+
+    /// Where the rest begins.
+    fn rest(&self) -> Beginning {
+        match self.places {
+            [Some(output), Some(errors)] => Beginning::After([output, errors]),
+            // Nothing was shown: the places of both come first.
+            _ => self.from,
+        }
+    }
+
+    /// Adds a piece that is shown; returns how many bytes of either stream are missing before it.
+    fn add(&mut self, piece: &Piece) -> [u64; 2] {
+        let stream = usize::from(!piece.is_output);
+        let known = self.places[stream].unwrap_or(piece.place);
+        self.places[stream] = Some(piece.place + piece.bytes.len() as u64);
+        let mut missing = [0; 2];
+        missing[stream] = piece.place.saturating_sub(known);
+        missing
+    }
+}
+
+/// How reading over one connection ended.
+enum Reading {
+    /// There is nothing more.
+    Over,
+    /// The connection was lost, for this reason.
+    Lost(String),
+}
+
+/// A lost connection; any other error is one.
+fn lost_by(error: ScriptError) -> anyhow::Result<Reading> {
+    match error {
+        ScriptError::Ssh(SshError::Lost(_, why)) => Ok(Reading::Lost(why)),
+        error => Err(error.into()),
     }
 }
 
@@ -139,6 +264,25 @@ impl Session {
         self.reconciler.hosts().line_of(&client, &self.owner)
     }
 
+    /// Prints the run that was started to be left, where JSON is asked for.
+    pub(super) fn report_run(&self) -> Result<(), Failure> {
+        let request = &self.request;
+        let is_started = matches!(
+            request.task,
+            Task::Run {
+                is_detached: true,
+                ..
+            }
+        );
+        if let Some(id) = self.command.as_ref().filter(|_| is_started && request.json) {
+            report::json(&Started {
+                run: id.as_str(),
+                drive: request.drive.as_str(),
+            })?;
+        }
+        Ok(())
+    }
+
     /// The id of the run to attach to, on the drive's instance.
     pub(super) async fn choose_run(
         &mut self,
@@ -169,7 +313,34 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+
+    #[test]
+    fn output_goes_on_at_the_byte_where_it_stopped_and_what_is_missing_is_counted() {
+        let mut shown = Shown {
+            from: Beginning::Kept,
+            places: [None; 2],
+            show: |_, _| Ok(()),
+        };
+        let mut add = |is_output, place, bytes: &'static [u8]| {
+            let bytes = Bytes::from_static(bytes);
+            let piece = Piece {
+                is_output,
+                place,
+                bytes,
+            };
+            let missing = shown.add(&piece);
+            (missing, shown.rest())
+        };
+        // What was not kept before the first look is not missing.
+        assert_eq!(add(true, 100, b""), ([0, 0], Beginning::Kept));
+        assert_eq!(add(false, 7, b""), ([0, 0], Beginning::After([100, 7])));
+        assert_eq!(add(true, 100, b"abc"), ([0, 0], Beginning::After([103, 7])));
+        assert_eq!(add(false, 9, b"d"), ([0, 2], Beginning::After([103, 10])));
+        assert_eq!(add(true, 110, b""), ([7, 0], Beginning::After([110, 10])));
+    }
 
     #[test]
     fn a_run_is_named_by_the_beginning_of_its_id_alone() {

@@ -86,24 +86,31 @@ pub(super) struct Piped {
     pub(super) has_input: bool,
 }
 
-/// Runs a command with this process's streams. An interrupt goes to the command; a second one
-/// within two seconds ends the session. A lost connection is restored by the `reconnector`.
+/// Runs a command with this process's streams, and sets whether it `has_begun`. An interrupt goes to
+/// the command; a second one within two seconds ends the session. A lost connection is restored by the
+/// `reconnector`.
 pub(super) async fn run_command(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    Piped {
+    (command, has_begun): (Piped, &mut bool),
+    answers: Answers,
+    signals: &mut Signals,
+) -> anyhow::Result<Ending> {
+    let Piped {
         id,
         remote,
         is_run,
         is_detached,
         has_input,
-    }: Piped,
-    answers: Answers,
-    signals: &mut Signals,
-) -> anyhow::Result<Ending> {
+    } = command;
+    // Before it is asked for: the session may end, or its connection, before the host has answered.
+    *has_begun = true;
     let remote = if is_detached || !has_input {
-        inside.host.begin(&remote).await?;
+        if let Err(error) = inside.host.begin(&remote).await {
+            *has_begun = matches!(error, ScriptError::Ssh(_));
+            return Err(error.into());
+        }
         inside.host.command_there(&id)
     } else {
         remote

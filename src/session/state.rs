@@ -50,6 +50,8 @@ pub(super) struct Session {
     pub(super) port: Option<u16>,
     /// The command that it is for, once that has an id; none for a shell.
     pub(super) command: Option<CommandId>,
+    /// Whether that has begun on the present instance, as far as it is known.
+    pub(super) has_begun: bool,
     /// The announcements of hosts, and the results of renewing their leases.
     pub(super) news: mpsc::UnboundedReceiver<News>,
     /// Whether any step of the plan was finished.
@@ -93,7 +95,8 @@ impl Session {
         // Up to here nothing was made that a signal could leave behind.
         let signals = Signals::install().context("cannot listen to signals")?;
         let speed = Rc::new(Cell::new(options.speed));
-        let mut progress = ProgressPrinter::new(report.clone(), Rc::clone(&speed));
+        let drive = request.drive.clone();
+        let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
@@ -160,6 +163,7 @@ impl Session {
             began,
             port: None,
             command: None,
+            has_begun: false,
             news,
             acted,
         })
@@ -168,13 +172,13 @@ impl Session {
     /// Runs towards `goal`, and never drops the run: signals are counted, and the run decides where
     /// it may stop. Returns the outcome, and the first signal that asked for the end.
     pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<End>) {
-        let (interrupts, mut heard) = watch::channel(0);
+        let (interrupts, mut interrupted) = watch::channel(0);
         // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
         // person at the keyboard may stop waiting for it.
         let saving = !matches!(goal, Goal::Ready { .. });
         let mut asked = None;
         let mut ticking = pin!(self.report.keep_ticking());
-        let mut work = pin!(self.reconciler.run(goal, &mut heard));
+        let mut work = pin!(self.reconciler.run(goal, &mut interrupted));
         loop {
             tokio::select! {
                 outcome = &mut work => return (outcome, asked),

@@ -6,9 +6,11 @@
 //! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
 
 use super::along::{self, Along};
 use super::container::{self, ContainerSession};
@@ -32,6 +34,10 @@ use crate::ids::{Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::Question;
+
+/// How long after its refusal the announcement of a host that closes may arrive: the host looks for
+/// what it has to announce five times a second, and then it takes half a round trip.
+const ANNOUNCED: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
@@ -59,10 +65,8 @@ impl Session {
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
-            let id = &instance.id;
-            return Ending::Failed(
-                anyhow!("the connection to the instance ({id}) was lost").into(),
-            );
+            let host = instance.id.of(&self.request.drive);
+            return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
         if mounted.dirty_bytes.is_none() {
             self.report.print(
@@ -82,16 +86,21 @@ impl Session {
         let (inside, line) = match entered.await {
             Ok(Ok(inside)) => inside,
             Err(end) => return Ending::Asked(end),
-            Ok(Err(failure)) => return self.not_begun(failure),
+            Ok(Err(failure)) => return self.not_begun(failure).await,
         };
         self.stay(instance, inside, line).await
     }
 
     /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
-    fn not_begun(&mut self, failure: Failure) -> Ending {
-        match monitor::noticed(&mut self.news) {
-            Some(at) => Ending::Interruption(Interruption::Noticed { at, code: None }),
-            None => Ending::Failed(failure),
+    async fn not_begun(&mut self, failure: Failure) -> Ending {
+        // A host that closes refuses at once, and its announcement of a notice may come after that.
+        let patience = match failure.error.downcast_ref() {
+            Some(ScriptError::Closing(_)) => ANNOUNCED,
+            _ => Duration::ZERO,
+        };
+        match timeout(patience, monitor::noticed(&mut self.news)).await {
+            Ok(Some(at)) => Ending::Interruption(Interruption::Noticed { at, code: None }),
+            Ok(None) | Err(_) => Ending::Failed(failure),
         }
     }
 
@@ -176,9 +185,7 @@ impl Session {
             Ok::<_, Failure>((along, forwards))
         };
         let opened = unless_ended(&mut self.signals, &self.report, opening).await;
-        let (along, forwards) = opened
-            .map_err(Ending::Asked)?
-            .map_err(|failure| self.not_begun(failure))?;
+        let (along, forwards) = opened.map_err(Ending::Asked)?.map_err(Ending::Failed)?;
         let command = self.piped_command(inside);
         let command = command.map_err(|error| failed(error.into()))?;
         Ok((along, forwards, command))
@@ -187,6 +194,18 @@ impl Session {
     /// Runs the shell or command in the container, and the monitor beside it, until one of them
     /// ends the session.
     pub(super) async fn stay(
+        &mut self,
+        instance: &Instance,
+        inside: ContainerSession,
+        line: DedicatedConnection,
+    ) -> Ending {
+        match self.run_inside(instance, inside, line).await {
+            Ending::Failed(failure) if !self.has_begun => self.not_begun(failure).await,
+            ending => ending,
+        }
+    }
+
+    async fn run_inside(
         &mut self,
         instance: &Instance,
         mut inside: ContainerSession,
@@ -212,7 +231,7 @@ impl Session {
                 (None, _) | (_, Task::Attach(_)) => None,
                 (Some(_), _) => Some(request.options.notice.unwrap_or(NOTICE)),
             },
-            ..Context::new(instance, cloud, &drive, output.clone())
+            ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
         });
         let middle = async {
             // Without a terminal there is no `~$`.
@@ -233,6 +252,7 @@ impl Session {
                 _ => cloud.timing.grace,
             };
             let mut reconnector = Reconnector {
+                name: &request.drive,
                 drive: &drive,
                 host: instance,
                 ec2: &cloud.ec2,
@@ -246,7 +266,7 @@ impl Session {
                     &mut inside,
                     line,
                     &mut reconnector,
-                    command,
+                    (command, &mut self.has_begun),
                     answers,
                     signals,
                 )

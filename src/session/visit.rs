@@ -51,19 +51,19 @@ impl Session {
 
     /// The failure of a visit to `host` where the container does not run.
     pub(super) fn no_container(&self, host: &Instance) -> Failure {
-        let (drive, id) = (&self.request.drive, &host.id);
+        let (drive, host) = (&self.request.drive, host.id.its());
         self.not_up(&anyhow!(
-            "{drive} is on {id}, where its container does not run"
+            "{drive} is on {host}, where its container does not run"
         ))
     }
 
     /// The failure of a visit that could not attach to `host`.
     pub(super) fn not_attached(&self, host: &Instance, error: HostError) -> Failure {
-        let (drive, id) = (&self.request.drive, &host.id);
+        let (drive, host) = (&self.request.drive, host.id.its());
         if let HostError::Closing(reason) = error {
             return self.not_up(&anyhow!("{drive} is being closed: {reason}"));
         }
-        let error = anyhow::Error::new(error).context(format!("{drive} is up on {id}"));
+        let error = anyhow::Error::new(error).context(format!("{drive} is up on {host}"));
         let command = &self.cloud.command;
         Failure::new(Exit::Unavailable, error)
             .hint(format!("{command} list {drive} shows its state"))

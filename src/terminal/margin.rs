@@ -1,15 +1,23 @@
 //! The margin: the places in a remote's output at which xdrive may print.
 //!
 //! Text printed inside an escape sequence or a character would become part of it; inside a line it
-//! needs a new line first. Sequences are parsed by ECMA-48, section 5.4, and xterm's *Control
-//! Sequences*: those that end with a letter, and strings (titles, say) that end with BEL or ST.
+//! needs a new line first. Where output is cut off inside one, it can go on only from that one's
+//! first byte. Sequences are parsed by ECMA-48, section 5.4, and xterm's *Control Sequences*: those
+//! that end with a letter, and strings (titles, say) that end with BEL or ST.
 //! Changes and keeps no byte.
+
+/// The longest sequence, in bytes, that counts as unfinished: enough for a clipboard or an image.
+/// Some terminals end a string where this does not (Linux's console: `ESC ] R`), and what is text
+/// there is shown twice when output goes on from the first byte.
+const LONGEST: usize = 64 << 10;
 
 /// Follows one stream of output.
 #[derive(Debug, Default)]
 pub struct Margin {
     state: State,
     is_inside_line: bool,
+    /// The length of the sequence or character that the output ends in; 0 between two.
+    unfinished: usize,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +55,31 @@ impl Margin {
         self.is_inside_line
     }
 
+    /// How many bytes there are of the sequence or character that the output ends in, while it is
+    /// not whole; 0 between two, and of a sequence that is too long to be one.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        match self.unfinished {
+            length @ ..=LONGEST => length,
+            _ => 0,
+        }
+    }
+
+    /// As [`Margin::unfinished`], of a character alone: 3 at most.
+    #[must_use]
+    pub fn unfinished_character(&self) -> usize {
+        match self.state {
+            State::Character(_) => self.unfinished,
+            _ => 0,
+        }
+    }
+
+    /// Leaves the sequence or character that the output ends in: its rest does not follow.
+    pub fn leave(&mut self) {
+        self.state = State::Text;
+        self.unfinished = 0;
+    }
+
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             // Cancels a sequence.
@@ -68,6 +101,12 @@ impl Margin {
             (State::Character(left), 0x80..=0xbf) => State::Character(left - 1),
             (State::Text | State::Character(_), _) => self.text(byte),
         };
+        self.unfinished = match (self.state, byte) {
+            (State::Text, _) => 0,
+            // A first byte, which also breaks off what is before it.
+            (State::Escape, _) | (State::Character(_), 0xc0..) => 1,
+            _ => self.unfinished + 1,
+        };
     }
 
     fn text(&mut self, byte: u8) -> State {
@@ -77,9 +116,10 @@ impl Margin {
             _ => {}
         }
         match byte {
-            0xc0..=0xdf => State::Character(1),
+            // RFC 3629, section 3: no character begins with another byte.
+            0xc2..=0xdf => State::Character(1),
             0xe0..=0xef => State::Character(2),
-            0xf0..=0xf7 => State::Character(3),
+            0xf0..=0xf4 => State::Character(3),
             _ => State::Text,
         }
     }
@@ -125,5 +165,55 @@ mod tests {
         assert!(after(b"\x1b]2;cut off\x18").0, "cancelled");
         assert!(after(b"\x1bM").0);
         assert!(after(b"\xc3text").0, "not UTF-8");
+    }
+
+    /// Of a sequence or character, and of a character alone.
+    fn unfinished(output: &[u8]) -> (usize, usize) {
+        let mut margin = Margin::default();
+        margin.watch(output);
+        (margin.unfinished(), margin.unfinished_character())
+    }
+
+    #[test]
+    fn what_is_unfinished_begins_at_its_own_first_byte() {
+        for whole in [&b""[..], b"text", b"\x1b[1m", "é🙂".as_bytes(), b"\xff"] {
+            assert_eq!(unfinished(whole), (0, 0), "{whole:?}");
+        }
+        assert_eq!(unfinished(b"text\x1b"), (1, 0));
+        assert_eq!(unfinished(b"text\x1b[38;2;1"), (8, 0));
+        assert_eq!(unfinished(b"\x1b]2;title\x1b"), (10, 0));
+        assert_eq!(unfinished("\x1b]2;é".as_bytes()), (6, 0), "in a string");
+        assert_eq!(unfinished(&"text🙂".as_bytes()[..7]), (3, 3));
+        assert_eq!(unfinished(b"\xe6\x1b["), (2, 0), "a broken character");
+        assert_eq!(unfinished(b"\x1b[3\x1b[4"), (3, 0), "a broken sequence");
+        for byte in 0xc2..=0xf4 {
+            assert_eq!(unfinished(&[byte; 100]), (1, 1), "Latin 1: {byte:#x}");
+        }
+        for byte in [0x80, 0xbf, 0xc0, 0xc1, 0xf5, 0xf7, 0xff] {
+            assert_eq!(unfinished(&[byte]), (0, 0), "in no character: {byte:#x}");
+        }
+    }
+
+    #[test]
+    fn a_sequence_that_does_not_end_is_unfinished_up_to_a_limit() {
+        let mut margin = Margin::default();
+        margin.watch(b"text\x1b]2;");
+        margin.watch(&vec![b'x'; LONGEST - 4]);
+        assert_eq!(margin.unfinished(), LONGEST);
+        margin.watch(b"x");
+        assert_eq!((margin.unfinished(), margin.is_between()), (0, false));
+        margin.watch(b"\x07\x1b[");
+        assert_eq!(margin.unfinished(), 2, "another");
+    }
+
+    #[test]
+    fn what_is_left_goes_on_no_more() {
+        for cut in [&b"\x1b[3"[..], b"\x1b]2;ti", b"\xe6\xbc"] {
+            let mut margin = Margin::default();
+            margin.watch(cut);
+            margin.leave();
+            assert!(margin.is_between(), "{cut:?}");
+            assert_eq!(margin.unfinished(), 0, "{cut:?}");
+        }
     }
 }

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::anyhow;
 
-use super::jobs::{Batch, Jobs, run_all};
+use super::jobs::{Batch, Jobs, Limits, blocking, run_all};
 use super::paths::{joined, name_of};
 use super::place::path;
-use super::state::{Limits, Servers, State, Stop, Work, blocking, lock};
+use super::servers::Servers;
+use super::state::{State, Stop, Work, lock};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 

@@ -1,10 +1,10 @@
-//! Work that finds more work: all that is found is done, side by side.
+//! Work that finds more work: all that is found is done, side by side, within limits.
 
 use std::future::Future;
 
 use anyhow::anyhow;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::state::Stop;
 
@@ -17,11 +17,30 @@ pub(super) type Jobs<J> = mpsc::UnboundedSender<J>;
 /// How many small items go together, and how many bytes they have.
 const MOST: (usize, u64) = (TOGETHER, 1 << 20);
 
+/// How much is done at once.
+#[derive(Debug)]
+pub(super) struct Limits {
+    pub(super) folders: Semaphore,
+    pub(super) batches: Semaphore,
+    pub(super) large: Semaphore,
+}
+
 /// Small items that go together.
 #[derive(Debug)]
 pub(super) struct Batch<I> {
     items: Vec<I>,
     bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // Far away, and on a busy computer, an answer comes late.
+            folders: Semaphore::new(64),
+            batches: Semaphore::new(32),
+            large: Semaphore::new(4),
+        }
+    }
 }
 
 impl<I> Batch<I> {
@@ -74,4 +93,12 @@ where
             }
         }
     }
+}
+
+/// Does `work`, which blocks.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Stop> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Stop::Refused(anyhow!(error)))
 }

@@ -2,15 +2,12 @@
 //! what is still to be done about a thing that was found.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::anyhow;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
 use super::progress::Progress;
-use crate::host::sftp::{Attributes, Entry, Kind, MOST, Sftp, SftpError};
+use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
 /// Why a copy cannot go on.
 #[derive(Debug)]
@@ -28,13 +25,6 @@ pub(crate) struct Problem {
     pub(crate) path: String,
     /// The reason.
     pub(crate) why: String,
-}
-
-/// The servers of one container.
-#[derive(Clone)]
-pub(crate) struct Servers {
-    all: Arc<[Sftp]>,
-    next: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -57,29 +47,6 @@ pub(super) enum Work {
     /// It goes with others: a small file or a link, or a file of which only the permissions differ.
     Small,
     Large,
-}
-
-/// How much is done at once.
-#[derive(Debug)]
-pub(super) struct Limits {
-    pub(super) folders: Semaphore,
-    pub(super) batches: Semaphore,
-    pub(super) large: Semaphore,
-}
-
-impl Servers {
-    pub(crate) fn new(all: Vec<Sftp>) -> Self {
-        Self {
-            all: all.into(),
-            next: Arc::default(),
-        }
-    }
-
-    /// The one whose turn it is.
-    pub(super) fn one(&self) -> &Sftp {
-        let next = self.next.fetch_add(1, Ordering::Relaxed);
-        &self.all[next % self.all.len()]
-    }
 }
 
 impl State {
@@ -199,31 +166,12 @@ impl State {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            // Far away, and on a busy computer, an answer comes late.
-            folders: Semaphore::new(64),
-            batches: Semaphore::new(32),
-            large: Semaphore::new(4),
-        }
-    }
-}
-
 /// Whether two times are the same, as far as both file systems keep them: some have whole seconds.
 fn is_same_time(one: i64, other: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     let is_whole = |time: i64| time.rem_euclid(SECOND) == 0;
     one == other
         || one.div_euclid(SECOND) == other.div_euclid(SECOND) && (is_whole(one) || is_whole(other))
-}
-
-/// Does `work`, which blocks.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Stop> {
-    let done = spawn_blocking(work).await;
-    done.map_err(|error| Stop::Refused(anyhow!(error)))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

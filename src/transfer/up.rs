@@ -12,12 +12,13 @@ use anyhow::anyhow;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::jobs::{Batch, Jobs, TOGETHER, run_all};
+use super::jobs::{Batch, Jobs, Limits, TOGETHER, blocking, run_all};
 use super::order::Sync;
 use super::paths::{joined, name_of};
 use super::place::path;
 use super::rules::Rules;
-use super::state::{Limits, Servers, State, Stop, Work, blocking, lock};
+use super::servers::Servers;
+use super::state::{State, Stop, Work, lock};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 

@@ -27,7 +27,7 @@ mod verdict;
 use anyhow::Context as _;
 
 use folder::Folder;
-use harness::bench::{Parts, parts, site};
+use harness::bench::{Parts, parts, run};
 use path::Path;
 use verdict::{Round, Verdict};
 
@@ -38,8 +38,8 @@ const ROUNDS: usize = 3;
 const EXISTING: usize = 1;
 
 fn main() -> anyhow::Result<()> {
-    let rounds = site::rounds(ROUNDS)?;
-    let dir = site::directory("aws", env!("CARGO_TARGET_TMPDIR"))?;
+    let rounds = run::rounds(ROUNDS)?;
+    let dir = run::directory("aws", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -48,12 +48,12 @@ fn main() -> anyhow::Result<()> {
         let parts = Parts::new(top)?;
         let outcome = tokio::select! {
             outcome = measure(top, &parts, rounds) => outcome,
-            stopped = site::stop() => stopped,
+            stopped = run::until_signal() => stopped,
         };
         let cleared = [
-            site::clear(&top.join(trips::NAME).join("ec2")).await,
-            site::clear(&top.join(folder::NAME)).await,
-            site::clear(&top.join(parts::NAME)).await,
+            run::clear(&top.join(trips::NAME).join("ec2")).await,
+            run::clear(&top.join(folder::NAME)).await,
+            run::clear(&top.join(parts::NAME)).await,
         ];
         for cleared in cleared {
             cleared.with_context(|| format!("clearing up {}", top.display()))?;

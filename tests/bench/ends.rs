@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 
 use super::MIB;
-use harness::bench::site::succeeded;
+use harness::bench::program::succeeded;
 
 /// The port of the server in the container.
 pub(crate) const PORT: u16 = 9001;

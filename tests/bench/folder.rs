@@ -12,9 +12,10 @@ use tokio::process::Command;
 use xdrive::local::{Delays, Preset};
 
 use super::terminal::{Sat, sit};
-use harness::bench::site::succeeded;
+use harness::bench::program::succeeded;
 use harness::home::{PATH, environment};
-use harness::serving::Server;
+use harness::program;
+use harness::server::ServerProcess;
 
 /// Its state directory, below the benchmark's.
 pub(crate) const NAME: &str = "aws";
@@ -44,7 +45,7 @@ pub(crate) struct Folder {
     snapshot: String,
     key: PathBuf,
     /// The same EC2 on a port, until this is dropped.
-    _served: Server,
+    _server: ServerProcess,
     /// The AWS CLI's environment.
     pointers: Vec<(String, String)>,
 }
@@ -61,23 +62,23 @@ impl Folder {
         });
         let key = home.join("key");
         let generate = ["-q", "-t", "ed25519", "-N", "", "-f"];
-        printed(Command::new("ssh-keygen").args(generate).arg(&key)).await?;
-        let run = |program: &str| {
+        output_of(Command::new("ssh-keygen").args(generate).arg(&key)).await?;
+        let run = |program: &Path| {
             let mut command = Command::new(program);
             command.env_clear().envs(environment.clone());
             command
         };
-        let xdrive = env!("CARGO_BIN_EXE_xdrive");
-        printed(run("sh").args(["-c", "aws --version"]))
+        let (sh, xdrive) = (Path::new("sh"), program());
+        output_of(run(sh).args(["-c", "aws --version"]))
             .await
             .context("no AWS CLI: `shell/setup.sh bench` makes one, for XDRIVE_BENCH_AWS")?;
-        printed(run(xdrive).args(["--local", "connect", DRIVE, "--", "true"])).await?;
+        output_of(run(&xdrive).args(["--local", "connect", DRIVE, "--", "true"])).await?;
         std::fs::write(dir.join("settings.toml"), "delays = \"aws\"\n")?;
 
-        let mut serve = run(xdrive).into_std();
-        let served = Server::start(serve.args(["local", "serve"]))?;
+        let mut serve = run(&xdrive).into_std();
+        let server = ServerProcess::start(serve.args(["local", "serve"]))?;
         let point = "eval \"$(\"$0\" local env)\" && env";
-        let pointers = printed(run("sh").args(["-c", point, xdrive])).await?;
+        let pointers = output_of(run(sh).args(["-c", point]).arg(&xdrive)).await?;
         let pointers = pointers.lines().filter_map(|line| line.split_once('='));
         let pointers = pointers
             .filter(|(name, _)| name.starts_with("AWS_"))
@@ -88,7 +89,7 @@ impl Folder {
             delays: Delays::new(Preset::Aws),
             snapshot: String::new(),
             key,
-            _served: served,
+            _server: server,
             pointers,
             dir,
         };
@@ -110,7 +111,9 @@ impl Folder {
 
     /// A session of xdrive.
     pub(crate) async fn xdrive(&self) -> anyhow::Result<Took> {
-        let words = [env!("CARGO_BIN_EXE_xdrive"), "--local", "connect", DRIVE];
+        let program = program();
+        let program = program.to_str().context("the program's path is no text")?;
+        let words = [program, "--local", "connect", DRIVE];
         self.session(&words, &[]).await
     }
 
@@ -167,8 +170,8 @@ fn path() -> String {
     })
 }
 
-/// The output of `command`; its failure is an error with its standard error.
-async fn printed(command: &mut Command) -> anyhow::Result<String> {
+/// Runs `command` and returns its output; its failure is an error with its standard error.
+async fn output_of(command: &mut Command) -> anyhow::Result<String> {
     let output = command.stdin(Stdio::null()).output().await?;
     let program = command.as_std().get_program();
     let output = succeeded(output).with_context(|| program.display().to_string())?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
-use harness::bench::site::succeeded;
+use harness::bench::program::succeeded;
 use harness::bench::{Program, Spread};
 
 /// How often each is measured: they are short.
@@ -48,7 +48,7 @@ pub(crate) async fn measure(program: &Program, drive: &str) -> anyhow::Result<Gu
 }
 
 /// The time of a process, from its start to its end.
-async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
+pub(crate) async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let output = command.output().await?;
     let took = began.elapsed();

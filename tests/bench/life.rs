@@ -10,15 +10,17 @@
 //! xdrive's own time is the difference of the two within a round; the table shows medians. To
 //! connect is from the start of the process to the first instruction of the command in the
 //! container; to save is from the command's last to the end of the process. In the end a guest
-//! joins a session of xdrive beside OpenSSH ([`guest`]). Nothing is asserted about time. Everything
-//! is made in a directory of its own and removed again, also after a failure, Ctrl-C or SIGTERM.
+//! joins a session of xdrive beside OpenSSH ([`guest`]), and the program is started alone
+//! ([`start`]). Nothing is asserted about time. Everything is made in a directory of its own and
+//! removed again, also after a failure, Ctrl-C or SIGTERM.
 
 mod guest;
+mod start;
 mod table;
 
 use anyhow::Context as _;
 
-use harness::bench::{Parts, Program, parts, program, site};
+use harness::bench::{Parts, Program, parts, program, run};
 use table::Table;
 
 /// The default number of rounds.
@@ -35,8 +37,8 @@ const SESSIONS: [(&str, &str); 3] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let rounds = site::rounds(ROUNDS)?;
-    let dir = site::directory("life", env!("CARGO_TARGET_TMPDIR"))?;
+    let rounds = run::rounds(ROUNDS)?;
+    let dir = run::directory("life", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -45,13 +47,16 @@ fn main() -> anyhow::Result<()> {
         let program = Program::new(dir.path())?;
         let outcome = tokio::select! {
             outcome = measure(&parts, &program, rounds) => outcome,
-            stopped = site::stop() => stopped,
+            stopped = run::until_signal() => stopped,
         };
-        program.end().await?;
-        for side in [parts::NAME, program::NAME] {
-            site::clear(&dir.path().join(side))
-                .await
-                .with_context(|| format!("clearing up {}", dir.path().display()))?;
+        let top = dir.path();
+        let cleared = [
+            program.end().await,
+            run::clear(&top.join(parts::NAME)).await,
+            run::clear(&top.join(program::NAME)).await,
+        ];
+        for cleared in cleared {
+            cleared.with_context(|| format!("clearing up {}", top.display()))?;
         }
         outcome
     })?;
@@ -86,5 +91,6 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
     print!("{table}");
     let guests = guest::measure(program, &format!("round-{}", rounds - 1)).await?;
     print!("{guests}");
+    print!("{}", start::measure().await?);
     Ok(())
 }

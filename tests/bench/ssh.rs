@@ -17,7 +17,7 @@ use std::fmt;
 
 use anyhow::Context as _;
 
-use harness::bench::{Program, Spread, program, site};
+use harness::bench::{Program, Spread, program, run};
 use rivals::{Client, Rivals};
 
 /// The default number of rounds.
@@ -46,8 +46,8 @@ const ROWS: [(&str, &str, f64, bool); 14] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let rounds = site::rounds(ROUNDS)?;
-    let dir = site::directory("ssh", env!("CARGO_TARGET_TMPDIR"))?;
+    let rounds = run::rounds(ROUNDS)?;
+    let dir = run::directory("ssh", env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -56,12 +56,16 @@ fn main() -> anyhow::Result<()> {
         let program = Program::new(dir.path())?;
         let outcome = tokio::select! {
             outcome = measure(&program, rounds) => outcome,
-            stopped = site::stop() => stopped,
+            stopped = run::until_signal() => stopped,
         };
-        program.end().await?;
-        site::clear(&dir.path().join(program::NAME))
-            .await
-            .with_context(|| format!("clearing up {}", dir.path().display()))?;
+        let top = dir.path();
+        let cleared = [
+            program.end().await,
+            run::clear(&top.join(program::NAME)).await,
+        ];
+        for cleared in cleared {
+            cleared.with_context(|| format!("clearing up {}", top.display()))?;
+        }
         outcome
     })?;
     dir.close().context("removing the benchmark's directory")

@@ -7,7 +7,7 @@ use portable_pty::CommandBuilder;
 use tokio::time::sleep;
 
 use harness::Pty;
-use harness::bench::site::now;
+use harness::bench::parts::now;
 
 /// The end of the prompt in the container, of any shell.
 const PROMPT: &str = "/work#";
@@ -32,7 +32,7 @@ pub(crate) struct Sat {
 pub(crate) async fn sit(command: CommandBuilder) -> anyhow::Result<Sat> {
     let began = Instant::now();
     let mut pty = Pty::start(command);
-    wait(&mut pty, LONGEST, |pty| {
+    wait(&mut pty, LONGEST, "prompt", |pty| {
         has_prompt(pty) || pty.ended().is_some()
     })
     .await?;
@@ -41,7 +41,7 @@ pub(crate) async fn sit(command: CommandBuilder) -> anyhow::Result<Sat> {
     let (entered, left) = (Instant::now(), now()?);
     pty.type_in("exit\r");
     let mut code = None;
-    wait(&mut pty, LONGEST, |pty| {
+    wait(&mut pty, LONGEST, "end", |pty| {
         code = pty.ended();
         code.is_some()
     })
@@ -63,15 +63,20 @@ pub(crate) fn has_prompt(pty: &Pty) -> bool {
     pty.sent(PROMPT) > 0
 }
 
-/// Waits until `reached`, at most `limit`.
+/// Waits until `reached`, at most `limit`; `what` names what is waited for.
 pub(crate) async fn wait(
     pty: &mut Pty,
     limit: Duration,
+    what: &str,
     mut reached: impl FnMut(&mut Pty) -> bool,
 ) -> anyhow::Result<()> {
     let began = Instant::now();
     while !reached(pty) {
-        ensure!(began.elapsed() < limit, "stuck:\n{}", pty.contents());
+        ensure!(
+            began.elapsed() < limit,
+            "no {what} within {limit:?}:\n{}",
+            pty.contents()
+        );
         sleep(AGAIN).await;
     }
     Ok(())

@@ -11,7 +11,7 @@ use portable_pty::CommandBuilder;
 
 use super::terminal::{has_prompt, wait};
 use harness::home::environment;
-use harness::{Distance, Far, Pty};
+use harness::{Distance, Far, Pty, program};
 
 /// Its directory, below the benchmark's.
 pub(crate) const NAME: &str = "trips";
@@ -37,16 +37,16 @@ pub(crate) async fn prompt(top: &Path) -> anyhow::Result<Trips> {
     let laptop = Laptop::new(top)?;
     // Its container is made in the first session.
     let mut pty = laptop.connect(None);
-    wait(&mut pty, LONGEST, |pty| has_prompt(pty)).await?;
+    wait(&mut pty, LONGEST, "prompt", |pty| has_prompt(pty)).await?;
     pty.type_in("\r~d");
-    wait(&mut pty, LONGEST, |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, "end", |pty| pty.ended().is_some()).await?;
 
     laptop.far.moves(at(ROUND_TRIP));
     let log = laptop.dir.join("log");
     let before = laptop.far.round_trips();
     let mut pty = laptop.connect(Some(&log));
     let mut steps: Vec<(String, usize)> = Vec::new();
-    wait(&mut pty, LONGEST, |pty| {
+    wait(&mut pty, LONGEST, "prompt", |pty| {
         let until = laptop.far.round_trips() - before;
         for step in logged(&log) {
             // Of a step that is done twice in parallel the first counts.
@@ -60,7 +60,7 @@ pub(crate) async fn prompt(top: &Path) -> anyhow::Result<Trips> {
     steps.push(("the prompt".to_owned(), laptop.far.round_trips() - before));
     laptop.far.moves(at(Duration::ZERO));
     pty.type_in("exit\r");
-    wait(&mut pty, LONGEST, |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, "end", |pty| pty.ended().is_some()).await?;
     Ok(Trips {
         what: "from Enter to the prompt on a running host",
         steps,
@@ -91,7 +91,8 @@ impl Laptop {
         command.env("XDRIVE_LOG", "xdrive::host=debug");
         command.env("NO_COLOR", "1");
         let connect = "exec \"$0\" --local connect \"$1\" 2> \"$2\"";
-        command.args([&net, "sh", "-c", connect, env!("CARGO_BIN_EXE_xdrive")]);
+        command.args([&net, "sh", "-c", connect]);
+        command.arg(program());
         command.args([DRIVE, &log]);
         Pty::start(command)
     }

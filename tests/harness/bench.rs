@@ -1,9 +1,8 @@
-//! What the benchmarks share: their directory and arguments, the two sides of a session, and the
-//! spread of what they measure.
+//! xdrive and its parts, as the benchmarks run them.
 
 pub mod parts;
 pub mod program;
-pub mod site;
+pub mod run;
 pub mod spread;
 
 pub use parts::Parts;

@@ -25,8 +25,8 @@ pub fn image_with(programs: &[&str]) -> Vec<u8> {
         "cd / && for p in {PROGRAMS} {more}; do f=/bin/$p; [ -e $f ] || f=$(command -v $p); \
          echo $f; ldd $f | grep -o '/[^ ]*'; done | sort -u >{0}.list && \
          mkdir -p {0}.root/tmp && chmod 1777 {0}.root/tmp && \
-         tar -chf {0} --no-recursion --hard-dereference -T {0}.list -C {0}.root tmp 2>{0}.said || \
-         {{ cat {0}.said; false; }}",
+         tar -chf {0} --no-recursion --hard-dereference -T {0}.list -C {0}.root tmp 2>{0}.errors || \
+         {{ cat {0}.errors; false; }}",
         tar.display(),
         more = programs.join(" "),
     );

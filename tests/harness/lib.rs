@@ -3,7 +3,7 @@
 //! | module | what it has |
 //! | --- | --- |
 //! | [`home`] | the program, the cache that its homes share, and the environment of its users |
-//! | [`cloud`], [`serving`] | an EC2 in a folder, in this process or served; what is billed there |
+//! | [`cloud`], [`server`] | an EC2 in a folder, in this process or served; what is billed there |
 //! | [`ids`], [`evidence`] | new ids, and proofs from evidence that is made up |
 //! | [`faults`] | two injectors of faults: in process, and on the wire |
 //! | [`simulation`] | a drive's life on paper, with its promises checked |
@@ -11,7 +11,7 @@
 //! | [`pty`] | a program in a terminal, and what a person would see |
 //! | [`leaks`] | what is left in the running system |
 //! | [`pace`] | which cases of a sweep are taken, in which order, how many at once |
-//! | [`bench`] | the two sides that the benchmarks compare, and the spread of what they measure |
+//! | [`bench`] | xdrive and its parts, as the benchmarks run them |
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub mod pace;
 pub mod pty;
 pub mod python;
 pub mod registry;
-pub mod serving;
+pub mod server;
 pub mod simulation;
 pub mod sshd;
 
@@ -39,7 +39,7 @@ pub use image::{image_with, small_image};
 pub use leaks::leaks;
 pub use pty::Pty;
 pub use python::python;
-pub use serving::Serving;
+pub use server::ServedFolder;
 
 /// How long anything that should happen at once may take: on a machine with four times as much work
 /// as processors, what takes a second alone took up to twenty.

@@ -19,9 +19,9 @@ impl Pace {
     /// The pace that the environment sets; prints the seed. By default `bound` cases are taken,
     /// `jobs` of them at once.
     pub fn new(bound: usize, jobs: usize) -> anyhow::Result<Self> {
-        let long = std::env::var_os("XDRIVE_LONG").is_some_and(|said| said != "0");
+        let long = std::env::var_os("XDRIVE_LONG").is_some_and(|value| value != "0");
         let seed = match std::env::var("XDRIVE_SWEEP_SEED") {
-            Ok(said) => said
+            Ok(value) => value
                 .parse()
                 .context("XDRIVE_SWEEP_SEED is a whole number")?,
             Err(_) => getrandom::u32()?.into(),

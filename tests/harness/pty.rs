@@ -113,7 +113,7 @@ impl Pty {
         after_name.chars().next().unwrap()
     }
 
-    fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         let pid = self.child.process_id().unwrap();
         Pid::from_raw(pid.try_into().unwrap()).unwrap()
     }

@@ -105,10 +105,10 @@ fn listening(words: &[&str]) -> Child {
         .spawn()
         .unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("listening on") {
-        let length = stderr.read_line(&mut said).unwrap();
-        assert_ne!(length, 0, "{words:?} ended: {said}");
+    let mut printed = String::new();
+    while !printed.contains("listening on") {
+        let length = stderr.read_line(&mut printed).unwrap();
+        assert_ne!(length, 0, "{words:?} ended: {printed}");
     }
     // Its further output is read and discarded.
     std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));

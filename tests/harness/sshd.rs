@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::process::Pid;
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
 use crate::{DEADLINE, eventually_within};
@@ -134,13 +135,33 @@ impl Sshd {
 
     /// Runs a shell command in its namespaces.
     pub fn inside(&self, words: &str) -> std::process::ExitStatus {
-        // `unshare` waits outside for the first process inside.
+        let mut nsenter = Command::new("nsenter");
+        nsenter.args(["--target", &self.first(), "--mount", "--pid"]);
+        nsenter.args(["sh", "-c", words]).status().unwrap()
+    }
+
+    /// The process that has the id `inside` in its namespaces, by the id that it has here.
+    pub fn process(&self, inside: &str) -> Pid {
+        let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let own = space(&self.first());
+        let has_id = |pid: &String| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            let id = ids.and_then(|ids| ids.split_whitespace().last());
+            id == Some(inside) && space(pid) == own
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut names = all.filter_map(|entry| entry.file_name().into_string().ok());
+        let found = names.find(has_id).expect("a process with this id");
+        Pid::from_raw(found.parse().unwrap()).unwrap()
+    }
+
+    /// Its first process, for which `unshare` waits outside.
+    fn first(&self) -> String {
         let unshare = self.process.0.id();
         let children = format!("/proc/{unshare}/task/{unshare}/children");
         let first = std::fs::read_to_string(children).unwrap();
-        let mut nsenter = Command::new("nsenter");
-        nsenter.args(["--target", first.trim(), "--mount", "--pid"]);
-        nsenter.args(["sh", "-c", words]).status().unwrap()
+        first.trim().to_owned()
     }
 
     /// Kills it with everything that runs in it, as a power cut would, except that the kernel

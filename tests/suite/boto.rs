@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use harness::Serving;
+use harness::ServedFolder;
 use harness::{leaks, python};
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and no other.
@@ -31,20 +31,20 @@ fn run(python: &Path, script: &str, environment: &str) -> Output {
 #[test]
 #[ignore = "needs python3 with boto3"]
 fn boto3_lives_a_whole_life() {
-    live(&mut Serving::start());
+    live(&mut ServedFolder::start());
 }
 
 #[test]
 #[ignore = "needs python3 with boto3, root (namespaces, loop devices) and the machine tree"]
 fn boto3_lives_it_with_real_machines_and_disks_and_leaves_none() {
-    let mut serving = Serving::start_real();
-    live(&mut serving);
-    assert_eq!(leaks(serving.dir()), [""; 0]);
+    let mut served = ServedFolder::start_real();
+    live(&mut served);
+    assert_eq!(leaks(served.dir()), [""; 0]);
 }
 
-fn live(serving: &mut Serving) {
+fn live(served: &mut ServedFolder) {
     let python = python("boto3");
-    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    let environment = String::from_utf8(served.environment().stdout).unwrap();
     let output = run(&python, "life.py", &environment);
     assert!(
         output.status.success(),
@@ -52,5 +52,5 @@ fn live(serving: &mut Serving) {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), "life: lived\n");
-    assert_eq!(serving.end(Signal::TERM).code(), Some(0));
+    assert_eq!(served.end(Signal::TERM).code(), Some(0));
 }

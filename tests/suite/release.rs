@@ -19,6 +19,10 @@ fn metadata(tool: &str) -> toml::Table {
         .clone()
 }
 
+fn script() -> Command {
+    Command::new(Path::new(TOP).join("shell/release.sh"))
+}
+
 /// The archive of a program that has the real one's manual page and completions, unpacked; and its
 /// name.
 fn archive() -> (tempfile::TempDir, String) {
@@ -27,8 +31,7 @@ fn archive() -> (tempfile::TempDir, String) {
     let real = env!("CARGO_BIN_EXE_xdrive");
     fs::write(&program, format!("#!/bin/sh\nexec {real} \"$@\"\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let script = Path::new(TOP).join("shell/release.sh");
-    let made = Command::new(script)
+    let made = script()
         .arg("--program")
         .arg(&program)
         .arg("--archive")
@@ -55,6 +58,14 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
         .strip_prefix(concat!("xdrive-", env!("CARGO_PKG_VERSION"), "-"))
         .and_then(|rest| rest.strip_suffix(".tar.gz"))
         .unwrap();
+    let checked = Command::new("sha256sum")
+        .args(["--check", "--strict", &format!("SHA256SUMS-{target}")])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let all = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.status.success(), "{all}");
+    assert_eq!(all, format!("{name}: OK\n"));
     let bin = template
         .replace("{ name }", "xdrive")
         .replace("{ version }", env!("CARGO_PKG_VERSION"))
@@ -91,6 +102,48 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
         assert!(licences.contains(words), "{words:?}");
     }
     assert!(!licences.contains("\n  proptest "), "it is the tests' only");
+}
+
+/// The minor version of the C library of Debian 12, which is 2.36.
+const GLIBC: u32 = 36;
+
+#[test]
+#[ignore = "needs binutils"]
+fn a_program_built_on_debian_12_needs_no_later_c_library() {
+    let checked = script()
+        .args(["--check", env!("CARGO_BIN_EXE_xdrive")])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(checked.stderr).unwrap();
+    assert!(stderr.contains("needs glibc 2."), "{stderr}");
+    let own = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let own = String::from_utf8(own.unwrap().stdout).unwrap();
+    let minor = own.trim().strip_prefix("glibc 2.").unwrap();
+    // What is built with a later one may need it: such a program is not released.
+    let is_later = minor.parse::<u32>().unwrap() > GLIBC;
+    assert!(checked.status.success() || is_later, "{stderr}");
+    let text = Path::new(TOP).join("README.md");
+    let checked = script().arg("--check").arg(text).output().unwrap();
+    assert!(!checked.status.success(), "it is no program: {checked:?}");
+}
+
+#[test]
+fn the_notes_of_a_release_are_its_section_of_the_changelog() {
+    let notes = |version: &str| script().args(["--notes", version]).output().unwrap();
+    let changelog = fs::read_to_string(Path::new(TOP).join("CHANGELOG.md")).unwrap();
+    let (_, newest) = changelog.split_once("\n## [").unwrap();
+    let (version, section) = newest.split_once(']').unwrap();
+    let (_, section) = section.split_once('\n').unwrap();
+    let section = section.split("\n## [").next().unwrap();
+    let printed = notes(version);
+    assert!(printed.status.success(), "{printed:?}");
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert_eq!(printed.trim(), section.trim());
+    let missing = notes("0.0");
+    assert!(
+        !missing.status.success() && missing.stdout.is_empty(),
+        "{missing:?}"
+    );
 }
 
 /// The words between quotes that follow `name=` in a script.

@@ -18,13 +18,13 @@ use xdrive::local::wire::{EnvironmentError, Server, environment};
 use xdrive::local::{Local, OpenOptions};
 
 use harness::DEADLINE;
-use harness::Serving;
+use harness::ServedFolder;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A paper EC2 that is served until this is dropped.
-struct Served {
+/// A paper EC2 that is served in this process, until this is dropped.
+struct PaperServer {
     dir: TempDir,
     local: Local,
     address: String,
@@ -36,7 +36,7 @@ fn open(dir: &Path) -> Local {
     Local::open(OpenOptions::new(dir, PaperPlane, Clock::system())).unwrap()
 }
 
-async fn serve() -> Served {
+async fn serve() -> PaperServer {
     let dir = tempfile::tempdir().unwrap();
     let local = open(dir.path());
     let server = Server::bind(local.clone(), 0).await.unwrap();
@@ -45,7 +45,7 @@ async fn serve() -> Served {
     let running = tokio::spawn(server.run(async move {
         stopped.await.ok();
     }));
-    Served {
+    PaperServer {
         dir,
         local,
         address,
@@ -54,7 +54,7 @@ async fn serve() -> Served {
     }
 }
 
-impl Served {
+impl PaperServer {
     /// Headers of a request signed `ago` seconds before now with `secret`.
     fn signed(&self, host: &str, secret: &str, ago: u64) -> Vec<(String, String)> {
         let key = &self.local.credentials().access_key_id;
@@ -226,7 +226,7 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
 async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
     let served = serve().await;
     let script = environment(&served.local).unwrap();
-    let said = std::process::Command::new("sh")
+    let output = std::process::Command::new("sh")
         .env_clear()
         .env("AWS_SESSION_TOKEN", "left over")
         .arg("-c")
@@ -238,7 +238,7 @@ async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
         .unwrap();
     let key = served.local.credentials();
     assert_eq!(
-        String::from_utf8(said.stdout).unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
         format!(
             "http://{} {} {} us-east-1 none\n",
             served.address, key.access_key_id, key.secret_access_key
@@ -272,37 +272,37 @@ async fn a_folder_is_served_once_and_a_taken_port_is_named() {
 #[test]
 fn the_program_serves_until_it_is_asked_to_end() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut serving = Serving::start();
+        let mut served = ServedFolder::start();
         assert!(
-            serving.url().starts_with("http://127.0.0.1:"),
+            served.url().starts_with("http://127.0.0.1:"),
             "{}",
-            serving.url()
+            served.url()
         );
-        let environment = serving.environment();
+        let environment = served.environment();
         assert!(environment.status.success(), "{environment:?}");
-        let said = String::from_utf8(environment.stdout).unwrap();
-        assert!(said.contains(serving.url()), "{said}");
+        let printed = String::from_utf8(environment.stdout).unwrap();
+        assert!(printed.contains(served.url()), "{printed}");
 
-        assert_eq!(serving.end(signal).code(), Some(0), "{signal:?}");
-        no_environment(&serving);
+        assert_eq!(served.end(signal).code(), Some(0), "{signal:?}");
+        no_environment(&served);
     }
 }
 
 #[test]
 fn a_killed_program_leaves_no_environment_behind() {
-    let mut serving = Serving::start();
-    assert_eq!(serving.end(Signal::KILL).code(), None);
-    no_environment(&serving);
+    let mut served = ServedFolder::start();
+    assert_eq!(served.end(Signal::KILL).code(), None);
+    no_environment(&served);
 }
 
 /// Checks that `xdrive local env` fails with a hint.
-fn no_environment(serving: &Serving) {
-    let environment = serving.environment();
+fn no_environment(served: &ServedFolder) {
+    let environment = served.environment();
     assert_eq!(environment.status.code(), Some(69), "{environment:?}");
     assert_eq!(environment.stdout, b"");
-    let said = String::from_utf8(environment.stderr).unwrap();
+    let printed = String::from_utf8(environment.stderr).unwrap();
     assert!(
-        said.contains("hint: ") && said.contains("xdrive local serve"),
-        "{said}"
+        printed.contains("hint: ") && printed.contains("xdrive local serve"),
+        "{printed}"
     );
 }

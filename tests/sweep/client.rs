@@ -56,7 +56,7 @@ fn trace() -> anyhow::Result<()> {
     let Some(file) = std::env::var_os(TRACE) else {
         return Ok(());
     };
-    let micros = std::env::var(AFTER).map_or(Ok(0), |said| said.parse())?;
+    let micros = std::env::var(AFTER).map_or(Ok(0), |value| value.parse())?;
     let kill = std::env::var(KILL).ok().map(|point| Kill {
         point,
         after: Duration::from_micros(micros),

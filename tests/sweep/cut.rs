@@ -96,11 +96,11 @@ impl fmt::Display for Phase {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = self.by.as_secs_f64() * 1000.0;
-        let told = match &self.after {
+        let text = match &self.after {
             After::Point(name) => format!("{by:.1} ms after {name}"),
             After::Lines(count) => format!("{by:.1} ms after line {count}"),
         };
-        f.pad(&told)
+        f.pad(&text)
     }
 }
 
@@ -186,7 +186,7 @@ impl Worker {
         };
         let row = format!("{row:3}  {:12}  {:48}  ", session.phase, session.moment);
         match session.cut(&self.site, drive) {
-            Ok(told) => println!("{row}{told}"),
+            Ok(text) => println!("{row}{text}"),
             Err(error) => {
                 println!("{row}FAILED\n{error:?}");
                 failed.lock().unwrap().push(format!("{row}: {error:#}"));

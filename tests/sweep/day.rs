@@ -101,31 +101,38 @@ impl Day {
             ending.name(),
             if is_other { "  another image" } else { "" }
         );
-        let told = session.run(pace).context(row.clone())?;
-        let seen = (told.seen.as_ref()).map_or(String::new(), |seen| {
+        let record = session.run(pace).context(row.clone())?;
+        let seen = (record.seen.as_ref()).map_or(String::new(), |seen| {
             format!("  {} layers, {} images", seen.layers, seen.images)
         });
-        let lines: usize = told.writers.iter().map(|writer| writer.acknowledged).sum();
-        let seconds = told.took.as_secs_f64();
-        println!("{row:28}  {lines:3}  {:3}  {seconds:5.1}{seen}", told.code);
-        self.take_over(&told, is_other)
-            .with_context(|| format!("{row}\n{}", told.stderr))?;
+        let lines: usize = record
+            .writers
+            .iter()
+            .map(|writer| writer.acknowledged)
+            .sum();
+        let seconds = record.took.as_secs_f64();
+        println!(
+            "{row:28}  {lines:3}  {:3}  {seconds:5.1}{seen}",
+            record.code
+        );
+        self.take_over(&record, is_other)
+            .with_context(|| format!("{row}\n{}", record.stderr))?;
         let sum = self.sums.entry(ending).or_default();
         sum.sessions += 1;
         sum.lines += lines;
-        sum.slowest = sum.slowest.max(told.took);
+        sum.slowest = sum.slowest.max(record.took);
         if matches!(ending, Ending::Exit(_)) {
-            self.usual = told.took;
+            self.usual = record.took;
         }
         Ok(())
     }
 
     /// Checks that all acknowledged lines are there, and nothing is left over.
-    fn take_over(&mut self, told: &SessionRecord, is_other: bool) -> anyhow::Result<()> {
+    fn take_over(&mut self, record: &SessionRecord, is_other: bool) -> anyhow::Result<()> {
         if is_other {
             self.journal.lose_layer();
         }
-        if let Some(found) = &told.found {
+        if let Some(found) = &record.found {
             self.journal.check_all(&self.writers, found, is_other)?;
         }
         let mut replaced = 0;
@@ -133,8 +140,8 @@ impl Day {
             let gone = self.writers.drain(..);
             replaced = gone.map(|writer| writer.acknowledged).sum();
         }
-        self.writers.extend(told.writers.iter().cloned());
-        if let Some(seen) = &told.seen {
+        self.writers.extend(record.writers.iter().cloned());
+        if let Some(seen) = &record.seen {
             self.layers = self.layers.max(seen.layers);
             self.images = self.images.max(seen.images);
             ensure!(seen.layers <= LAYERS, "{seen:?}");
@@ -143,17 +150,17 @@ impl Day {
                 "LOST with the old container: {replaced} lines, {seen:?}"
             );
         }
-        if told.is_saved {
+        if record.is_saved {
             let left = self.site.left()?;
             ensure!(left.is_empty(), "left: {}", left.join("\n"));
         }
-        if told.is_undone {
+        if record.is_undone {
             // A session that gave up early names what an earlier one left.
             for line in self.site.billed()? {
                 let id = line.split('"').nth(1).unwrap_or(&line);
                 // A root disk is named with its instance.
-                let is_told = line.contains("InUse") || told.stderr.contains(id);
-                ensure!(is_told, "left unreported: {line}");
+                let is_reported = line.contains("InUse") || record.stderr.contains(id);
+                ensure!(is_reported, "left unreported: {line}");
             }
         }
         Ok(())

@@ -291,7 +291,7 @@ impl Session<'_> {
             None => lead.stderr.clone(),
         };
         let is_undone = stderr.contains("cancelled: ");
-        let is_saved = self.ending.saves() || stderr.contains(" is saved: snap-");
+        let is_saved = self.ending.saves() || stderr.contains(" is saved: its snapshot (snap-");
         // A session that gets its signal before it handles any ends as any program does, without
         // output.
         ensure!(
@@ -398,9 +398,9 @@ impl Session<'_> {
     }
 
     fn look(&self) -> anyhow::Result<Seen> {
-        let said = Host::of(self.site)?.run(LOOK)?;
-        let mut numbers = said.lines().map(|line| line.trim().parse());
-        let mut next = || numbers.next().transpose().context(said.clone());
+        let printed = Host::of(self.site)?.run(LOOK)?;
+        let mut numbers = printed.lines().map(|line| line.trim().parse());
+        let mut next = || numbers.next().transpose().context(printed.clone());
         Ok(Seen {
             layers: next()?.context("no layers")?,
             images: next()?.context("no images")?,

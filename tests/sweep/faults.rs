@@ -127,7 +127,7 @@ impl Scene {
             .enable_all()
             .start_paused(true)
             .build()?;
-        let (world, told) = runtime.block_on(async {
+        let (world, report) = runtime.block_on(async {
             let world = World::new(stale);
             match past {
                 Past::New => {}
@@ -139,17 +139,17 @@ impl Scene {
                     world.cut_power().await;
                 }
             }
-            let told = world.copy().run(Ask::Session(2), Trouble::default()).await;
-            (world, told)
+            let report = world.copy().run(Ask::Session(2), Trouble::default()).await;
+            (world, report)
         });
-        ensure!(is_saved(&told), "{past:?}, undisturbed: {told:#?}");
+        ensure!(is_saved(&report), "{past:?}, undisturbed: {report:#?}");
         Ok(Self {
             past,
             stale,
             runtime,
             world,
-            changes: told.changes,
-            looks: told.looks,
+            changes: report.changes,
+            looks: report.looks,
         })
     }
 
@@ -161,8 +161,8 @@ impl Scene {
                 fault: Some((calls, number, fault)),
                 ..Trouble::default()
             };
-            let told = world.run(Ask::Session(2), trouble).await;
-            let unreported = world.unreported(&told).await;
+            let report = world.run(Ask::Session(2), trouble).await;
+            let unreported = world.unreported(&report).await;
             let next = world.run(Ask::Session(3), Trouble::default()).await;
             let mut problems = world.problems().await;
             problems.extend(unreported);
@@ -170,11 +170,11 @@ impl Scene {
                 problems.push("the next run did not save".to_owned());
             }
             if problems.is_empty() {
-                return Ok(is_saved(&told));
+                return Ok(is_saved(&report));
             }
             Err(format!(
                 "{:?}, lists {} ms old, {fault:?} at number {number} of {calls:?}: {problems:#?}\n\
-                 first: {told:#?}\nthen: {next:#?}",
+                 first: {report:#?}\nthen: {next:#?}",
                 self.past, self.stale.lists
             ))
         })
@@ -197,6 +197,6 @@ fn happens_to_looks(scene: &Scene, fault: Fault) -> bool {
     fault.happens_to_looks() && scene.stale.lists == FRESH.lists
 }
 
-fn is_saved(told: &RunReport) -> bool {
-    matches!(told.outcome, Some(Outcome::Saved { .. }))
+fn is_saved(report: &RunReport) -> bool {
+    matches!(report.outcome, Some(Outcome::Saved { .. }))
 }

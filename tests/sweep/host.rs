@@ -22,8 +22,8 @@ impl Host {
             let Ok(text) = fs::read_to_string(instance?.path().join("init.json")) else {
                 continue;
             };
-            let said: serde_json::Value = serde_json::from_str(&text)?;
-            let pid = said["pid"].as_u64().context("no pid")?;
+            let record: serde_json::Value = serde_json::from_str(&text)?;
+            let pid = record["pid"].as_u64().context("no pid")?;
             if fs::exists(format!("/proc/{pid}/root/v1"))? {
                 hosts.push(Self { pid });
             }

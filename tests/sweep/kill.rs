@@ -127,7 +127,7 @@ impl Worker {
         }
         let name = format!("{kind:4}  {:56}", target.kill.point);
         match last {
-            Ok(Some(told)) => println!("{row:4}  {name}  {told}"),
+            Ok(Some(report)) => println!("{row:4}  {name}  {report}"),
             Ok(None) => {
                 sum.lock().unwrap().missed += 1;
                 println!("{row:4}  {name}  not reached in {TRIES} sessions; all saved");

@@ -91,10 +91,10 @@ pub(crate) fn without_a_laptop(pace: &mut Pace) -> anyhow::Result<()> {
         Ok((site, month))
     };
     side_by_side(pace, &troubles, begin, |(site, month), _, trouble| {
-        let told = trouble
+        let outcome = trouble
             .happen(site, month)
             .with_context(|| trouble.name.to_owned())?;
-        println!("{:16} {told}", trouble.name);
+        println!("{:16} {outcome}", trouble.name);
         Ok(())
     })?;
     Ok(())

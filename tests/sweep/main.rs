@@ -9,7 +9,7 @@
 //!               │                               └─ points  counts what it says of its calls and steps
 //!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
 //!               ├ lost: one run for an hour, whose line and laptops come and go
-//!               └ package: the Debian package, where there is no Rust
+//!               └ package: the Debian package, where there is no Rust ─ release: made once, and again
 //! ```
 //!
 //! A separate test program, because it has three roles: as `client` it is xdrive itself, which
@@ -42,6 +42,7 @@ mod month;
 mod notice;
 mod package;
 mod points;
+mod release;
 mod running;
 mod site;
 
@@ -133,7 +134,7 @@ fn main() -> ExitCode {
     // The threads are for a sweep's points; the sweeps run one after the other.
     arguments.test_threads = Some(1);
     let sweeps = SWEEPS.iter().map(|sweep| trial(sweep, jobs));
-    let trials = sweeps.chain([package::trial()]).collect();
+    let trials = sweeps.chain([package::trial(), release::trial()]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -54,18 +54,23 @@ impl Month {
         before: &Ended,
     ) -> anyhow::Result<Ended> {
         let read = site.session(&self.drive, &["sh", "-c", READ], None)?;
-        let told = || {
+        let both_runs = || {
             format!(
                 "before: {}\n{}next: {}\n{}",
                 before.code, before.stderr, read.code, read.stderr
             )
         };
-        ensure!(read.code == 0, "the next run failed\n{}", told());
+        ensure!(read.code == 0, "the next run failed\n{}", both_runs());
         self.journal
             .check(tag, &before.stdout, &read.stdout)
-            .with_context(told)?;
+            .with_context(both_runs)?;
         let left = site.left()?;
-        ensure!(left.is_empty(), "left: {}\n{}", left.join("\n"), told());
+        ensure!(
+            left.is_empty(),
+            "left: {}\n{}",
+            left.join("\n"),
+            both_runs()
+        );
         Ok(read)
     }
 }

@@ -106,7 +106,8 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     })?;
     let unmounted = noticed.elapsed();
     until(&mut session, |session| {
-        session.reported().contains("started snapshot")
+        let begun = format!("started {drive}'s snapshot");
+        session.reported().contains(&begun)
     })?;
     let begun = noticed.elapsed();
     println!(

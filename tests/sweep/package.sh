@@ -41,22 +41,73 @@ life() {
     step 'installing the package and what it recommends'
     apt-get -q update
     DEBIAN_FRONTEND=noninteractive apt-get -q -y install /root/xdrive.deb
-    xdrive --version
-    for file in man/man1/xdrive.1.gz bash-completion/completions/xdrive doc/xdrive/LICENSE-MIT; do
+    version=$(dpkg-query --show --showformat='${Version}' xdrive)
+    [ "$(xdrive --version)" = "xdrive ${version%-*}" ] || fail "the package of $version has another program"
+    for file in bash-completion/completions/xdrive zsh/vendor-completions/_xdrive \
+        fish/vendor_completions.d/xdrive.fish doc/xdrive/LICENSE-MIT doc/xdrive/LICENSES-THIRD-PARTY; do
         [ -s "/usr/share/$file" ] || fail "no $file"
     done
+    pages
     step 'xdrive local setup'
     xdrive local setup
     step 'a new drive'
     xdrive --local connect demo -- sh -c 'echo kept >/work/note'
     step 'the drive on another instance'
     [ "$(xdrive --local connect demo -- cat /work/note)" = kept ] || fail 'the note is lost'
-    xdrive --local list
-    [ "$(xdrive --local list | grep -c 'i-0')" = 0 ] || fail 'an instance is left'
+    completes
+    step 'what is left'
+    nothing_is_left
     step 'removing the package'
     apt-get -q -y remove xdrive
-    [ ! -e /usr/bin/xdrive ] || fail 'the program is left'
+    left=$(find /usr -path '*xdrive*')
+    [ -z "$left" ] || fail "of the package is left: $left"
     step 'done'
+}
+
+# Fails unless the program's and the topics' manual pages are there. They are shown where there is a man.
+pages() {
+    for page in man1/xdrive.1 man7/xdrive-aws.7 man7/xdrive-local.7; do
+        zcat "/usr/share/man/$page.gz" | grep -q '^\.SH NAME' || fail "no manual page $page"
+        command -v man >/dev/null || continue
+        name=${page#*/}
+        man "${name%.*}" | grep -q '^NAME' || fail "man does not show $page"
+    done
+}
+
+# Fails unless Tab completes the name of the drive in bash. A busy computer may not answer in the time
+# that a shell has.
+completes() {
+    for _ in $(seq 60); do
+        # shellcheck disable=SC2016  # bash's own
+        completed=$(bash -c '
+            . /usr/share/bash-completion/completions/xdrive
+            COMP_WORDS=(xdrive --local connect de) COMP_CWORD=3 COMP_TYPE=9
+            _clap_complete_xdrive xdrive de connect
+            echo "${COMPREPLY[@]}"')
+        [ "$completed" != demo ] || return 0
+        sleep 1
+    done
+    fail "Tab after 'xdrive --local connect de' completes to '$completed'"
+}
+
+# Fails if a process of an instance is left, or gc leaves more of the drive than its saves, or work.
+nothing_is_left() {
+    # Who looks after an instance goes a little later than it.
+    for _ in $(seq 60); do
+        pgrep -x xdrive >/dev/null || break
+        sleep 1
+    done
+    ! pgrep -a -x xdrive || fail 'programs of xdrive are left'
+    xdrive --local gc
+    xdrive --local gc --dry-run --json >/root/left.json
+    python3 - /root/left.json <<'END'
+import json, sys
+left = json.load(open(sys.argv[1]))
+[drive] = left["drives"]
+kinds = {thing["kind"] for thing in drive["left"]["things"]}
+clean = drive["result"] == "saved" and kinds == {"snapshot"}
+assert clean and not (drive["steps"] or drive["notes"] or left["groups"]), left
+END
 }
 
 main() {

@@ -19,8 +19,8 @@ use crate::points::Kill;
 use crate::running::{Ended, Running};
 use harness::cloud::{open, plane};
 use harness::home::{check_cache, environment};
-use harness::serving::Server;
-use harness::{leaks, small_image};
+use harness::server::ServerProcess;
+use harness::{leaks, program, small_image};
 
 /// How long a supervisor may take to clear up after a session.
 const CLEANUP: Duration = Duration::from_mins(1);
@@ -30,12 +30,12 @@ pub(crate) struct Site {
     folder: TempDir,
     runtime: Runtime,
     ec2: aws_sdk_ec2::Client,
-    served: Option<Served>,
+    served: Option<Endpoint>,
 }
 
-/// The site's EC2, served.
-struct Served {
-    server: Server,
+/// Where the site's EC2 is served by another process.
+struct Endpoint {
+    server: ServerProcess,
     /// The environment of its clients.
     environment: Vec<(String, String)>,
 }
@@ -72,9 +72,9 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    fn serve(&self, local: &Local) -> anyhow::Result<Served> {
-        let mut serve = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")), "home");
-        let server = Server::start(serve.args(["local", "serve", "--port", "0"]))?;
+    fn serve(&self, local: &Local) -> anyhow::Result<Endpoint> {
+        let mut serve = self.bare(&program(), "home");
+        let server = ServerProcess::start(serve.args(["local", "serve", "--port", "0"]))?;
         let key = local.credentials();
         let environment = [
             ("AWS_ENDPOINT_URL", server.url()),
@@ -85,7 +85,7 @@ impl Site {
         let environment = environment
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
-        Ok(Served {
+        Ok(Endpoint {
             server,
             environment,
         })
@@ -162,7 +162,7 @@ impl Site {
     /// Starts the real `xdrive` on the laptop with this home.
     pub(crate) fn laptop(&self, home: &str, arguments: &[&str]) -> anyhow::Result<Running> {
         std::fs::create_dir_all(self.path(home))?;
-        let mut command = self.bare(Path::new(env!("CARGO_BIN_EXE_xdrive")), home);
+        let mut command = self.bare(&program(), home);
         Running::start(command.arg("--local").args(arguments))
     }
 

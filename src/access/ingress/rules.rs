@@ -118,8 +118,9 @@ impl Plan {
                     authorized.made.push(renewed);
                 }
                 Err(error) => authorized.warnings.push(format!(
-                    "could not renew the date of {}'s rule for {}: {error}",
-                    group.id, rule.from
+                    "could not renew the date of the rule for {} in {}: {error}",
+                    rule.from,
+                    named(group)
                 )),
             }
         }
@@ -139,7 +140,7 @@ impl Plan {
     async fn revoke(&self, group: &Group, rules: &[&Rule], authorized: &mut Authorized) {
         for rule in rules {
             if let Err(error) = self.ec2.revoke(&group.id, rule.from).await {
-                let warning = format!("{} still lets {} in: {error}", group.id, rule.from);
+                let warning = format!("{} still lets {} in: {error}", named(group), rule.from);
                 authorized.warnings.push(warning);
             }
         }
@@ -182,6 +183,11 @@ pub(super) fn group_name(owner: &str) -> String {
         .collect();
     let digest = hex::encode(Sha256::digest(owner));
     format!("xdrive-{caller}-{}", &digest[..8])
+}
+
+/// A group for people: its name, then its id.
+pub(super) fn named(group: &Group) -> String {
+    format!("{} ({})", group.name, group.id)
 }
 
 /// Whether names and descriptions may have this letter (EC2 API reference, `CreateSecurityGroup`).
@@ -227,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_tells_for_which_laptop_it_is_in_letters_that_ec2_allows() {
+    fn a_rule_names_its_laptop_in_letters_that_ec2_allows() {
         let now = "2026-11-21T12:00:00.123Z".parse().unwrap();
         let text = describe("SHA256:AbC+/0123456789", now);
         assert_eq!(text, "xdrive SHA256:AbC+/0123456789 2026-11-21T12:00:00Z");

@@ -136,14 +136,14 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
         "{rule:?}"
     );
 
-    let said = town.report.printed();
-    let line = format!("  {} lets 203.0.113.7/32 in\n", group.id);
-    assert!(said.ends_with(&line), "{said}");
+    let printed = town.report.printed();
+    let line = format!("  {} ({}) lets 203.0.113.7/32 in\n", group.name, group.id);
+    assert!(printed.ends_with(&line), "{printed}");
 
     let mut again = town.ingress(ADA, "laptop", &["203.0.113.7"]);
     assert_eq!(again.for_launch().await.unwrap(), groups);
     assert_eq!(town.group(ADA).await.unwrap(), group);
-    assert_eq!(town.report.printed(), said, "nothing was done");
+    assert_eq!(town.report.printed(), printed, "nothing was done");
     // Another owner's is another group.
     let other = town
         .ingress(BOB, "laptop", &["203.0.113.7"])
@@ -273,7 +273,7 @@ async fn without_a_default_vpc_a_subnet_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_right_that_is_missing_is_told_as_ec2_tells_it() {
+async fn a_missing_right_is_returned_as_the_error_of_ec2() {
     let town = Town::new(paper());
     let denied = Fault::new("CreateSecurityGroup", 403, "UnauthorizedOperation", "no");
     town.local.plant(denied).unwrap();
@@ -335,7 +335,7 @@ async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_an_endpoint_stands_in_for_aws_the_way_there_tells_the_address() {
+async fn where_an_endpoint_stands_in_for_aws_the_route_there_has_the_address() {
     let town = Town::new(paper());
     // No service is asked, and no CIDR is known before the host has an address.
     let mut ingress = town.ingress(ADA, "one", &[]);
@@ -414,13 +414,13 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
         let town = Town::new(paper());
         let denied = Fault::new(call, 403, "UnauthorizedOperation", "no");
         town.local.plant(denied).unwrap();
-        let mut said = Vec::new();
+        let mut outcomes = Vec::new();
         for from in ["203.0.113.7", "192.0.2.1", "192.0.2.2"] {
             a_day().await;
-            said.push(town.ingress(ADA, "one", &[from]).for_launch().await);
+            outcomes.push(town.ingress(ADA, "one", &[from]).for_launch().await);
         }
-        let denied = said.iter().any(|said| {
-            matches!(said, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
+        let denied = outcomes.iter().any(|outcome| {
+            matches!(outcome, Err(HostError::Ec2(error)) if error.kind == Kind::Denied && error.call == call)
         });
         // An old rule that may not be revoked is reported, and does not prevent a launch.
         let stayed = town
@@ -433,7 +433,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
                 "RevokeSecurityGroupIngress" => (false, true),
                 _ => (true, false),
             },
-            "{call}: {said:?}"
+            "{call}: {outcomes:?}"
         );
         let left = town.authorize(ADA).await;
         assert!(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::report::WIDTH;
+use crate::report::{WIDTH, labelled};
 
 /// The width of what stands before a check's text: mark, name, and two blanks after each.
 const INDENT: usize = 19;
@@ -109,7 +109,7 @@ impl Findings {
                 let _ = writeln!(text, "{head}{line}");
                 head = " ".repeat(INDENT);
             }
-            let mut head = format!("{:INDENT$}hint: ", "");
+            let mut head = format!("{:INDENT$}{} ", "", labelled("hint:"));
             for line in finding
                 .hint
                 .iter()
@@ -133,29 +133,66 @@ impl Findings {
     }
 }
 
-/// Breaks `text` into lines of at most `width` characters. A command between backticks is not
-/// broken, so that it can be copied whole.
+/// Breaks `text` into lines of at most `width` characters. A command between backticks is broken
+/// only where no line has room for it, so that a shell takes what is copied.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in words(text) {
-        let length = word.chars().count();
-        match lines.last_mut() {
-            Some(line) if used == 0 || used + 1 + length <= width => {
-                if used > 0 {
-                    line.push(' ');
-                    used += 1;
+        for (index, part) in parts(&word, width).into_iter().enumerate() {
+            let length = part.chars().count();
+            match lines.last_mut() {
+                Some(line) if index == 0 && (used == 0 || used + 1 + length <= width) => {
+                    if used > 0 {
+                        line.push(' ');
+                        used += 1;
+                    }
+                    line.push_str(&part);
+                    used += length;
                 }
-                line.push_str(&word);
-                used += length;
-            }
-            _ => {
-                used = length;
-                lines.push(word);
+                _ => {
+                    used = length;
+                    lines.push(part);
+                }
             }
         }
     }
     lines
+}
+
+/// A word as it is; the parts of a command that is longer than `width`. Each but the last ends with
+/// a backslash, and none within quotes.
+fn parts(word: &str, width: usize) -> Vec<String> {
+    if word.chars().count() <= width {
+        return vec![word.to_owned()];
+    }
+    let mut quote = None;
+    let arguments = word.split(|c: char| {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            _ => {}
+        }
+        quote.is_none() && c == ' '
+    });
+    let mut parts: Vec<String> = Vec::new();
+    for argument in arguments {
+        let length = argument.chars().count();
+        match parts.last_mut() {
+            // With room for the backslash.
+            Some(part) if part.chars().count() + length + 3 <= width => {
+                part.push(' ');
+                part.push_str(argument);
+            }
+            last => {
+                if let Some(part) = last {
+                    part.push_str(" \\");
+                }
+                parts.push(argument.to_owned());
+            }
+        }
+    }
+    parts
 }
 
 /// The words of `text`; what stands between backticks belongs to one.
@@ -184,8 +221,16 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("one  two\nthree", 80), ["one two three"]);
         assert_eq!(
-            wrap("type `aws iam list-roles` once", 10),
+            wrap("type `aws iam list-roles` once", 20),
             ["type", "`aws iam list-roles`", "once"]
+        );
+        assert_eq!(
+            wrap("type `aws iam list-roles` once", 16),
+            ["type `aws iam \\", "list-roles` once"]
+        );
+        assert_eq!(
+            wrap("`aws configure set x 'aws configure'`", 20),
+            ["`aws configure set \\", "x 'aws configure'`"]
         );
         assert_eq!(wrap("indivisible", 4), ["indivisible"]);
         assert_eq!(wrap("an `open end", 80), ["an `open end"]);

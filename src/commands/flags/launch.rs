@@ -101,7 +101,7 @@ pub struct Launch {
     #[arg(
         long,
         value_name = "DOLLARS",
-        value_parser = launch::max_price,
+        value_parser = quantity::max_price,
         hide_short_help = true
     )]
     max_price: Option<Price>,

@@ -1,12 +1,9 @@
 //! The flags that say how fast the drive's volume is.
 
-use std::ops::RangeInclusive;
-
 use clap::Args;
 
-use crate::config::quantity::{self, Invalid};
+use crate::config::quantity;
 use crate::ec2;
-use crate::ec2::speed::{IOPS, THROUGHPUT, WARM};
 
 /// How fast the drive's volume is.
 #[derive(Debug, Args)]
@@ -19,7 +16,7 @@ pub struct Speed {
     #[arg(
         long,
         value_name = "MIBPS",
-        value_parser = range(&THROUGHPUT, " MiB a second"),
+        value_parser = quantity::throughput,
         hide_short_help = true
     )]
     throughput: Option<u32>,
@@ -31,7 +28,7 @@ pub struct Speed {
     #[arg(
         long,
         value_name = "N",
-        value_parser = range(&IOPS, " operations a second"),
+        value_parser = quantity::iops,
         hide_short_help = true
     )]
     iops: Option<u32>,
@@ -43,18 +40,10 @@ pub struct Speed {
     #[arg(
         long,
         value_name = "MIBPS",
-        value_parser = range(&WARM, " MiB a second"),
+        value_parser = quantity::warm,
         hide_short_help = true
     )]
     warm: Option<u32>,
-}
-
-/// The parser of a number of `what`.
-fn range(
-    of: &'static RangeInclusive<u32>,
-    what: &'static str,
-) -> impl Fn(&str) -> Result<u32, Invalid> + Clone {
-    move |text| quantity::number(text, of, what)
 }
 
 impl From<Speed> for ec2::Speed {

@@ -82,6 +82,12 @@ fn with_tones(lines: &str) -> String {
     toned.collect::<Vec<String>>().join("\n")
 }
 
+/// A state in its tone, likewise.
+pub(super) fn toned(state: &str) -> String {
+    let found = TONES.iter().find(|(known, _)| *known == state);
+    found.map_or_else(|| state.to_owned(), |(_, tone)| in_tone(state, *tone))
+}
+
 impl Entry {
     fn cells(&self, now: Timestamp) -> [String; COLUMNS] {
         let is_drive = |row: &&Row| row.kind != ROOT_DISK && row.kind != INSTANCE;

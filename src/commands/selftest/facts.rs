@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_host_has_nothing_to_tell() {
+    fn a_good_host_has_no_findings() {
         assert_eq!(failed(GOOD), []);
         assert!(Facts::read("system=x\n").is_none(), "cut short");
     }

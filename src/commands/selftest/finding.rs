@@ -92,7 +92,8 @@ impl Finding {
         let mut text = format!("{mark:9}  {:18}  {words}\n", self.name);
         if let Some(hint) = hint {
             let hint = hint.replace('\n', " ");
-            let _ = writeln!(text, "{:9}  {:18}  hint: {hint}", "", "");
+            let label = report::labelled("hint:");
+            let _ = writeln!(text, "{:9}  {:18}  {label} {hint}", "", "");
         }
         text
     }

@@ -75,10 +75,10 @@ pub(super) async fn during(
     examination: &Examination,
     session: impl Future<Output = Result<u8, Failure>>,
 ) -> (Result<u8, Failure>, Injected) {
-    let (tell, over) = watch::channel(false);
+    let (sender, over) = watch::channel(false);
     let session = async {
         let ended = session.await;
-        tell.send_replace(true);
+        sender.send_replace(true);
         ended
     };
     // Both to their ends: a call that changes something is never dropped in the middle.
@@ -108,12 +108,12 @@ async fn take(
         Ok(experiment) => experiment,
         Err(error) => return not_injected(run, &error),
     };
-    let told = format!("{experiment} of Fault Injection Service: ");
+    let cause = format!("{experiment} of Fault Injection Service: ");
     while !is_over(&mut over, ASK).await {
         match run.cloud.ec2.experiment(&experiment).await {
             Ok(State::Running) => {}
             Ok(State::Failed(why)) => {
-                let failure = Failure::from(anyhow!("{told}{why}"));
+                let failure = Failure::from(anyhow!("{cause}{why}"));
                 return Injected::Failed(failure.hint(format!(
                     "{role} has to trust fis.amazonaws.com, and to allow \
                      ec2:SendSpotInstanceInterruptions and ec2:DescribeInstances"
@@ -123,7 +123,7 @@ async fn take(
             Ok(State::Completed) | Err(_) => break,
         }
     }
-    Injected::Done(told)
+    Injected::Done(cause)
 }
 
 /// Whether the session is over, or ends within that time.

@@ -283,6 +283,7 @@ impl View<'_> {
     }
 }
 
+/// With bare ids, as `--json` has them; the session's progress has the words for people.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ec2::{AttachmentState, Error, Instance, Kind, Volume};
 use crate::host::{Closed, MountOrder};
-use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
+use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
 
 use super::super::event::Event;
 use super::super::host_error::HostError;
@@ -17,7 +17,8 @@ use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags}
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
-    /// Carries out `step`, planned on what was `seen`; returns the id of what it made.
+    /// Carries out `step`, planned on what was `seen`; returns the id of what it made, or the name
+    /// that it gave.
     pub(super) async fn act(
         &mut self,
         step: &Step,
@@ -84,7 +85,10 @@ impl<H: Hosts> Reconciler<H> {
                 self.record_unanswered(instance);
                 self.show_console(instance).await;
             }
-            Step::Fork { head, lineage } => self.fork(head, lineage.as_ref()).await?,
+            Step::Fork { head, lineage } => {
+                let name = self.fork(head, lineage.as_ref()).await?;
+                return Ok(Some(name.to_string()));
+            }
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
@@ -100,7 +104,7 @@ impl<H: Hosts> Reconciler<H> {
         self.seen_instances
             .get(id)
             .cloned()
-            .ok_or_else(|| RunError::Changed(format!("the instance ({id}) is gone")))
+            .ok_or_else(|| RunError::Changed(format!("{} is gone", id.of(&self.drive))))
     }
 
     /// Takes the host's lock, then records this session in its tags and its volume's.
@@ -117,7 +121,8 @@ impl<H: Hosts> Reconciler<H> {
         }
         if self.clock.boot().since(began) > RECORD_LIFE {
             return Err(RunError::Changed(format!(
-                "the lease of {id} was recorded too long ago"
+                "the lease of {} was recorded too long ago",
+                id.of(&self.drive)
             )));
         }
         self.overlay.me.attached = None;
@@ -149,7 +154,8 @@ impl<H: Hosts> Reconciler<H> {
         if there >= to {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
-                "{id} is at generation {there} already"
+                "{} is at generation {there} already",
+                id.of(&self.drive)
             )));
         }
         let mut raised = tags::raised(&self.overlay.who, to);
@@ -189,7 +195,8 @@ impl<H: Hosts> Reconciler<H> {
         };
         if !is_mine {
             return Err(RunError::Changed(format!(
-                "another xdrive has raised the generation of {id}"
+                "another xdrive has raised the generation of {}",
+                id.of(&self.drive)
             )));
         }
         let answer = self.ec2.attach(id, instance, DEVICE).await;
@@ -299,7 +306,8 @@ impl<H: Hosts> Reconciler<H> {
         if there != generation {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
-                "{id} is at generation {there} now"
+                "{} is at generation {there} now",
+                id.of(&self.drive)
             )));
         }
         let volume = self.volume(id).await?;
@@ -347,8 +355,13 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage.
-    async fn fork(&mut self, head: &Head, lineage: Option<&VolumeId>) -> Result<(), RunError> {
+    /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage;
+    /// returns that name.
+    async fn fork(
+        &mut self,
+        head: &Head,
+        lineage: Option<&VolumeId>,
+    ) -> Result<DriveName, RunError> {
         let lineage = lineage.cloned();
         let name = if let Some(name) = self.overlay.forks.get(&lineage) {
             name.clone()
@@ -370,7 +383,7 @@ impl<H: Hosts> Reconciler<H> {
             .tag(&head.to_string(), &tags::renamed(&name))
             .await?;
         self.overlay.gone.insert(head.to_string());
-        Ok(())
+        Ok(name)
     }
 
     /// Keeps an attachment or detachment in the overlay: the lists may not show it yet.
@@ -382,7 +395,8 @@ impl<H: Hosts> Reconciler<H> {
     /// The volume, read by id.
     async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
         self.ec2.volume(id).await?.ok_or_else(|| {
-            RunError::Changed(format!("the volume ({id}) is gone, or not to be seen yet"))
+            let volume = id.of(&self.drive);
+            RunError::Changed(format!("{volume} is gone, or not to be seen yet"))
         })
     }
 
@@ -398,9 +412,13 @@ impl<H: Hosts> Reconciler<H> {
         match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive { generation, .. }) => Ok(generation.max(known)),
             Ok(VolumeTags::Root) => Err(RunError::Changed(format!(
-                "the volume ({id}) is a root disk"
+                "{} is a root disk",
+                id.after("the")
             ))),
-            Err(problem) => Err(RunError::Changed(format!("the volume ({id}): {problem}"))),
+            Err(problem) => {
+                let volume = id.of(&self.drive);
+                Err(RunError::Changed(format!("{volume}: {problem}")))
+            }
         }
     }
 
@@ -419,7 +437,8 @@ impl<H: Hosts> Reconciler<H> {
             }
             if self.clock.boot().since(began) > self.timing.settle {
                 return Err(RunError::Changed(format!(
-                    "{id} does not show the tag that was written"
+                    "{} does not show the tag that was written",
+                    id.of(&self.drive)
                 )));
             }
             tokio::time::sleep(pause.min(self.timing.poll)).await;

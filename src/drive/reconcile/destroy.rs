@@ -51,16 +51,16 @@ impl<H: Hosts> Reconciler<H> {
                 None => None,
             }
         };
-        let (read, said) = tokio::join!(self.ec2.instance(id), ask);
+        let (read, contact) = tokio::join!(self.ec2.instance(id), ask);
         if let Some(instance) = read? {
             if !instance.state.is_over() {
-                let proof = grounds.confirm(self.since(asked), &instance, said.as_ref());
-                let proof = proof.ok_or_else(|| changed(id))?;
+                let proof = grounds.confirm(self.since(asked), &instance, contact.as_ref());
+                let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
                 self.ec2.terminate(proof).await?;
             }
             self.hosts.release(&instance);
         } else if !seen.instance(id).is_some_and(|instance| instance.listed) {
-            return Err(changed(id));
+            return Err(changed(&id.of(&self.drive)));
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
@@ -84,12 +84,12 @@ impl<H: Hosts> Reconciler<H> {
             let ended = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             if !ended {
                 let proof = grounds.confirm(self.since(asked), &volume, snapshot.as_ref());
-                let proof = proof.ok_or_else(|| changed(id))?;
+                let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
                 self.ec2.delete_volume(proof).await?;
             }
         } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
             // EC2 may not know a new id yet: that does not mean it is gone.
-            return Err(changed(id));
+            return Err(changed(&id.of(&self.drive)));
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
@@ -102,7 +102,7 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, by) = tokio::try_join!(self.ec2.snapshot(id), by)?;
         if let Some(snapshot) = snapshot {
             let proof = grounds.confirm(self.since(asked), &snapshot, &by);
-            let proof = proof.ok_or_else(|| changed(id))?;
+            let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
             self.ec2.delete_snapshot(proof).await?;
         }
         self.overlay.gone.insert(id.to_string());
@@ -116,10 +116,10 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, volume) = tokio::try_join!(self.ec2.snapshot(id), volume)?;
         if let Some(snapshot) = snapshot {
             let Some(volume) = volume else {
-                return Err(changed(id));
+                return Err(changed(&id.of(&self.drive)));
             };
             let proof = failed.confirm(self.since(asked), &snapshot, &volume);
-            let proof = proof.ok_or_else(|| changed(id))?;
+            let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
             self.ec2.delete_snapshot(proof).await?;
         }
         self.overlay.gone.insert(id.to_string());
@@ -135,6 +135,7 @@ impl<H: Hosts> Reconciler<H> {
     }
 }
 
-fn changed(id: &impl std::fmt::Display) -> RunError {
-    RunError::Changed(format!("{id} is not as it was when this was decided"))
+/// The error of a `resource` that has changed since the sweep.
+fn changed(resource: &str) -> RunError {
+    RunError::Changed(format!("{resource} is not as it was when this was decided"))
 }

@@ -346,11 +346,10 @@ impl<H: Hosts> Reconciler<H> {
                 (None, Generation::EMPTY, size, None, Settings::default())
             }
             Source::Snapshot(id, generation) => {
-                let snapshot = self
-                    .ec2
-                    .snapshot(id)
-                    .await?
-                    .ok_or_else(|| RunError::Changed(format!("the snapshot ({id}) is gone")))?;
+                let snapshot =
+                    self.ec2.snapshot(id).await?.ok_or_else(|| {
+                        RunError::Changed(format!("{} is gone", id.of(&self.drive)))
+                    })?;
                 // The size for new drives does not grow this one.
                 let size = self.wanted.settings.size().unwrap_or(0).max(snapshot.size);
                 (

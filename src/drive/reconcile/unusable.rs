@@ -114,7 +114,11 @@ impl<H: Hosts> Reconciler<H> {
                     self.show_console(&instance.id).await;
                 }
                 return Some(RunError::Host(HostError::NoRoute {
-                    why: format!("no way in to {}: {}", instance.id, no_answer.why),
+                    why: format!(
+                        "no way in to {}: {}",
+                        instance.id.of(&self.drive),
+                        no_answer.why
+                    ),
                     hint: "does --proxy-command (`proxy_command` in the configuration) work when \
                            it is typed, with the instance's private address, 22 and its id for \
                            %h, %p and %i?"

@@ -124,7 +124,7 @@ mod tests {
     const ARM: (&str, &str) = ("blobs/sha256/3c", r#"{"architecture": "arm64"}"#);
 
     #[test]
-    fn what_docker_saves_tells_its_architecture() {
+    fn what_docker_saves_has_its_architecture() {
         let manifest = r#"[{"Config": "blobs/sha256/3c", "Layers": ["blobs/sha256/1a"]}]"#;
         let files = [LAYER, ARM, ("manifest.json", manifest)];
         assert_eq!(archive(&files, "-cf"), Some(Arch::Arm64));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oci_layout_tells_it_by_way_of_a_manifest() {
+    fn an_oci_layout_has_it_behind_a_manifest() {
         let index = r#"{"manifests": [{"digest": "sha256:4d"}]}"#;
         let manifest = r#"{"config": {"digest": "sha256:2b"}}"#;
         let files = [
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_or_two_things_is_not_guessed_at() {
+    fn none_or_two_architectures_are_not_guessed_at() {
         let both = r#"[{"Config": "blobs/sha256/2b"}, {"Config": "blobs/sha256/3c"}]"#;
         let files = [AMD, ARM, ("manifest.json", both)];
         assert_eq!(archive(&files, "-cf"), None);

@@ -97,6 +97,11 @@ impl Folder {
         self.path.join("pci")
     }
 
+    /// What of its root file system differs from the machine tree.
+    pub(super) fn upper(&self) -> PathBuf {
+        self.path.join("upper")
+    }
+
     /// Its root disk, there or not.
     pub(super) fn disk(&self) -> PathBuf {
         self.path.join("root.img")

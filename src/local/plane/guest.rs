@@ -145,7 +145,7 @@ pub(super) fn personalize(
 
     let host_name = super::metadata::host_name(network);
     let id = hex::encode(Sha256::digest(instance));
-    let etc = folder.path().join("upper/etc");
+    let etc = folder.upper().join("etc");
     let files = [
         ("hostname", format!("{host_name}\n")),
         (

@@ -41,6 +41,7 @@ mod root;
 mod sent_keys;
 mod supervisor;
 mod sweep;
+mod trial;
 
 use std::fmt;
 use std::time::Duration;
@@ -56,6 +57,7 @@ pub use paper::{PaperPlane, PaperSuperblock};
 pub(super) use program::{PATH, programs};
 pub use real::RealPlane;
 pub use supervisor::supervise;
+pub(super) use trial::refusals;
 
 use crate::clock::BootTime;
 

@@ -99,7 +99,7 @@ async fn live(
     let network = network::up(folder.name())?;
     metadata::describe(&folder.metadata(), machine, &network, Clock::system().now())?;
     guest::personalize(folder, &machine.instance, &network)?;
-    gpu::install(&folder.bus(), &folder.path().join("upper"), machine.gpu)?;
+    gpu::install(&folder.bus(), &folder.upper(), machine.gpu)?;
     root::prepare(folder, tree)?;
     let listener = tokio::net::TcpListener::from_std(metadata::listen(folder.name())?)
         .context("serving metadata")?;

@@ -82,8 +82,19 @@ pub fn packages() -> impl Iterator<Item = &'static str> {
 /// Looks whether this computer has all that building in `cache` needs, and that instances need then;
 /// the error has all that it lacks. Changes nothing.
 pub fn check(cache: &Path) -> Result<(), Unmet> {
+    let is_root = rustix::process::geteuid().is_root();
+    let unmet = look(cache, is_root, plane::refusals);
+    if unmet.is_nothing() {
+        Ok(())
+    } else {
+        Err(unmet)
+    }
+}
+
+/// What this computer lacks. `refusals` tries what root may not do on every computer.
+fn look(cache: &Path, is_root: bool, refusals: impl FnOnce() -> Vec<String>) -> Unmet {
     let mut unmet = Unmet {
-        root: !rustix::process::geteuid().is_root(),
+        root: !is_root,
         ..Unmet::default()
     };
     if !["x86_64", "aarch64"].contains(&std::env::consts::ARCH) {
@@ -117,11 +128,10 @@ pub fn check(cache: &Path) -> Result<(), Unmet> {
     if find("python3").is_none() || !has_pip() {
         unmet.missing.push(PIP);
     }
-    if unmet.is_nothing() {
-        Ok(())
-    } else {
-        Err(unmet)
+    if is_root {
+        unmet.reasons.extend(refusals());
     }
+    unmet
 }
 
 /// Where programs are: where the user has them, then the system's folders, which root's own `PATH`
@@ -167,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_missing_is_said_at_once_and_each_package_once() {
+    fn all_that_is_missing_is_listed_at_once_and_each_package_once() {
         let unmet = Unmet {
             root: true,
             reasons: vec!["/var has 100 MiB free, and 2048 are needed".to_owned()],
@@ -185,6 +195,16 @@ mod tests {
              not installed: unshare, debootstrap, flock"
         );
         assert_eq!(unmet.packages(), ["debootstrap", "util-linux"]);
+    }
+
+    #[test]
+    fn what_root_may_not_do_is_a_reason_and_nobody_else_tries_it() {
+        let cache = tempfile::tempdir().unwrap();
+        let why = "root gets no loop device here";
+        let unmet = look(cache.path(), true, || vec![why.to_owned()]);
+        assert!(unmet.to_string().contains(&format!("\n  {why}")), "{unmet}");
+        let unmet = look(cache.path(), false, || panic!("without root"));
+        assert!(unmet.root && !unmet.to_string().contains(why), "{unmet}");
     }
 
     #[test]

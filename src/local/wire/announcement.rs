@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_served_once_and_the_second_is_told_where() {
+    fn a_folder_is_served_once_and_a_second_server_is_refused_with_the_address() {
         let dir = tempfile::tempdir().unwrap();
         let _first = Announcement::make(dir.path(), "http://127.0.0.1:1234").unwrap();
         let error = Announcement::make(dir.path(), "http://127.0.0.1:5").unwrap_err();

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::message::{Answer, ApiError, Question, error_type};
-use super::rest::JSON;
+use super::message::{Answer, ApiError, Question};
+use super::rest::{JSON, error_type};
 use super::{Params, Xml};
 
 const CREATE: &str = "CreateExperimentTemplate";

@@ -1,4 +1,4 @@
-//! What goes over the wire, in no protocol's form yet: a question, its answer, an error.
+//! What all protocols here share: a parsed request, the parts of an answer, and an error.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -42,13 +42,4 @@ impl ApiError {
             message: message.into(),
         }
     }
-}
-
-/// The header in which JSON services repeat an error's code.
-pub(super) fn error_type(code: &str) -> Vec<(HeaderName, HeaderValue)> {
-    let name = HeaderName::from_static("x-amzn-errortype");
-    HeaderValue::from_str(code)
-        .map(|code| (name, code))
-        .into_iter()
-        .collect()
 }

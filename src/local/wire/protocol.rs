@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::message::{Answer, ApiError, Question, error_type};
+use super::message::{Answer, ApiError, Question};
 use super::params::Params;
 use super::signature::{Refusal, SKEW};
 use super::xml::{Xml, is_carried};
@@ -225,7 +225,7 @@ impl Service {
             status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             content_type: self.content_type(),
             headers: match self {
-                Self::InstanceConnect | Self::Quotas => error_type(&error.code),
+                Self::InstanceConnect | Self::Quotas => rest::error_type(&error.code),
                 Self::Ec2 | Self::Sts | Self::Ebs | Self::Fis => Vec::new(),
             },
             body: body.into(),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::message::{Answer, ApiError, Question, error_type};
+use super::message::{Answer, ApiError, Question};
 use super::{Params, Xml};
 
 /// The content type of answers without a block.
@@ -122,6 +122,15 @@ pub(super) fn write_error(error: &ApiError) -> Answer {
         headers: error_type(code),
         body: Value::Object(body).to_string().into(),
     }
+}
+
+/// The header in which JSON services repeat an error's code.
+pub(super) fn error_type(code: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_static("x-amzn-errortype");
+    HeaderValue::from_str(code)
+        .map(|code| (name, code))
+        .into_iter()
+        .collect()
 }
 
 fn list(answer: &Xml) -> Value {

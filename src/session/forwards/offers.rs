@@ -161,7 +161,11 @@ mod tests {
             line,
             "python3 listens on port 6006: ~C and Enter lead there"
         );
-        assert_eq!(offers.look(listeners(&[22, 6006]), none), None, "said");
+        assert_eq!(
+            offers.look(listeners(&[22, 6006]), none),
+            None,
+            "offered before"
+        );
         assert_eq!(offers.lines().count(), 1);
         assert_eq!(offers.look(listeners(&[22]), none), None);
         assert_eq!((offers.lines().count(), offers.prompt()), (0, None));

@@ -65,8 +65,13 @@ pub(super) struct Local {
     lines: Vec<String>,
     bell: bool,
     title: Option<String>,
-    /// How many bytes of the output of the host's terminal have been shown.
+    /// How many bytes of the output of the host's terminal have been shown, up to a sequence or a
+    /// character that is not whole: after a lost connection it follows from its first byte on.
     pub(super) seen: u64,
+    /// The bytes of a character that is not whole, which are not shown yet: the ESC of a notice
+    /// would make a replacement character of them. It cancels a sequence, which is shown as it
+    /// arrives.
+    held: Vec<u8>,
     /// Whether a notice is shown on a screen of its own, the terminal's behind it.
     has_own_screen: bool,
     /// Whether a line of `~C` is being typed: the host's output waits until its end.
@@ -105,6 +110,7 @@ impl Local {
             bell: false,
             title: None,
             seen: 0,
+            held: Vec::new(),
             has_own_screen: false,
             has_line: false,
             unshown: None,
@@ -119,18 +125,38 @@ impl Local {
     /// Shows output of the host.
     pub(super) fn show(&mut self, mut data: Bytes) {
         self.screen.watch(&data);
-        self.seen += data.len() as u64;
+        let received = self.seen + (self.margin.unfinished() + data.len()) as u64;
         if self.unshown.is_some() {
             let mut end = 0;
             while end < data.len() && !self.margin.is_between() {
                 self.margin.watch(&data[end..=end]);
                 end += 1;
             }
-            self.output.push(data.split_to(end));
+            self.write(data.split_to(end));
             self.show_line();
         }
         self.margin.watch(&data);
+        self.write(data);
+        self.seen = received - self.margin.unfinished() as u64;
+    }
+
+    /// Writes output that the margin has just watched, except a character that is not whole.
+    fn write(&mut self, mut data: Bytes) {
+        let count = self.margin.unfinished_character();
+        let Some(end) = data.len().checked_sub(count) else {
+            // It began earlier, and goes on.
+            self.held.extend_from_slice(&data);
+            return;
+        };
+        let begun = data.split_off(end);
+        self.write_held();
         self.output.push(data);
+        self.held.extend_from_slice(&begun);
+    }
+
+    fn write_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.output.push(Bytes::from(held));
     }
 
     /// Prints a message as soon as it can be shown.
@@ -241,9 +267,12 @@ impl Local {
         }
     }
 
-    /// Records that the next typed byte begins a line, for the escapes.
+    /// Records that the next typed byte begins a line, for the escapes, and that the host's output
+    /// goes on after the bytes that were seen: for a lost connection.
     pub(super) fn begin_line(&mut self) {
         self.escapes = Escapes::default();
+        self.held.clear();
+        self.margin.leave();
         self.end_line();
     }
 
@@ -407,6 +436,7 @@ impl Local {
     /// what is still to be shown.
     pub(super) async fn end(mut self) {
         self.end_line();
+        self.write_held();
         self.print_pending();
         drop(self.input);
         last_output(&self.output).await;

@@ -26,7 +26,6 @@ use xdrive::host::{LockOrder, MountOrder, MountedDrive, Role};
 use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
-use super::site::now;
 use crate::evidence::{may_delete, may_prune, may_terminate};
 use crate::{cache, cloud, id};
 
@@ -357,6 +356,11 @@ async fn mount(
 /// The tag by which [`Ec2::everything`] finds it.
 fn named(drive: &str) -> Tags {
     Tags::from([(DRIVE.to_owned(), drive.to_owned())])
+}
+
+/// Now, as a span since 1970: the containers' clock is this computer's.
+pub fn now() -> anyhow::Result<Duration> {
+    Ok(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?)
 }
 
 /// The command of a session: a stamp, the change, a stamp; nanoseconds since 1970.

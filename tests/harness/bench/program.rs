@@ -1,7 +1,7 @@
 //! xdrive's side: the program, started as users start it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -11,8 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::parts::{Session, command, open, stamps};
-use super::site::{now, succeeded};
+use super::parts::{Session, command, now, open, stamps};
 use crate::home::{cache, program};
 
 /// Its state directory, below the benchmark's.
@@ -148,4 +147,15 @@ impl Program {
             .await
             .context("xdrive does not end")
     }
+}
+
+/// The output of a process that succeeded; a failure is an error with its standard error.
+pub fn succeeded(output: Output) -> anyhow::Result<Output> {
+    ensure!(
+        output.status.success(),
+        "{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output)
 }

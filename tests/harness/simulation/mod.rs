@@ -220,7 +220,7 @@ impl World {
         let http = SharedHttpClient::new(wire.clone());
         let ec2 = folder::ec2_through(&self.local, http);
         let events = Rc::new(RefCell::new(Vec::new()));
-        let (interrupts, mut heard) = watch::channel(0);
+        let (interrupts, mut interrupted) = watch::channel(0);
         let written = Rc::clone(&events);
         let mut due = trouble.interrupts;
         due.sort_unstable();
@@ -265,10 +265,10 @@ impl World {
                 Ask::From(chosen, note) => (Some(chosen), note, false),
                 Ask::Stop => {
                     let goal = Goal::Saved { even_if_used: true };
-                    return Some(reconciler.run(goal, &mut heard).await);
+                    return Some(reconciler.run(goal, &mut interrupted).await);
                 }
             };
-            let outcome = reconciler.run(Goal::Ready { from }, &mut heard).await;
+            let outcome = reconciler.run(Goal::Ready { from }, &mut interrupted).await;
             let Outcome::Ready {
                 instance, volume, ..
             } = &outcome
@@ -287,7 +287,7 @@ impl World {
             let goal = Goal::Saved {
                 even_if_used: false,
             };
-            Some(reconciler.run(goal, &mut heard).await)
+            Some(reconciler.run(goal, &mut interrupted).await)
         });
         let outcome = tokio::select! {
             biased;

@@ -95,15 +95,15 @@ async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
     machine
         .sh("mkdir -p /run/xdrive/arrived; printf s1 > /run/xdrive/arrived/s1")
         .await;
-    let said = machine.sh(&shell("s1")).await;
-    assert!(said.contains("terminal=none"), "{said}");
+    let printed = machine.sh(&shell("s1")).await;
+    assert!(printed.contains("terminal=none"), "{printed}");
 
     let waits = shell("s2");
-    let (said, arrived) = tokio::join!(machine.sh(&waits), async {
+    let (printed, arrived) = tokio::join!(machine.sh(&waits), async {
         soon(async { while machine.sh("pgrep -f arriv[e].s2 || true").await.is_empty() {} }).await;
         arrive(&machine, "s2 t me", "demo").await.1
     });
-    assert!(said.contains("terminal=new"), "{said}");
+    assert!(printed.contains("terminal=new"), "{printed}");
     assert!(arrived.is_some());
     machine
         .sh("[ ! -e /run/ran-s1 ] && [ -e /run/ran-s2 ]")

@@ -91,11 +91,17 @@ async fn xdrives_settings_are_the_first_that_sshd_reads_whatever_its_own_file_sa
         "Include /etc/ssh/other.d/*.conf\nUsePAM yes\nPermitRootLogin no\n",
     ] {
         assert_eq!(boots(config).await, format!("{OURS}{config}600\n"));
-        let said = machine
+        let printed = machine
             .sh("/usr/sbin/sshd -T | grep -i -e '^hostkey .*xdrive' -e ^permitrootlogin")
             .await;
-        assert!(said.contains("permitrootlogin without-password"), "{said}");
-        assert!(said.contains("/etc/ssh/xdrive_host_ed25519"), "{said}");
+        assert!(
+            printed.contains("permitrootlogin without-password"),
+            "{printed}"
+        );
+        assert!(
+            printed.contains("/etc/ssh/xdrive_host_ed25519"),
+            "{printed}"
+        );
     }
     // sshd reads that again.
     machine.login().await;

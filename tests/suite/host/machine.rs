@@ -49,9 +49,9 @@ impl Disk {
 
     /// Whether its file system was unmounted.
     pub(super) fn is_clean(&self) -> bool {
-        let said = run(Command::new("dumpe2fs").arg("-h").arg(&self.file));
+        let printed = run(Command::new("dumpe2fs").arg("-h").arg(&self.file));
         let state = |line: &str| line.starts_with("Filesystem state:") && line.ends_with(" clean");
-        said.lines().any(state) && !said.contains("needs_recovery")
+        printed.lines().any(state) && !printed.contains("needs_recovery")
     }
 
     pub(super) fn order(&self, generation: u64, blank: bool) -> MountOrder {
@@ -205,9 +205,9 @@ impl Machine {
             assert!(Instant::now() < end, "it does not come back");
             // A connection may still be the old machine's, and end at any moment.
             if let Ok(ssh) = Ssh::connect(&self.target, self.user_key.private()).await
-                && let Ok(said) = ssh.run(boot, b"").await
-                && said.status == 0
-                && said.stdout != before.as_bytes()
+                && let Ok(output) = ssh.run(boot, b"").await
+                && output.status == 0
+                && output.stdout != before.as_bytes()
                 && let Ok((host, contact)) = Host::contact(ssh.clone()).await
                 && contact.booted
             {

@@ -1,6 +1,7 @@
 //! The scripts on a real host: an instance of the local EC2's data plane, booted from real user
 //! data.
 
+mod agent;
 mod arriving;
 mod boot;
 mod clients;

@@ -21,12 +21,12 @@ const BRIDGE: &str = "ip -4 -o address show dev docker0 | grep -o 'inet [^ ]*'";
 
 /// Checks that an address of the container answers, by refusing a connection.
 async fn answers(machine: &Machine, address: IpAddr) {
-    let said = machine
+    let printed = machine
         .sh(&format!(
             "timeout 5 bash -c 'exec 3<> /dev/tcp/{address}/9' 2>&1 || true"
         ))
         .await;
-    assert!(said.contains("refused"), "{address}: {said}");
+    assert!(printed.contains("refused"), "{address}: {printed}");
 }
 
 #[tokio::test]

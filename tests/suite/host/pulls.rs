@@ -40,11 +40,11 @@ async fn a_pull_says_how_many_layers_and_bytes_have_come() {
         .await;
 
     let reference = format!("{SLOW}/three:v1");
-    let mut heard = Vec::new();
-    let mut hear = |pulled: Pulled| heard.push(pulled);
-    let pulled = machine.host.pull(&reference, &mut hear).await.unwrap();
+    let mut seen = Vec::new();
+    let mut see = |pulled: Pulled| seen.push(pulled);
+    let pulled = machine.host.pull(&reference, &mut see).await.unwrap();
     let pulled = pulled.expect("it was not there");
-    assert_eq!((pulled.done, pulled.layers), (4, 4), "{heard:?}");
+    assert_eq!((pulled.done, pulled.layers), (4, 4), "{seen:?}");
     // Three of them came; their content does not compress.
     assert!(
         (12_000_000..13_000_000).contains(&pulled.bytes),
@@ -52,11 +52,8 @@ async fn a_pull_says_how_many_layers_and_bytes_have_come() {
     );
     assert_eq!(pulled.total, Some(pulled.bytes));
     let is_under_way = |at: &Pulled| at.bytes > 0 && at.total.is_some_and(|total| at.bytes < total);
-    assert!(heard.iter().any(is_under_way), "{heard:?}");
-    assert!(
-        heard.is_sorted_by_key(|at| (at.done, at.bytes)),
-        "{heard:?}"
-    );
+    assert!(seen.iter().any(is_under_way), "{seen:?}");
+    assert!(seen.is_sorted_by_key(|at| (at.done, at.bytes)), "{seen:?}");
     // An image on the drive is not pulled.
     assert_eq!(pull(&machine, &reference).await.unwrap(), None);
     machine.start(Image::Reference(reference), &[]).await;

@@ -266,10 +266,10 @@ async fn an_image_without_ext4s_programs_gets_them_or_what_is_missing_is_reporte
     machine
         .sh(&format!("rm -f /usr/bin/apt-get && {}", manager(nothing)))
         .await;
-    let said = machine.host.mount(&disk.order(1, true)).await.unwrap_err();
-    let said = said.to_string();
-    assert!(said.contains("has no mke2fs"), "{said}");
-    assert!(said.contains("no such package"), "{said}");
+    let error = machine.host.mount(&disk.order(1, true)).await.unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("has no mke2fs"), "{error}");
+    assert!(error.contains("no such package"), "{error}");
 
     machine
         .sh(&manager(

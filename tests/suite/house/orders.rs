@@ -110,7 +110,7 @@ fn literals(text: &str, name: &str) -> Vec<BTreeMap<String, String>> {
     found
 }
 
-fn is_word(c: char) -> bool {
+pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -120,7 +120,7 @@ fn last_word(text: &str) -> String {
 }
 
 /// The text between the brace that `text` begins with and its counterpart.
-fn inside(text: &str) -> &str {
+pub(super) fn inside(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
         match c {
@@ -136,7 +136,7 @@ fn inside(text: &str) -> &str {
 }
 
 /// The parts of a list, split at the commas outside of brackets.
-fn parts(list: &str) -> Vec<&str> {
+pub(super) fn parts(list: &str) -> Vec<&str> {
     let (mut depth, mut angles, mut begin, mut found) = (0, 0, 0, Vec::new());
     let mut before = ' ';
     for (at, c) in list.char_indices() {

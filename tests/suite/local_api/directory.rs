@@ -41,8 +41,8 @@ async fn a_later_process_finds_what_an_earlier_one_made() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    let said = format!("{:?}", other.credentials());
-    assert!(!said.contains(&other.credentials().secret_access_key));
+    let message = format!("{:?}", other.credentials());
+    assert!(!message.contains(&other.credentials().secret_access_key));
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,10 +74,10 @@ async fn a_damaged_state_file_is_an_error_that_says_what_to_do_and_is_left_alone
         let changing = folder
             .try_call("RunInstances", &launch_params("us-east-1a"))
             .unwrap_err();
-        for said in [&opening, &calling, &changing.message] {
+        for message in [&opening, &calling, &changing.message] {
             assert!(
-                said.contains(expected) && said.contains("state.json"),
-                "{said}"
+                message.contains(expected) && message.contains("state.json"),
+                "{message}"
             );
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);

@@ -1,12 +1,12 @@
 //! The EC2 in a folder, on paper: its answers, its time, its records.
 
 mod directory;
-mod due;
 mod interrupted;
 mod laws;
 mod life;
 mod lists;
 mod real;
+mod real_delays;
 mod refusals;
 mod tokens;
 

@@ -71,8 +71,8 @@ fn a_recommendation_to_leave_is_received_and_nothing_follows() {
     let host = site.launch();
     let noticed = "2026-11-21T12:00:00.7Z".parse().unwrap();
     site.plane.recommend_rebalance(&host.id, noticed).unwrap();
-    let heard = metadata(&host, "events/recommendations/rebalance");
-    assert_eq!(heard, r#"{"noticeTime": "2026-11-21T12:00:00Z"}"#);
+    let recommendation = metadata(&host, "events/recommendations/rebalance");
+    assert_eq!(recommendation, r#"{"noticeTime": "2026-11-21T12:00:00Z"}"#);
     assert_eq!(metadata(&host, "events/recommendations/"), "rebalance");
     site.plane
         .power_off(&host.id, Duration::from_mins(1))

@@ -34,8 +34,8 @@ pub(super) fn without(
         .env("XDRIVE_LOCAL_DIR", dir.join("state"))
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    (output.status.code(), said)
+    let report = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), report)
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn missing_programs_are_named_all_at_once_before_anything_is_made() {
         (vec!["mount"], "mount (package mount)"),
     ] {
         let connect = ["--local", "connect", "demo", "--", "true"];
-        let (code, said) = without(&hidden, dir.path(), &connect);
+        let (code, report) = without(&hidden, dir.path(), &connect);
         let expected = format!(
             "error: not installed: {named}\n\n\
              hint: xdrive local setup says what else is not, and how to install it\n"
         );
-        assert_eq!((code, said), (Some(69), expected));
+        assert_eq!((code, report), (Some(69), expected));
         assert!(!dir.path().join("state").exists(), "something was made");
     }
 }

@@ -1,8 +1,8 @@
 //! The data plane, real: instances that boot, disks that are plugged in, and nothing left.
 
 mod blocks;
+mod delays;
 mod disks;
-mod due;
 mod instances;
 mod interrupted;
 mod missing;

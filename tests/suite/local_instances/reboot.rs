@@ -10,13 +10,13 @@ use harness::id;
 /// Waits until the machine has run its user data `count` times and accepts this test's login.
 fn until_boot(site: &Site, host: &Host, count: usize) {
     until("a boot", || {
-        let said = host.ssh(
+        let printed = host.ssh(
             "root",
             &site.key(),
             "wc -l < /root/boots; ls /run/hook-was-here",
         );
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        said == format!("{count}\n/run/hook-was-here\n")
+        let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+        printed == format!("{count}\n/run/hook-was-here\n")
     });
 }
 

@@ -59,12 +59,12 @@ fn a_machine_that_reboots_keeps_its_root_disk_and_nothing_is_left_of_it() {
     host.run("echo kept >/root/file && hostname >/etc/hostname");
     host.ssh("root", &site.key(), "systemctl reboot");
     until("another boot", || {
-        let said = host.ssh(
+        let output = host.ssh(
             "root",
             &site.key(),
             "wc -l </root/boots; cat /root/file; hostname",
         );
-        String::from_utf8_lossy(&said.stdout) == format!("2\nkept\n{name}\n")
+        String::from_utf8_lossy(&output.stdout) == format!("2\nkept\n{name}\n")
     });
 
     // When a supervisor is killed, the kernel releases its instance's disk.

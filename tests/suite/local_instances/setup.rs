@@ -107,15 +107,35 @@ fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
 fn all_that_a_computer_lacks_is_named_before_anything_is_built() {
     let dir = tempfile::tempdir().unwrap();
     let hidden = ["debootstrap", "flock", "mkfs.xfs"];
-    let (code, said) = without(&hidden, dir.path(), &["local", "setup"]);
+    let (code, report) = without(&hidden, dir.path(), &["local", "setup"]);
     let expected = "error: this computer cannot be set up for --local\n  \
                     not installed: debootstrap, flock, mkfs.xfs\n\n\
                     hint: apt-get install debootstrap util-linux xfsprogs && xdrive local setup\n";
-    assert_eq!((code, said.as_str()), (Some(69), expected));
+    assert_eq!((code, report.as_str()), (Some(69), expected));
     assert!(!dir.path().join("home").exists(), "something was made");
-    let (code, said) = without(&["dpkg"], dir.path(), &["local", "setup"]);
-    assert_eq!(code, Some(69), "{said}");
-    assert!(said.contains("neither Debian nor Ubuntu"), "{said}");
+    let (code, report) = without(&["dpkg"], dir.path(), &["local", "setup"]);
+    assert_eq!(code, Some(69), "{report}");
+    assert!(report.contains("neither Debian nor Ubuntu"), "{report}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_root_who_may_not_mount_is_refused_before_anything_is_built() {
+    let computer = Machine::new();
+    computer.program("debootstrap", "touch $XDRIVE_CACHE/began");
+    let mut setup = Command::new("setpriv");
+    setup.args(["--bounding-set", "-sys_admin"]);
+    setup.args([env!("CARGO_BIN_EXE_xdrive"), "local", "setup"]);
+    let output = setup.envs(computer.environment()).output().unwrap();
+    let report = reported(&output);
+    assert_eq!(output.status.code(), Some(69), "{report}");
+    for words in [
+        "\n  root may mount nothing in a namespace of its own here, as in a container: unshare: ",
+        "hint: Debian or Ubuntu can, on x86_64 or arm64, in a virtual machine too",
+    ] {
+        assert!(report.contains(words), "{words:?} in {report}");
+    }
+    assert!(!computer.path("cache/began").exists());
 }
 
 #[test]
@@ -141,13 +161,13 @@ fn an_interrupted_setup_ends_what_it_began_and_the_next_one_says_why_it_fails() 
 
     computer.program("debootstrap", "echo E: no mirror; exit 1");
     let output = computer.setup().output().unwrap();
-    let said = reported(&output);
-    assert_eq!(output.status.code(), Some(69), "{said}");
+    let report = reported(&output);
+    assert_eq!(output.status.code(), Some(69), "{report}");
     for words in [
         "image: could not unpack the base system\n  E: no mirror",
         "hint: the whole output is in ",
     ] {
-        assert!(said.contains(words), "{words:?} in {said}");
+        assert!(report.contains(words), "{words:?} in {report}");
     }
     assert!(computer.built().is_empty(), "{:?}", computer.built());
 }
@@ -172,6 +192,6 @@ fn the_first_local_connect_at_a_terminal_offers_it() {
         pty.contents()
     };
     connect("\r", "hint: xdrive local setup builds it");
-    let said = connect("y\r", "E: no mirror");
-    assert!(!said.contains("launch"), "{said}");
+    let report = connect("y\r", "E: no mirror");
+    assert!(!report.contains("launch"), "{report}");
 }

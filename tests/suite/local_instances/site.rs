@@ -188,10 +188,10 @@ impl Host {
     /// Runs `command` as root, which must succeed; its output.
     pub(super) fn run(&self, command: &str) -> String {
         let output = self.ssh("root", &self.key, command);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
             output.status.success(),
-            "{command}: {}\n{said}",
+            "{command}: {}\n{errors}",
             output.status
         );
         String::from_utf8(output.stdout)

@@ -27,14 +27,14 @@ fn asked(times: usize, killed: bool) -> Ask {
 #[tokio::test(start_paused = true)]
 async fn only_the_last_ones_stay_and_none_after_the_save() {
     let world = world(Past::Saved, FRESH).await;
-    let told = world.run(asked(5, true), Trouble::default()).await;
-    let taken = told
+    let report = world.run(asked(5, true), Trouble::default()).await;
+    let taken = report
         .events
         .iter()
         .filter(|event| matches!(event, Event::Checkpoint { .. }))
         .count();
     // The newest two that were completed when the last one was taken, and that one.
-    assert_eq!((taken, checkpoints(&world).await), (5, 3), "{told:#?}");
+    assert_eq!((taken, checkpoints(&world).await), (5, 3), "{report:#?}");
     let after = world.run(Ask::Stop, Trouble::default()).await;
     assert!(is_saved(&after), "{after:#?}");
     // After a minute: deleted snapshots stay listed for a moment.
@@ -55,14 +55,14 @@ async fn after_a_crash_the_volume_wins_over_its_checkpoint() {
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
     let world = world(Past::New, FRESH).await;
-    let (told, ()) = tokio::join!(
+    let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         exchange_the_snapshot(&world)
     );
-    let Some(Outcome::Stuck(stuck)) = &told.outcome else {
-        panic!("{told:#?}")
+    let Some(Outcome::Stuck(stuck)) = &report.outcome else {
+        panic!("{report:#?}")
     };
-    assert!(matches!(stuck.why, Why::Unsound { .. }), "{told:#?}");
+    assert!(matches!(stuck.why, Why::Unsound { .. }), "{report:#?}");
     let volumes = world.truth.volumes("demo").await.unwrap();
     assert_eq!(volumes.len(), 1, "{volumes:#?}");
     let way = format!("xdrive connect demo --from {}", volumes[0].id);

@@ -48,10 +48,10 @@ async fn session(
         wanted(Market::Spot),
         |_| {},
     );
-    let (_nobody, mut heard) = watch::channel(0);
+    let (_nobody, mut interrupted) = watch::channel(0);
     let began = Instant::now();
     let goal = Goal::Ready { from: None };
-    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
     let Outcome::Ready { volume, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -60,7 +60,7 @@ async fn session(
     let goal = Goal::Saved {
         even_if_used: false,
     };
-    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
     let Outcome::Saved {
         snapshot: Some((saved, _)),
         ..
@@ -76,7 +76,7 @@ async fn session(
 /// The session sees the instance run after the staleness of reads by id, not that of lists. It
 /// reads the generation back while EC2 attaches, and the host itself sees the device.
 #[tokio::test(start_paused = true)]
-async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
+async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_are_current() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
     let open = |stale: Option<u64>| {
@@ -97,9 +97,9 @@ async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_tell_what_is() {
     let took = session(&local, &truth, &hidden, 2).await;
     let delays = Delays::new(Preset::Aws);
     let path = delays.running + delays.attached;
-    let told = path + delays.stale_reads;
+    let known = path + delays.stale_reads;
     assert!(
-        took >= path && took <= told + LOOKS,
+        took >= path && took <= known + LOOKS,
         "{took:?}, path {path:?}"
     );
 }

@@ -34,48 +34,48 @@ async fn world(past: Past, stale: Staleness) -> World {
     match past {
         Past::New => {}
         Past::Saved => {
-            let told = world.run(Ask::Session(1), Trouble::default()).await;
-            assert!(is_saved(&told), "{told:#?}");
+            let report = world.run(Ask::Session(1), Trouble::default()).await;
+            assert!(is_saved(&report), "{report:#?}");
         }
         Past::Alive => {
-            let told = world.run(Ask::KilledInShell(1), Trouble::default()).await;
-            assert!(told.outcome.is_none(), "{told:#?}");
+            let report = world.run(Ask::KilledInShell(1), Trouble::default()).await;
+            assert!(report.outcome.is_none(), "{report:#?}");
         }
         Past::Crashed => {
-            let told = world.run(Ask::KilledInShell(1), Trouble::default()).await;
-            assert!(told.outcome.is_none(), "{told:#?}");
+            let report = world.run(Ask::KilledInShell(1), Trouble::default()).await;
+            assert!(report.outcome.is_none(), "{report:#?}");
             world.cut_power().await;
         }
     }
     world
 }
 
-fn is_saved(told: &RunReport) -> bool {
-    matches!(told.outcome, Some(Outcome::Saved { .. }))
+fn is_saved(report: &RunReport) -> bool {
+    matches!(report.outcome, Some(Outcome::Saved { .. }))
 }
 
 /// Runs a session in trouble, then a next run, and checks everything after them.
 async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
     let world = past.copy();
-    let told = world.run(Ask::Session(2), trouble.clone()).await;
-    let unreported = world.unreported(&told).await;
+    let report = world.run(Ask::Session(2), trouble.clone()).await;
+    let unreported = world.unreported(&report).await;
     let after = world.run(next.clone(), Trouble::default()).await;
     let mut problems = world.problems().await;
     problems.extend(unreported);
     assert!(
         is_saved(&after) && problems.is_empty(),
-        "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {told:#?}\nthen: {after:#?}"
+        "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {report:#?}\nthen: {after:#?}"
     );
-    told
+    report
 }
 
 /// An undisturbed session.
 async fn undisturbed(past: &World) -> RunReport {
     let world = past.copy();
-    let told = world.run(Ask::Session(2), Trouble::default()).await;
-    assert!(is_saved(&told), "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
-    told
+    let report = world.run(Ask::Session(2), Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
+    report
 }
 
 /// Injects `fault` into every single call of that sort in a session, from every past; returns how
@@ -84,10 +84,10 @@ async fn at_every(calls: Calls, fault: Fault, stale: Staleness, nexts: &[Ask]) -
     let mut cases = 0;
     for past in PASTS {
         let world = world(past, stale).await;
-        let told = undisturbed(&world).await;
+        let report = undisturbed(&world).await;
         let count = match calls {
-            Calls::Changes => told.changes,
-            Calls::Looks => told.looks,
+            Calls::Changes => report.changes,
+            Calls::Looks => report.looks,
         };
         for call in 1..=count {
             let trouble = Trouble {
@@ -107,8 +107,8 @@ async fn at_every(calls: Calls, fault: Fault, stale: Staleness, nexts: &[Ask]) -
 async fn a_session_without_trouble_leaves_snapshots_and_nothing_else() {
     for stale in [FRESH, STALE] {
         for past in PASTS {
-            let told = undisturbed(&world(past, stale).await).await;
-            assert!(told.changes >= 4, "{past:?}: {told:#?}");
+            let report = undisturbed(&world(past, stale).await).await;
+            assert!(report.changes >= 4, "{past:?}: {report:#?}");
         }
     }
 }
@@ -214,8 +214,8 @@ async fn an_interrupt_is_answered_while_a_step_goes_on() {
         interrupts: vec![moment],
         ..Trouble::default()
     };
-    let told = world.copy().run(Ask::Session(2), trouble).await;
-    let at = |event: &dyn Fn(&Event) -> bool| told.events.iter().position(event);
+    let report = world.copy().run(Ask::Session(2), trouble).await;
+    let at = |event: &dyn Fn(&Event) -> bool| report.events.iter().position(event);
     let answered = at(&|event| matches!(event, Event::Ending));
     let mounted = at(&|event| {
         let Event::Finished { step, .. } = event else {
@@ -223,7 +223,7 @@ async fn an_interrupt_is_answered_while_a_step_goes_on() {
         };
         matches!(step, Step::Mount { .. })
     });
-    assert!(answered.is_some() && answered < mounted, "{told:#?}");
+    assert!(answered.is_some() && answered < mounted, "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,23 +236,23 @@ async fn what_was_attached_and_never_mounted_is_saved_as_clean_as_it_was() {
         ..Trouble::default()
     };
     let world = world.copy();
-    let told = world.run(Ask::Session(2), trouble).await;
-    assert!(is_saved(&told), "{told:#?}");
+    let report = world.run(Ask::Session(2), trouble).await;
+    assert!(is_saved(&report), "{report:#?}");
     let mounts =
         |event: &Event| matches!(event, Event::Started(step) if matches!(step, Step::Mount { .. }));
-    assert!(!told.events.iter().any(mounts), "{told:#?}");
+    assert!(!report.events.iter().any(mounts), "{report:#?}");
     let mut kinds = Vec::new();
     for snapshot in world.truth.snapshots("demo").await.unwrap() {
         kinds.push(snapshot.tags["xdrive:kind"].clone());
     }
-    assert_eq!(kinds, ["clean", "clean"], "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    assert_eq!(kinds, ["clean", "clean"], "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_mounted_before_its_generation_can_be_read() {
-    let told = undisturbed(&world(Past::Saved, STALE).await).await;
-    let took = told.events.iter().find_map(|event| match event {
+    let report = undisturbed(&world(Past::Saved, STALE).await).await;
+    let took = report.events.iter().find_map(|event| match event {
         Event::Finished { step, took, .. } => {
             matches!(step, Step::Mount { .. }).then_some(took.as_millis())
         }

@@ -32,16 +32,16 @@ async fn races(stale: Staleness, offsets: &[u64]) -> usize {
     for past in PASTS {
         let world = world(past, stale).await;
         for later in offsets {
-            let told = race(&world, *later).await;
-            let winners = told.iter().filter(|told| is_saved(told)).count();
-            let losers = told
+            let reports = race(&world, *later).await;
+            let winners = reports.iter().filter(|report| is_saved(report)).count();
+            let losers = reports
                 .iter()
-                .filter(|told| matches!(told.outcome, Some(Outcome::Busy(_))))
+                .filter(|report| matches!(report.outcome, Some(Outcome::Busy(_))))
                 .count();
             // Both may have had it, one after the other; neither fails for any other reason.
             assert!(
                 winners >= 1 && winners + losers == 2,
-                "{past:?}, {later} ms: {told:#?}"
+                "{past:?}, {later} ms: {reports:#?}"
             );
             cases += 1;
         }
@@ -89,8 +89,8 @@ async fn a_stop_from_elsewhere_meets_a_session_at_any_moment() {
 #[tokio::test(start_paused = true)]
 async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
     let world = world(Past::Saved, FRESH).await;
-    let told = world.run(Ask::Session(2), Trouble::default()).await;
-    assert!(is_saved(&told), "{told:#?}");
+    let report = world.run(Ask::Session(2), Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
     let older = world
         .truth
         .snapshots("demo")
@@ -101,11 +101,11 @@ async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
         .unwrap();
     // `--from` leaves note 2 behind on purpose.
     world.hidden().acknowledged.remove(&2);
-    let told = world
+    let report = world
         .run(Ask::From(Head::Snapshot(older.id), 3), Trouble::default())
         .await;
-    assert!(is_saved(&told), "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    assert!(is_saved(&report), "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
     let forks = world.truth.snapshots("demo.fork-1").await.unwrap();
     assert_eq!(forks.len(), 1);
     assert!(

@@ -12,8 +12,8 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
  {
     for past in [Past::New, Past::Saved, Past::Crashed] {
         let world = world(past, FRESH).await;
-        let told = world.run(Ask::Session(2), Trouble::default()).await;
-        assert!(is_saved(&told), "{told:#?}");
+        let report = world.run(Ask::Session(2), Trouble::default()).await;
+        assert!(is_saved(&report), "{report:#?}");
         let name = drive();
         let instances = world.truth.instances(name.as_str()).await.unwrap();
         let instance = instances.iter().max_by_key(|it| it.launched).unwrap();
@@ -32,11 +32,11 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
         let world = world(past, FRESH).await;
         let requirements: Requirements = "m5.large,t3.medium".parse().unwrap();
         *world.settings.borrow_mut() = Settings::new(Some("busybox"), Some(&requirements), None);
-        let told = world.run(Ask::Session(2), Trouble::default()).await;
-        assert!(is_saved(&told), "{told:#?}");
+        let report = world.run(Ask::Session(2), Trouble::default()).await;
+        assert!(is_saved(&report), "{report:#?}");
         *world.settings.borrow_mut() = Settings::default();
-        let told = world.run(Ask::Session(3), Trouble::default()).await;
-        assert!(is_saved(&told), "{told:#?}");
+        let report = world.run(Ask::Session(3), Trouble::default()).await;
+        assert!(is_saved(&report), "{report:#?}");
         let snapshots = world.truth.snapshots(drive().as_str()).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         let own = Settings::read(&newest.tags);

@@ -28,32 +28,32 @@ async fn break_snapshots(world: &World, count: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_fails_twice_is_taken_a_third_time() {
     let world = world(Past::New, FRESH).await;
-    let (told, ()) = tokio::join!(
+    let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         break_snapshots(&world, 2)
     );
-    assert!(is_saved(&told), "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    assert!(is_saved(&report), "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
     let world = world(Past::New, FRESH).await;
-    let (told, ()) = tokio::join!(
+    let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         break_snapshots(&world, 3)
     );
-    let Some(Outcome::Stuck(stuck)) = &told.outcome else {
-        panic!("{told:#?}")
+    let Some(Outcome::Stuck(stuck)) = &report.outcome else {
+        panic!("{report:#?}")
     };
     let volumes = world.truth.volumes("demo").await.unwrap();
     assert_eq!(volumes.len(), 1, "{volumes:#?}");
     let command = format!("xdrive connect demo --from {}", volumes[0].id);
     assert_eq!(stuck.commands(&"demo".parse().unwrap()), [command]);
     // The next run has three tries of its own.
-    let told = world.run(Ask::Session(3), Trouble::default()).await;
-    assert!(is_saved(&told), "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    let report = world.run(Ask::Session(3), Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 /// How many instances a session of a saved drive launches if they boot so; and its world and run.
@@ -62,42 +62,45 @@ async fn launched(boots: &str) -> (usize, World, RunReport) {
     world.hurry();
     let before = world.truth.instances("demo").await.unwrap().len();
     world.set(&format!("[boots]\n\"t3.medium\" = {{ {boots} }}\n"));
-    let told = world.run(Ask::Session(2), Trouble::default()).await;
+    let report = world.run(Ask::Session(2), Trouble::default()).await;
     let now = world.truth.instances("demo").await.unwrap().len();
-    (now - before, world, told)
+    (now - before, world, report)
 }
 
 /// Checks that the session waited so many seconds for each host.
-fn hosts_were_waited_for(told: &RunReport, seconds: std::ops::Range<u64>) {
-    for event in &told.events {
+fn hosts_were_waited_for(report: &RunReport, seconds: std::ops::Range<u64>) {
+    for event in &report.events {
         if let Event::Waited { what, took, .. } = event
             && matches!(what, Waiting::Host(_))
         {
             let took = took.as_secs();
-            assert!(seconds.contains(&took), "{took} s: {:#?}", told.events);
+            assert!(seconds.contains(&took), "{took} s: {:#?}", report.events);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_boots_for_longer_than_silence_is_borne_is_waited_for() {
-    let (launched, world, told) = launched("seconds = 5").await;
-    assert!(is_saved(&told), "{told:#?}");
-    assert_eq!(launched, 1, "{:#?}", told.events);
-    let said = told.events.iter().filter_map(|event| match event {
+    let (launched, world, report) = launched("seconds = 5").await;
+    assert!(is_saved(&report), "{report:#?}");
+    assert_eq!(launched, 1, "{:#?}", report.events);
+    let initializing = report.events.iter().filter_map(|event| match event {
         Event::Checks { checks, .. } => Some(checks.are_initializing()),
         _ => None,
     });
-    assert_eq!(said.collect::<Vec<_>>(), [true], "{told:#?}");
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    assert_eq!(initializing.collect::<Vec<_>>(), [true], "{report:#?}");
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_whose_status_checks_fail_is_not_waited_for_longer() {
-    let (launched, world, told) = launched("seconds = 1, fails = true").await;
-    assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
-    assert_eq!(launched, 3, "{:#?}", told.events);
-    hosts_were_waited_for(&told, 2..5);
+    let (launched, world, report) = launched("seconds = 1, fails = true").await;
+    assert!(
+        matches!(report.outcome, Some(Outcome::Stuck(_))),
+        "{report:#?}"
+    );
+    assert_eq!(launched, 3, "{:#?}", report.events);
+    hosts_were_waited_for(&report, 2..5);
     world.set("");
     let after = world.run(Ask::Session(3), Trouble::default()).await;
     assert!(is_saved(&after), "{after:#?}");
@@ -106,11 +109,14 @@ async fn a_host_whose_status_checks_fail_is_not_waited_for_longer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_boots_for_ever_is_given_up_in_the_end() {
-    let (launched, world, told) = launched("seconds = 3600").await;
-    assert!(matches!(told.outcome, Some(Outcome::Stuck(_))), "{told:#?}");
-    assert_eq!(launched, 3, "{:#?}", told.events);
-    hosts_were_waited_for(&told, 8..11);
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{told:#?}");
+    let (launched, world, report) = launched("seconds = 3600").await;
+    assert!(
+        matches!(report.outcome, Some(Outcome::Stuck(_))),
+        "{report:#?}"
+    );
+    assert_eq!(launched, 3, "{:#?}", report.events);
+    hosts_were_waited_for(&report, 8..11);
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,17 +127,17 @@ async fn no_capacity_anywhere_leaves_everything_as_it_was() {
             .local()
             .plant(Fault::no_capacity("t3.medium", 1))
             .unwrap();
-        let told = world.run(Ask::Session(2), Trouble::default()).await;
-        let Some(Outcome::Failed(failure)) = &told.outcome else {
-            panic!("{told:#?}")
+        let report = world.run(Ask::Session(2), Trouble::default()).await;
+        let Some(Outcome::Failed(failure)) = &report.outcome else {
+            panic!("{report:#?}")
         };
         assert!(
             matches!(failure.error, RunError::NoCapacity { .. }),
-            "{told:#?}"
+            "{report:#?}"
         );
         assert!(
             matches!(failure.also.as_deref(), Some(Outcome::Unwound { .. })),
-            "{told:#?}"
+            "{report:#?}"
         );
         let after = world.run(Ask::Session(3), Trouble::default()).await;
         assert!(is_saved(&after), "{after:#?}");

@@ -17,22 +17,25 @@ async fn ends(slow: Duration, stale: Staleness) {
     for past in PASTS {
         for ask in [Ask::Session(2), Ask::Stop] {
             let world = world(past, stale).await;
-            let told = world.run(ask.clone(), trouble.clone()).await;
-            assert!(is_saved(&told), "{slow:?}, {past:?}, {ask:?}: {told:#?}");
-            assert!(in_vain(&told).is_empty(), "{:#?}", in_vain(&told));
+            let report = world.run(ask.clone(), trouble.clone()).await;
+            assert!(
+                is_saved(&report),
+                "{slow:?}, {past:?}, {ask:?}: {report:#?}"
+            );
+            assert!(in_vain(&report).is_empty(), "{:#?}", in_vain(&report));
             let problems = world.problems().await;
-            assert!(problems.is_empty(), "{problems:#?}, {told:#?}");
+            assert!(problems.is_empty(), "{problems:#?}, {report:#?}");
         }
     }
 }
 
 /// Why steps failed.
-fn in_vain(told: &RunReport) -> Vec<String> {
+fn in_vain(report: &RunReport) -> Vec<String> {
     let failed = |event: &Event| match event {
         Event::Failed { error, .. } => Some(error.clone()),
         _ => None,
     };
-    told.events.iter().filter_map(failed).collect()
+    report.events.iter().filter_map(failed).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,11 +65,11 @@ async fn superseded_checkpoints_go_where_calls_are_slow() {
         slow: Duration::from_secs(3),
         ..Trouble::default()
     };
-    let told = world.run(ask, trouble).await;
-    assert!(is_saved(&told), "{told:#?}");
+    let report = world.run(ask, trouble).await;
+    assert!(is_saved(&report), "{report:#?}");
     let snapshots = world.truth.snapshots("demo").await.unwrap();
     let left = snapshots
         .iter()
         .filter(|snapshot| snapshot.tags["xdrive:kind"] == "checkpoint");
-    assert_eq!(left.count(), 0, "{told:#?}");
+    assert_eq!(left.count(), 0, "{report:#?}");
 }

@@ -165,10 +165,10 @@ impl Broken {
     }
 
     /// Its distortion of a host's answer when it asks again.
-    pub(super) fn word_of_host(self, said: Option<Contact>) -> Option<Contact> {
+    pub(super) fn answer_of_host(self, contact: Option<Contact>) -> Option<Contact> {
         match self {
-            Self::OldWord => said.map(|_| Contact::Reached(NOTHING_THERE)),
-            _ => said,
+            Self::OldWord => contact.map(|_| Contact::Reached(NOTHING_THERE)),
+            _ => contact,
         }
     }
 }

@@ -172,7 +172,7 @@ impl Checked {
     /// The next action of a client that receives an answer, while nothing can go wrong any more: no
     /// other client notices when, so it comes at once.
     fn alone<'a>(&self, state: &'a State) -> Option<&'a Client> {
-        let hears = |client: &&Client| {
+        let is_answered = |client: &&Client| {
             let At::Acting { stage, .. } = &client.at else {
                 return false;
             };
@@ -180,7 +180,7 @@ impl Checked {
         };
         let budget = state.budget;
         let is_calm = budget.faults == 0 && budget.slow == 0 && self.setup.lease.is_none();
-        state.clients.iter().find(hears).filter(|_| is_calm)
+        state.clients.iter().find(is_answered).filter(|_| is_calm)
     }
 
     fn ends_by_itself(&self, state: &State) -> bool {
@@ -200,9 +200,9 @@ fn remembered(
     if let Some(known) = known.lock().unwrap().get(&digest) {
         return *known;
     }
-    let said = of(world);
-    known.lock().unwrap().insert(digest, said);
-    said
+    let result = of(world);
+    known.lock().unwrap().insert(digest, result);
+    result
 }
 
 impl Model for Checked {

@@ -37,7 +37,7 @@ impl Client {
             })
         };
         match (step, read) {
-            (Step::Terminate(quiet), Read::Instance(read, said)) => {
+            (Step::Terminate(quiet), Read::Instance(read, contact)) => {
                 let id = number(quiet.instance().as_str());
                 let Some(read) = read else {
                     let known = seen.instance(quiet.instance());
@@ -47,12 +47,12 @@ impl Client {
                 if ended.contains(&read.state) {
                     return Err(Ok(Made::Unneeded));
                 }
-                let said = match rules.broken {
-                    Some(broken) => broken.word_of_host(said.clone()),
-                    None => said.clone(),
+                let contact = match rules.broken {
+                    Some(broken) => broken.answer_of_host(contact.clone()),
+                    None => contact.clone(),
                 };
                 let read = values::instance(id, read);
-                if quiet.confirm(at, &read, said.as_ref()).is_none() {
+                if quiet.confirm(at, &read, contact.as_ref()).is_none() {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(Call::Terminate(id))

@@ -98,7 +98,7 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
             Verdict::Open { first, last } => {
                 (id, age(*first, now), age(*last, now)).hash(to);
             }
-            said => (id, said).hash(to),
+            other => (id, other).hash(to),
         }
     }
     (&me.refused, &me.rejected, &me.not_pruned, me.attempts.len()).hash(to);

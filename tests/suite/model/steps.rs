@@ -4,9 +4,9 @@
 //! close the microseconds between the two. Everything before and after is a separate action, with
 //! any events between.
 
-use xdrive::drive::Contact;
 use xdrive::drive::observed::Attempt;
-use xdrive::drive::plan::{Source, Step};
+use xdrive::drive::plan::Step;
+use xdrive::drive::{Contact, Source};
 use xdrive::host::Closed;
 use xdrive::ids::VolumeId;
 
@@ -160,7 +160,7 @@ impl Client {
                 let id = number(quiet.instance().as_str());
                 let versions = versions(&world.instances, Some(id));
                 let asks = quiet.must_ask_host(values::moment(world.now));
-                let said = |record: &Instance| {
+                let ask = |record: &Instance| {
                     let seen = Seen {
                         id,
                         record: Some(record.clone()),
@@ -168,8 +168,8 @@ impl Client {
                     };
                     self.contact(world, &seen)
                 };
-                let said = world.instance(id).filter(|_| asks).map(said);
-                let read = |record| Read::Instance(record, said.clone());
+                let contact = world.instance(id).filter(|_| asks).map(ask);
+                let read = |record| Read::Instance(record, contact.clone());
                 versions.into_iter().map(read).collect()
             }
             Some(Step::Prune(superseded)) => {

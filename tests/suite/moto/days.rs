@@ -53,18 +53,18 @@ fn what_moto_does_not_know_is_refused_with_a_hint_and_leaves_nothing() {
             "hint: --ami names an image of this region",
         ),
     ] {
-        let (ended, said) = connect(&moto, flags);
-        assert_eq!(ended, Some(code), "{said}");
-        assert!(said.contains(why) && said.contains(hint), "{said}");
+        let (ended, report) = connect(&moto, flags);
+        assert_eq!(ended, Some(code), "{report}");
+        assert!(report.contains(why) && report.contains(hint), "{report}");
         is_bare(&moto);
     }
     // An instance that runs and cannot be reached.
-    let (ended, said) = connect(&moto, &["--ami", "ami-12c6146b"]);
-    assert_eq!(ended, Some(69), "{said}");
+    let (ended, report) = connect(&moto, &["--ami", "ami-12c6146b"]);
+    assert_eq!(ended, Some(69), "{report}");
     let error = "the proxy command ended with exit status 127";
     assert!(
-        said.contains("error: no way in to i-") && said.contains(error),
-        "{said}"
+        report.contains("error: no way in to demo's instance (i-") && report.contains(error),
+        "{report}"
     );
     is_bare(&moto);
 }

@@ -103,9 +103,9 @@ async fn session(
         wanted(Market::Spot),
         |_| {},
     );
-    let (_nobody, mut heard) = watch::channel(0);
+    let (_nobody, mut interrupted) = watch::channel(0);
     let goal = Goal::Ready { from: None };
-    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
     let Outcome::Ready { volume, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -119,7 +119,7 @@ async fn session(
     let goal = Goal::Saved {
         even_if_used: false,
     };
-    let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+    let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
     let Outcome::Saved {
         snapshot: Some(saved),
         ..

@@ -299,17 +299,17 @@ fn a_role_that_asks_for_a_second_factor_is_had_as_the_hint_says() {
     let sts = StandIn::answering(403, |_| refusal.to_owned());
     let mut command = user.command(&["--profile", "lab", "list"]);
     command.env("AWS_ENDPOINT_URL_STS", &sts.url);
-    let said = text(&command.output().unwrap());
+    let printed = text(&command.output().unwrap());
     assert!(
-        said.starts_with("error: the role of profile lab was not given: "),
-        "{said}"
+        printed.starts_with("error: the role of profile lab was not given: "),
+        "{printed}"
     );
     let process = "aws configure export-credentials --profile lab --format process";
     let hint = format!(
         "`aws configure set credential_process '{process}' --profile lab-xdrive`, and then \
          --profile lab-xdrive"
     );
-    assert!(said.contains(&hint), "{said}");
+    assert!(printed.contains(&hint), "{printed}");
 
     // That command's output.
     let config = format!("{own}[profile lab-xdrive]\ncredential_process = {process}\n");

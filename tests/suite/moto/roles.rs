@@ -19,11 +19,11 @@ fn moto_gives_instances_the_role_that_is_named() {
     against_moto(name, async |ec2| {
         // Roles are IAM's, which xdrive calls for simulations only.
         ask("iam", "CreateInstanceProfile&InstanceProfileName=lab");
-        let told = |id: &InstanceId| {
+        let record_of = |id: &InstanceId| {
             let query = format!("DescribeInstances&InstanceId.1={id}");
             ask("ec2", &query)
         };
-        let error = gives_roles(&ec2, "123456789012", told).await;
+        let error = gives_roles(&ec2, "123456789012", record_of).await;
         // moto answers as IAM does. AWS agrees with the folder: EC2 answers InvalidParameterValue
         // (EC2 API reference, Error codes).
         assert_eq!(error, "NoSuchEntity");
@@ -39,17 +39,21 @@ async fn the_folder_gives_instances_the_role_that_is_named() {
         ..Settings::default()
     };
     let local = Local::open(options).unwrap();
-    let told = |id: &InstanceId| {
+    let record_of = |id: &InstanceId| {
         let params = Params::new([("InstanceId.1".to_owned(), id.to_string())]);
         format!("{:?}", local.call("DescribeInstances", &params).unwrap())
     };
-    let error = gives_roles(&folder::ec2(&local), "000000000000", told).await;
+    let error = gives_roles(&folder::ec2(&local), "000000000000", record_of).await;
     assert_eq!(error, "InvalidParameterValue");
 }
 
 /// Launches with the profile `lab` of `account`, twice, and with a missing one: returns that
-/// error's code. `told` is the cloud's record of an instance.
-async fn gives_roles(ec2: &Ec2, account: &str, told: impl Fn(&InstanceId) -> String) -> String {
+/// error's code. `record_of` is the cloud's record of an instance.
+async fn gives_roles(
+    ec2: &Ec2,
+    account: &str,
+    record_of: impl Fn(&InstanceId) -> String,
+) -> String {
     let with = async |token: &str, profile: Option<&str>| {
         let order = LaunchOrder {
             instance_profile: profile.map(str::to_owned),
@@ -60,13 +64,13 @@ async fn gives_roles(ec2: &Ec2, account: &str, told: impl Fn(&InstanceId) -> Str
     let arn = format!("arn:aws:iam::{account}:instance-profile/lab");
     for (token, profile) in [("by-name", "lab"), ("by-arn", &arn)] {
         let made = with(token, Some(profile)).await.unwrap();
-        let told = told(&made.id);
-        assert!(told.contains(&arn), "{profile}: {told}");
+        let record = record_of(&made.id);
+        assert!(record.contains(&arn), "{profile}: {record}");
         ec2.terminate(may_terminate(&made.id)).await.unwrap();
     }
     let plain = with("without", None).await.unwrap();
-    let told = told(&plain.id);
-    assert!(!told.contains("instance-profile"), "{told}");
+    let record = record_of(&plain.id);
+    assert!(!record.contains("instance-profile"), "{record}");
     ec2.terminate(may_terminate(&plain.id)).await.unwrap();
 
     let wrong = with("wrong-arn", Some(&format!("{arn}oratory"))).await;

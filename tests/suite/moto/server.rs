@@ -57,17 +57,17 @@ impl Moto {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stderr.take().unwrap());
-        let (tell, told) = mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, urls) = mpsc::channel();
         std::thread::spawn(move || {
             // Read to its end, so that the server never blocks on its output.
-            for line in said.lines().map_while(Result::ok) {
+            for line in stderr.lines().map_while(Result::ok) {
                 if let Some((_, url)) = line.split_once(RUNNING) {
-                    let _nobody_waits_any_more = tell.send(url.trim().to_owned());
+                    let _nobody_waits_any_more = sender.send(url.trim().to_owned());
                 }
             }
         });
-        match told.recv_timeout(START) {
+        match urls.recv_timeout(START) {
             Ok(url) => Self { child, home, url },
             Err(error) => {
                 child.kill().unwrap();
@@ -156,13 +156,13 @@ pub(crate) fn again(name: &str, mut command: Command) -> String {
         .args([name, "--exact", "--include-ignored", "--nocapture"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.status.success() && told.contains("1 passed"),
-        "{told}\n{}",
+        output.status.success() && report.contains("1 passed"),
+        "{report}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    told
+    report
 }
 
 /// Runs the inside of a test.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use harness::Serving;
+use harness::ServedFolder;
 use harness::home::PATH;
 
 /// A credential process that logs each run in `log`, and prints the keys in `environment`.
@@ -18,11 +18,11 @@ fn program(log: &str, environment: &str) -> String {
 
 #[test]
 fn a_program_that_fetches_credentials_runs_once_a_command() {
-    let serving = Serving::start();
+    let served = ServedFolder::start();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (log, fetch, config) = (path("log"), path("fetch"), path("config"));
-    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    let environment = String::from_utf8(served.environment().stdout).unwrap();
     fs::write(&fetch, program(&log, &environment)).unwrap();
     fs::set_permissions(&fetch, fs::Permissions::from_mode(0o700)).unwrap();
     let profile = format!("[default]\nregion = us-east-1\ncredential_process = {fetch}\n");
@@ -42,18 +42,18 @@ fn a_program_that_fetches_credentials_runs_once_a_command() {
             .env("PATH", PATH)
             .env("HOME", folder.path())
             .env("AWS_CONFIG_FILE", &config)
-            .env("AWS_ENDPOINT_URL", serving.url())
+            .env("AWS_ENDPOINT_URL", served.url())
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&ended.stdout);
-        assert!(told.contains(printed), "{words:?}: {ended:?}");
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        assert!(stdout.contains(printed), "{words:?}: {ended:?}");
         assert_eq!(fs::read_to_string(&log).unwrap(), "run\n", "{words:?}");
     }
 }
 
 #[test]
-fn the_policy_is_of_the_partition_that_region_profile_or_arns_name_and_makes_no_call() {
+fn the_policy_takes_its_partition_from_region_profile_or_arns_without_a_call() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     fs::write(&config, "[profile gov]\nregion = us-gov-west-1\n").unwrap();

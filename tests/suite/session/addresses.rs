@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::paper::{calls, connect, count, dry_run, paper, traced};
+use super::simulated::{calls, connect, count, dry_run, paper, traced};
 use super::site::Site;
 
 /// The subnet of the second zone.
@@ -94,7 +94,7 @@ fn a_caller_who_may_not_see_routes_launches_as_before() {
     let message = "You are not authorized to perform this operation.";
     let denied =
         xdrive::local::Fault::new("DescribeRouteTables", 403, "UnauthorizedOperation", message);
-    super::paper::plant(&site, denied);
+    super::simulated::plant(&site, denied);
     let ended = dry_run(&site, &[]);
     ended.is(0).prints("one is asked for");
     assert_eq!(count(&ended, "DescribeRouteTables"), 1);

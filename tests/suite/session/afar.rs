@@ -33,7 +33,7 @@ fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
     pty.type_in("exit 7\r");
     assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "{}", pty.contents());
-    pty.see("demo is saved: snap-");
+    pty.see("demo is saved: its snapshot (snap-");
     assert!(far.connections() >= 2, "nothing went the long way");
     assert_eq!(site.drive("demo")["state"], "saved");
     site.has_no_leaks();

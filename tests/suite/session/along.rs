@@ -1,12 +1,14 @@
 //! What a session brings along into its container: the SSH agent of this computer, Git's identity,
 //! AWS credentials.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 
+use super::connection_lost::connections;
 use super::network::{LOST, NOTICED, NoAnswer};
 use super::openssh::agent;
 use super::site::{Running, SESSION, Site};
@@ -78,8 +80,8 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
     // For one command of a second session, which has its own.
     let mut joining = site.command(&["connect", "demo", "-A", "--", "ssh-add", "-l"]);
     let joined = joining.env("SSH_AUTH_SOCK", &socket).output().unwrap();
-    let said = String::from_utf8_lossy(&joined.stdout);
-    assert!(said.contains("(ED25519)"), "{joined:?}");
+    let printed = String::from_utf8_lossy(&joined.stdout);
+    assert!(printed.contains("(ED25519)"), "{joined:?}");
     sees_the_key(&mut pty, "last");
     pty.type_in("exit 3\r");
     ends(pty, &site, 3, 2);
@@ -99,8 +101,8 @@ fn gits_identity_comes_along_where_the_container_has_none() {
                   git var GIT_AUTHOR_IDENT; git config --system a.b c || echo refused; \
                   rm /etc/gitconfig; git config --unset user.name; env -u GIT_CONFIG_SYSTEM git var GIT_AUTHOR_IDENT || echo none";
     let along = site.run(&[&base[..], &["--", "sh", "-c", script]].concat());
-    let said: Vec<&str> = along.is(0).stdout.lines().collect();
-    let names: Vec<&str> = said
+    let printed: Vec<&str> = along.is(0).stdout.lines().collect();
+    let names: Vec<&str> = printed
         .iter()
         .map(|line| line.split("> ").next().unwrap())
         .collect();
@@ -113,7 +115,7 @@ fn gits_identity_comes_along_where_the_container_has_none() {
             "refused",
             "none"
         ],
-        "{said:?}"
+        "{printed:?}"
     );
     let mut pty = site.in_terminal(&["connect", "demo", "--no-jupyter"]);
     pty.see_within(SESSION, "# ");
@@ -170,6 +172,22 @@ fn process(last: &str) -> String {
     names.find(|name| ends(name)).unwrap()
 }
 
+/// Where a program finds the endpoint, and by what it is authorized there.
+const ADDRESS: &str = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+
+/// AWS's variables in the environment of a process on this computer.
+fn of_aws(id: &str) -> BTreeMap<String, String> {
+    let environment = fs::read(format!("/proc/{id}/environ")).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    environment
+        .split_terminator('\0')
+        .filter_map(|variable| variable.split_once('='))
+        .filter(|(name, _)| name.starts_with("AWS_"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree, boto3 and moto"]
 fn aws_tools_in_the_container_use_this_computers_credentials() {
@@ -178,9 +196,9 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     let mut refused = site.command(&["connect", "demo", "--aws", "--", "true"]);
     let refused = refused.env("AWS_EC2_METADATA_DISABLED", "true").output();
     let refused = refused.unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("error: no AWS region is set"), "{said}");
-    assert_eq!(refused.status.code(), Some(78), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(printed.contains("error: no AWS region is set"), "{printed}");
+    assert_eq!(refused.status.code(), Some(78), "{printed}");
     // An STS that is not reached: nothing was launched.
     let mut refused = site.command(&["connect", "demo", "--aws", "--", "true"]);
     let refused = refused
@@ -189,8 +207,8 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
         .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
         .env("AWS_SECRET_ACCESS_KEY", SECRET);
     let refused = refused.output().unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("error: GetSessionToken: "), "{said}");
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(printed.contains("error: GetSessionToken: "), "{printed}");
     let detached = site.run(&["run", "demo", "-d", "--aws", "--", "true"]);
     detached
         .is(2)
@@ -212,15 +230,8 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     running.prints("begun-us-east-1\n");
     // What the command has in its environment, in the container's network.
     let id = process(last);
-    let environment = fs::read(format!("/proc/{id}/environ")).unwrap();
-    let environment = String::from_utf8(environment).unwrap();
-    let variables: Vec<(&str, &str)> = environment
-        .split_terminator('\0')
-        .filter_map(|variable| variable.split_once('='))
-        .filter(|(name, _)| name.starts_with("AWS_"))
-        .collect();
-    let token = variables.iter().find(|(name, _)| name.ends_with("_TOKEN"));
-    let (_, token) = token.unwrap();
+    let variables = of_aws(&id);
+    let token = variables[TOKEN].as_str();
     let network = format!("--net=/proc/{id}/ns/net");
     let mut asking = Command::new("nsenter");
     asking
@@ -234,7 +245,7 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", "/nowhere")
-        .envs(variables.iter().copied());
+        .envs(&variables);
     let asked = asking.output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&asked.stdout),
@@ -248,4 +259,48 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     for secret in [SECRET, token] {
         assert!(!is_left(&site, secret), "it is on a disk, or in a record");
     }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_credentials_are_answered_again_at_the_same_address_after_a_lost_connection() {
+    const KEY: &str = "ASIAIOSFODNN7EXAMPLE";
+    let site = Site::with_a_drive();
+    let last = "4713.75";
+    let show = format!("echo begun; exec sleep {last}");
+    let words = ["connect", "demo", "--no-jupyter", "--aws", "--"];
+    let mut command = site.command(&[&words[..], &["sh", "-c", &show]].concat());
+    // Temporary ones, which are passed on as they are: no AWS is asked.
+    command
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        .env("AWS_ACCESS_KEY_ID", KEY)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .env("AWS_SESSION_TOKEN", "a-session-token");
+    let mut running = site.start_command(command);
+    running.prints("begun\n");
+    let id = process(last);
+    let variables = of_aws(&id);
+    let authorization = format!("Authorization: {}", variables[TOKEN]);
+    let network = format!("--net=/proc/{id}/ns/net");
+    let answer = || {
+        let asked = Command::new("nsenter")
+            .args([network.as_str(), "--", "curl", "-s", "-m", "3", "-H"])
+            .args([authorization.as_str(), variables[ADDRESS].as_str()])
+            .output()
+            .unwrap();
+        String::from_utf8(asked.stdout).unwrap()
+    };
+    let answers = || answer().contains(KEY);
+    assert!(answers(), "{}", answer());
+    // The endpoint's own are among them.
+    for connection in connections(&site) {
+        kill_process(connection, Signal::KILL).unwrap();
+    }
+    running.reports("the connection was lost: ");
+    running.reports(" again after ");
+    eventually_within(SESSION, answer, answers);
+    running.signal(Signal::TERM);
+    running.end().is(143);
+    site.is_saved("demo", 2);
 }

@@ -1,7 +1,7 @@
 //! The architecture of a drive, and the types it may be launched on.
 
 use super::dry_run::archive;
-use super::paper::{calls, count, paper, traced, with_snapshot};
+use super::simulated::{calls, count, paper, traced, with_snapshot};
 use super::site::{Ended, Site};
 
 /// An image that a registry has for both architectures.
@@ -120,14 +120,15 @@ fn what_is_launched_is_reported_before_it_is_recorded() {
     let site = paper();
     // No session reaches a host here: an interrupted one is enough.
     let ended = traced_until_a_volume(&site);
-    let said = ended.stderr.lines();
+    let lines = ended.stderr.lines();
     let at = |what: &str| {
-        let found = said.clone().position(|line| line.contains(what));
+        let found = lines.clone().position(|line| line.contains(what));
         found.unwrap_or_else(|| panic!("no {what} in\n{}", ended.stderr))
     };
     let chosen = at("launching m5.large, x86_64, spot in us-east-1a, $0.0288 an hour");
     assert!(chosen < at("call=\"RunInstances\""));
-    let launched = at(", m5.large spot in us-east-1a");
+    let launched = at("launched demo's instance (i-");
+    assert_eq!(launched, at(", m5.large spot"), "{}", ended.stderr);
     assert!(launched < at("call=\"CreateVolume\""));
     assert!(calls(&ended).contains(&"CreateVolume".to_owned()));
 }
@@ -136,7 +137,7 @@ fn what_is_launched_is_reported_before_it_is_recorded() {
 fn traced_until_a_volume(site: &Site) -> Ended {
     let message = "You are not authorized to perform this operation.";
     let denied = xdrive::local::Fault::new("CreateVolume", 403, "UnauthorizedOperation", message);
-    super::paper::plant(site, denied);
+    super::simulated::plant(site, denied);
     let image = site.image();
     site.configure("");
     let words = [

@@ -129,12 +129,12 @@ fn a_host_that_answers_half_a_minute_late_keeps_its_session_and_its_lease() {
     let stall = scripts.stall();
     std::thread::sleep(STALL);
     drop(stall);
-    running.reports("took checkpoint snap-");
+    running.reports("took a checkpoint: demo's snapshot (snap-");
     // Only the lease could end it now.
     std::thread::sleep(2 * LEASE);
     end(&site);
     let ended = running.end();
-    ended.is(5).reports("demo is saved: snap-");
+    ended.is(5).reports("demo is saved: its snapshot (snap-");
     assert!(!ended.stderr.contains("not attached"), "{}", ended.stderr);
     site.has_no_leaks();
 }
@@ -153,6 +153,9 @@ fn a_session_that_its_host_forgot_says_so_and_attaches_again() {
     running.reports("is attached to it again");
     std::thread::sleep(2 * LEASE);
     end(&site);
-    running.end().is(5).reports("demo is saved: snap-");
+    running
+        .end()
+        .is(5)
+        .reports("demo is saved: its snapshot (snap-");
     site.has_no_leaks();
 }

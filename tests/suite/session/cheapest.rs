@@ -2,7 +2,7 @@
 
 use xdrive::local::Fault;
 
-use super::paper::{connect, count, dry_run, paper, plant, vcpu_limit, with_snapshot};
+use super::simulated::{connect, count, dry_run, paper, plant, vcpu_limit, with_snapshot};
 
 #[test]
 fn without_a_word_the_cheapest_type_is_launched_that_has_enough_and_is_not_burstable() {

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::site::{Running, Site};
+use super::site::{Ended, Running, Site};
 
 /// A command under way that never ends by itself.
 fn working(site: &Site) -> Running {
@@ -58,9 +58,19 @@ pub(super) fn connections(site: &Site) -> Vec<Pid> {
 }
 
 /// Lines with the numbers before `count`.
-fn numbers(prefix: &str, count: u32) -> String {
+pub(super) fn numbers(prefix: &str, count: u32) -> String {
     let lines = (0..count).map(|number| format!("{prefix}{number}\n"));
     lines.collect::<Vec<_>>().concat()
+}
+
+/// The lines of numbers that begin with an e, among those of xdrive's own.
+pub(super) fn errors(ended: &Ended) -> String {
+    let lines = ended.stderr.lines().filter(|line| {
+        let number = line.strip_prefix('e').map(str::parse::<u32>);
+        matches!(number, Some(Ok(_)))
+    });
+    let lines: Vec<String> = lines.map(|line| format!("{line}\n")).collect();
+    lines.concat()
 }
 
 #[test]
@@ -87,13 +97,7 @@ fn a_command_goes_on_over_another_connection_when_the_first_goes_silent() {
         .reports(" again after ")
         .reports("demo is saved");
     assert_eq!(ended.stdout, numbers("", 400));
-    let errors = ended.stderr.lines().filter(|line| {
-        let number = line.strip_prefix('e').map(str::parse::<u32>);
-        matches!(number, Some(Ok(_)))
-    });
-    let errors: Vec<String> = errors.map(|line| format!("{line}\n")).collect();
-    let errors = errors.concat();
-    assert_eq!(errors, numbers("e", 400));
+    assert_eq!(errors(&ended), numbers("e", 400));
     site.is_saved("demo", 1);
     let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(after.is(0).stdout, "kept\n");

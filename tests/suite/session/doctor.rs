@@ -2,7 +2,8 @@
 
 use xdrive::local::Fault;
 
-use super::paper::{count, paper, plant, traced, with_snapshot};
+use super::failures::Account;
+use super::simulated::{count, paper, plant, traced, with_snapshot};
 
 #[test]
 fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_reading() {
@@ -13,7 +14,6 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
     ended
         .is(0)
         .prints("ok  clock")
-        .prints(" ?  spot role      no spot request yet")
         .prints("GetSnapshotBlock, ")
         .prints("ListSnapshotBlocks, ")
         .prints(letting_in);
@@ -38,9 +38,34 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
         .is(77)
         .prints("no  right          ListSnapshotBlocks: You are not authorized")
         .prints("GetSnapshotBlock: it needs what ListSnapshotBlocks answers");
+    denied("ListSnapshotBlocks");
+    let colored = site.run(&["--color", "always", "doctor"]);
+    let hint = "\u{1b}[1;36mhint:\u{1b}[0m xdrive --local policy";
+    colored.is(77).prints(hint);
 }
 
-fn allowed(told: &str) -> &str {
-    let mut lines = told.lines();
+#[test]
+fn lines_fit_a_terminal_and_a_folder_is_not_asked_for_what_only_accounts_have() {
+    let account = Account::new();
+    let ended = account.run(&["doctor"]);
+    ended
+        .is(0)
+        .prints(" ?  spot role      no spot request yet")
+        .prints("`aws iam create-service-linked-role --aws-service-name \\\n")
+        .prints("\n                   spot.amazonaws.com`\n");
+    let home = account.home().to_str().unwrap();
+    for line in ended.stdout.lines().filter(|line| !line.contains(home)) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let site = paper();
+    let ended = site.run(&["doctor"]);
+    for of_accounts in ["spot role", "quota", "NoSuchResource"] {
+        let is_there = ended.is(0).stdout.contains(of_accounts);
+        assert!(!is_there, "{of_accounts}:\n{}", ended.stdout);
+    }
+}
+
+fn allowed(report: &str) -> &str {
+    let mut lines = report.lines();
     lines.find(|line| line.starts_with("ok  rights")).unwrap()
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use xdrive::local::Fault;
 
-use super::paper::{calls, connect, count, dry_run, paper, plant, traced, with_snapshot};
+use super::simulated::{calls, connect, count, dry_run, paper, plant, traced, with_snapshot};
 use super::site::Site;
 
 /// The prices of t3.medium in the folder's zones.
@@ -69,7 +69,7 @@ fn a_drive_is_not_launched_on_another_architecture() {
     // A drive begun anew may have another.
     dry_run(&site, &["--type", "m7g.large", "--from", "empty"])
         .is(0)
-        .prints("first: keep snap-")
+        .prints("first: keep demo's snapshot (snap-")
         .prints("demo is new: an empty volume")
         .prints("1. m7g.large");
 }
@@ -201,6 +201,10 @@ fn what_says_two_things_or_nonsense_is_refused() {
         (
             &["--max-price", "free"],
             "it is not a number of dollars such as 0.05",
+        ),
+        (
+            &["--max-price", "1001"],
+            "more than 0 dollars an hour, and 1000 at most",
         ),
         (&["--max-price", "0"], "is more than 0 dollars"),
         (

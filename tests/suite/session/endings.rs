@@ -30,8 +30,8 @@ fn the_streams_and_the_exit_code_are_the_commands_own() {
     writer.join().unwrap();
     assert_eq!(output.status.code(), Some(37));
     assert!(output.stdout == every_byte, "{} bytes", output.stdout.len());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.matches("problem").count(), 1, "{said}");
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(report.matches("problem").count(), 1, "{report}");
     site.is_saved("demo", 2);
 
     let killed = site.run(&["connect", "demo", "--", "sh", "-c", "kill -9 $$"]);
@@ -111,7 +111,10 @@ fn ctrl_c_goes_to_the_command_and_a_second_one_saves() {
     session.signal(Signal::INT);
     session.prints("caught\n");
     session.insists(Signal::INT);
-    session.end().is(130).reports("demo is saved: snap-");
+    session
+        .end()
+        .is(130)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 3);
 }
 
@@ -126,7 +129,10 @@ fn a_signal_that_asks_for_the_end_saves() {
         let mut session = site.start(&["connect", "demo", "--", "sh", "-c", UNTIL_KILLED]);
         session.prints("begun\n");
         session.signal(signal);
-        session.end().is(code).reports("demo is saved: snap-");
+        session
+            .end()
+            .is(code)
+            .reports("demo is saved: its snapshot (snap-");
         site.is_saved("demo", 2 + index);
     }
 }
@@ -139,7 +145,7 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
     let begin = || site.start(&["connect", "demo", "--image", &image, "--", "true"]);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut session = begin();
-        session.reports("launched i-");
+        session.reports("launched demo's instance (i-");
         session.signal(signal);
         session
             .end()
@@ -150,7 +156,10 @@ fn before_the_drive_was_ever_used_an_interrupt_undoes_and_after_that_it_saves() 
     let mut session = begin();
     session.reports("loaded the image");
     session.signal(Signal::INT);
-    session.end().is(130).reports("demo is saved: snap-");
+    session
+        .end()
+        .is(130)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
     // A drive without any data is saved all the same.
     begin().end().is(0);
@@ -187,11 +196,11 @@ fn the_escape_and_a_closed_terminal_save() {
     site.is_saved("demo", 2);
 
     // A terminal emulator without a window, which the test can close abruptly.
-    let said = site.path("said");
+    let report = site.path("report");
     let call = format!(
         "exec {} --local connect demo 2>{}",
         env!("CARGO_BIN_EXE_xdrive"),
-        said.display()
+        report.display()
     );
     let mut command = Command::new("script");
     let plain = site.command(&[]);
@@ -201,16 +210,16 @@ fn the_escape_and_a_closed_terminal_save() {
     command
         .args(["--quiet", "--flush", "--command", &call, "/dev/null"])
         .stdin(Stdio::piped())
-        .stderr(File::create(site.path("script-said")).unwrap());
+        .stderr(File::create(site.path("script-report")).unwrap());
     let mut emulator = Running::start(&mut command);
     emulator.prints("# ");
     emulator.signal(Signal::KILL);
     emulator.end();
     harness::eventually_within(
         SESSION,
-        || std::fs::read_to_string(&said).unwrap(),
+        || std::fs::read_to_string(&report).unwrap(),
         || {
-            std::fs::read_to_string(&said)
+            std::fs::read_to_string(&report)
                 .unwrap()
                 .contains("demo is saved")
         },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::paper::{paper, with_snapshot};
+use super::simulated::{paper, with_snapshot};
 use super::site::Site;
 
 /// The first line of the explanation.
@@ -18,7 +18,7 @@ fn begun(site: &Site, owner: &str) -> String {
         "eval \"$({xdrive} --local local env)\"; exec {xdrive} connect {owner} --image {image}"
     );
     let mut pty = site.program_in_terminal(&["/bin/sh", "-c", &script]);
-    pty.see_within(Duration::from_mins(1), "launched i-");
+    pty.see_within(Duration::from_mins(1), "launched demo's instance (i-");
     pty.type_in("\x03");
     assert_eq!(
         pty.wait_within(Duration::from_mins(1)),
@@ -30,25 +30,25 @@ fn begun(site: &Site, owner: &str) -> String {
 }
 
 #[test]
-fn a_session_is_explained_only_to_who_has_no_drive_yet() {
+fn a_session_is_explained_until_its_user_has_a_drive() {
     let site = paper();
     let mut serving = site.start(&["local", "serve", "--port", "0"]);
     serving.prints("http://");
-    let told = begun(&site, "demo");
-    assert!(told.contains(FIRST), "{told}");
+    let screen = begun(&site, "demo");
+    assert!(screen.contains(FIRST), "{screen}");
     for words in [
         "launches  the cheapest type with 2 CPUs and 4 GiB, as spot",
         "costs  ",
         "ends  ",
         "to leave  ~d",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(screen.contains(words), "{words}: {screen}");
     }
-    assert!(told.find(FIRST) < told.find("launching "), "{told}");
+    assert!(screen.find(FIRST) < screen.find("launching "), "{screen}");
 
     with_snapshot(&site, &[("xdrive:drive", "other")]);
-    let told = begun(&site, "demo");
-    assert!(!told.contains("your first drive"), "{told}");
+    let screen = begun(&site, "demo");
+    assert!(!screen.contains("your first drive"), "{screen}");
     serving.signal(Signal::TERM);
     serving.end();
 }

@@ -317,7 +317,7 @@ fn a_busy_port_is_replaced_or_refused() {
     site.run(&[&exact[..], &both, &["--", "true"]].concat())
         .is(69)
         .reports("error: port 7001 in the container is busy\n")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     let replaced = [
         &["connect", "demo", "-L", &busy][..],
         &both,

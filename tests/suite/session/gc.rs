@@ -4,6 +4,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::json::document;
 use super::site::Site;
 
 #[test]
@@ -40,23 +41,30 @@ fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
         assert_eq!(site.kinds("demo"), things);
     };
     is_left_alone();
+    let would = site.run(&["connect", "demo", "--dry-run", "--json"]);
+    let would = document("dry-run", would.is(0));
+    assert_eq!(would["action"], "join", "{would}");
+    assert_eq!(would["instance"], site.instance("demo"));
     session.signal(Signal::KILL);
     session.end();
     is_left_alone();
     site.run(&["stop", "demo"]).is(0);
 
     // Two snapshots: the older one is deleted only on request.
-    let said = site.run(&["gc", "--dry-run", "--keep-last", "1"]);
-    said.is(0)
-        .prints("demo: saved\n  would delete superseded snap-");
-    let said = site.run(&["gc"]);
-    said.is(0).prints("demo: saved\ndemo   saved, generation 2");
+    let ended = site.run(&["gc", "--dry-run", "--keep-last", "1"]);
+    ended
+        .is(0)
+        .prints("demo: saved\n  would delete demo's superseded snapshot (snap-");
+    let ended = site.run(&["gc"]);
+    ended
+        .is(0)
+        .prints("demo: saved\ndemo   saved, generation 2");
     assert_eq!(site.kinds("demo"), ["snapshot", "snapshot"]);
-    let said = site.run(&["gc", "--keep-last", "1", "--json"]);
-    let told: Value = serde_json::from_str(&said.is(0).stdout).unwrap();
-    assert_eq!(told["drives"][0]["result"], "saved", "{told}");
-    assert_eq!(told["drives"][0]["left"]["generation"], 2, "{told}");
-    let step = told["drives"][0]["steps"][0].as_str().unwrap();
-    assert!(step.starts_with("deleted old snapshot (snap-"), "{told}");
+    let ended = site.run(&["gc", "--keep-last", "1", "--json"]);
+    let printed: Value = serde_json::from_str(&ended.is(0).stdout).unwrap();
+    assert_eq!(printed["drives"][0]["result"], "saved", "{printed}");
+    assert_eq!(printed["drives"][0]["left"]["generation"], 2, "{printed}");
+    let step = printed["drives"][0]["steps"][0].as_str().unwrap();
+    assert!(step.starts_with("deleted old snapshot (snap-"), "{printed}");
     site.is_saved("demo", 1);
 }

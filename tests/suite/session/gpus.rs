@@ -54,7 +54,7 @@ fn a_session_whose_stand_in_has_no_driver_is_saved_and_says_what_helps() {
             .reports("error: ")
             .reports(why)
             .reports("hint: nothing is lost")
-            .reports("demo is saved: snap-");
+            .reports("demo is saved: its snapshot (snap-");
         site.is_saved("demo", 1);
     }
 }
@@ -66,7 +66,7 @@ fn a_type_with_a_gpu_whose_stand_in_is_not_on_the_bus_is_refused() {
     on(&site, "g4dn.xlarge", &["true"])
         .is(69)
         .reports("is a g4dn.xlarge, which has an NVIDIA GPU, and its system sees none on its bus")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::site::Site;
+use super::site::{Ended, Site};
 
 /// The rows of a terminal of 24, without the prompt that follows.
 const ROWS: usize = 23;
@@ -66,6 +66,57 @@ fn flags(help: &str) -> BTreeSet<String> {
     flags.collect()
 }
 
+/// Each flag of a long help, and the first paragraph of what it says about it.
+fn sentences(help: &str) -> Vec<(String, String)> {
+    let lines: Vec<&str> = help.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if !(line.starts_with("  -") || line.starts_with("      -")) {
+            continue;
+        }
+        let below = lines[at + 1..].iter();
+        let text =
+            below.take_while(|line| line.starts_with("          ") && !line.trim().is_empty());
+        let words: Vec<&str> = text.map(|line| line.trim()).collect();
+        found.extend(flags(line).into_iter().map(|flag| (flag, words.join(" "))));
+    }
+    found
+}
+
+/// A manual page without roff's escapes.
+fn unescaped(page: &str) -> String {
+    let escapes = [
+        ("\\-", "-"),
+        ("\\*(Aq", "'"),
+        ("\\fB", ""),
+        ("\\fI", ""),
+        ("\\fR", ""),
+    ];
+    let unescaped = |page: String, (escape, text): (&str, &str)| page.replace(escape, text);
+    escapes.into_iter().fold(page.to_owned(), unescaped)
+}
+
+#[test]
+fn without_a_command_the_short_help_is_printed_whatever_else_is_given() {
+    // It sets a variable of xdrive's, which clap counts as a flag.
+    let site = Site::new();
+    for (words, short) in [
+        (&[][..], &["-h"][..]),
+        (&["--local", "-q"], &["-h"]),
+        (&["local"], &["local", "-h"]),
+        (&["-v", "local", "-y"], &["local", "-h"]),
+    ] {
+        let mut command = site.words(words);
+        let ended = Ended::of(command.env("COLUMNS", "80").output().unwrap());
+        ended.is(2);
+        assert_eq!((&*ended.stdout, &*ended.stderr), ("", &*printed(short)));
+    }
+    assert_eq!(printed(&["--local", "-h"]), printed(&["-h"]));
+    let rest = "All commands and flags: xdrive --help";
+    assert!(printed(&["-h"]).contains(rest));
+    assert!(printed(&["--help"]).contains("\n  selftest "));
+}
+
 #[test]
 fn the_short_help_of_every_command_fits_one_screen() {
     for command in COMMANDS {
@@ -99,12 +150,24 @@ fn the_short_help_of_every_command_fits_one_screen() {
 
 #[test]
 fn the_long_help_has_every_flag_in_groups_and_the_manual_has_all_of_it() {
-    let page = printed(&["man"]);
+    let page = unescaped(&printed(&["man"]));
+    let lines: Vec<&str> = page.lines().collect();
+    let entries: Vec<_> = lines
+        .windows(2)
+        .map(|two| (flags(two[0]), two[1]))
+        .collect();
     for command in COMMANDS {
         let help = printed(&words(command, "--help"));
-        for flag in flags(&help) {
-            let named = format!("\\-\\-{}", flag.replace('-', "\\-"));
-            assert!(page.contains(&named), "the manual has no {named}");
+        // OpenSSH calls `proxy`: it is in no manual.
+        let all = sentences(&help).into_iter().filter(|_| command != "proxy");
+        for (flag, text) in all {
+            let is_it = |(flags, about): &(BTreeSet<String>, &str)| {
+                flags.contains(&flag) && !text.is_empty() && about.starts_with(&text)
+            };
+            assert!(
+                entries.iter().any(is_it),
+                "{command}: the manual has no --{flag}: {text}"
+            );
         }
         for group in ["Which EC2:", "What is printed and asked:"] {
             assert!(help.contains(group), "{command}: no {group}\n{help}");
@@ -119,6 +182,25 @@ fn the_long_help_has_every_flag_in_groups_and_the_manual_has_all_of_it() {
     ] {
         assert!(connect.contains(group), "{group}\n{connect}");
     }
+}
+
+#[test]
+fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
+    let topics = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/topics");
+    let topic = fs::read_to_string(topics.join("exit-codes.md")).unwrap();
+    let list = topic.split("With `--json` (of ").nth(1).unwrap();
+    let list = list.split(')').next().unwrap();
+    let named: BTreeSet<&str> = list.split('`').skip(1).step_by(2).collect();
+    // Those of the EC2 in a folder are the same.
+    let commands = COMMANDS
+        .into_iter()
+        .filter(|command| !command.contains(' '));
+    let prints_json = |command: &&str| {
+        let help = printed(&words(command, "--help"));
+        help.lines().any(|line| line.trim() == "--json")
+    };
+    let printing: BTreeSet<&str> = commands.filter(prints_json).collect();
+    assert_eq!(named, printing);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use xdrive::cloud::folder;
 use xdrive::ec2::Group;
 use xdrive::local::wire::Params;
 
-use super::paper::paper;
+use super::simulated::paper;
 use super::site::{Ended, Site};
 
 /// A proxy command of programs that every system has.
@@ -73,8 +73,9 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_revokes_unused_ones() {
     assert_eq!(site.authorized().len(), 3);
 
     let group = site.groups().remove(0);
-    let said = site.run(&["gc", "--dry-run"]);
-    said.is(0)
+    let ended = site.run(&["gc", "--dry-run"]);
+    ended
+        .is(0)
         .prints("would let 198.51.100.0/24 in no longer")
         .prints(&format!("would delete {}", group.id));
     assert_eq!(site.groups(), std::slice::from_ref(&group));
@@ -95,8 +96,8 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
     let families = || {
         let none = Params::default();
         let answer = site.local().call("DescribeSecurityGroups", &none).unwrap();
-        let told = format!("{answer:?}");
-        let count = |what: &str| told.matches(what).count();
+        let text = format!("{answer:?}");
+        let count = |what: &str| text.matches(what).count();
         (count("\"cidrIpv6\""), count("10.99.0.1/32"))
     };
     site.session_with(&["--cidr", "2001:DB8:1::7"])

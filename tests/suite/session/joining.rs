@@ -51,7 +51,9 @@ fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
         assert_eq!(sent(&guest, script), 1, "{script}:\n{}", guest.stderr);
     }
     lead.signal(Signal::TERM);
-    lead.end().is(143).reports("demo is saved: snap-");
+    lead.end()
+        .is(143)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
 }
 
@@ -74,9 +76,17 @@ fn of_two_who_leave_at_once_just_one_saves() {
         for ended in &ended {
             ended.is(0);
         }
-        let said: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
-        assert_eq!(said.matches("demo is saved").count(), 1, "{round}: {said}");
-        assert_eq!(said.matches("left demo: ").count(), 1, "{round}: {said}");
+        let report: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
+        assert_eq!(
+            report.matches("demo is saved").count(),
+            1,
+            "{round}: {report}"
+        );
+        assert_eq!(
+            report.matches("left demo: ").count(),
+            1,
+            "{round}: {report}"
+        );
         site.is_saved("demo", 2 * round + 2);
         site.run(&["connect", "demo", "--", "rm", "/work/end"])
             .is(0);
@@ -102,7 +112,7 @@ fn a_client_that_was_killed_and_whose_end_sshd_has_not_seen_is_not_joined() {
         kill_process(*connection, Signal::CONT).unwrap();
     }
     let next = next.end();
-    next.is(0).reports("demo is saved: snap-");
+    next.is(0).reports("demo is saved: its snapshot (snap-");
     assert!(!next.stderr.contains("joined"), "{}", next.stderr);
     site.is_saved("demo", 2);
 }

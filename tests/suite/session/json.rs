@@ -7,7 +7,7 @@ use boon::{Compiler, Schemas};
 use serde_json::Value;
 use xdrive::local::Fault;
 
-use super::paper::{connect, paper, plant, with_snapshot, with_volume};
+use super::simulated::{connect, paper, plant, vcpu_limit, with_snapshot, with_volume};
 use super::site::{Ended, Site};
 
 /// Checks `document` against the schema of that name. Nothing may be in it that the schema does not
@@ -94,6 +94,18 @@ fn lists_and_what_is_cleaned_up_are_as_their_schemas_say() {
     site.local().break_down(snapshot.as_str()).unwrap();
     let failed = document("list", site.run(&["list", "--json"]).is(0));
     assert_eq!(failed[0]["state"], "failed");
+
+    // The group of a launch that came to nothing.
+    let site = paper();
+    plant(&site, vcpu_limit());
+    connect(&site, &[]).is(75);
+    for (flags, step) in [(&["--dry-run"][..], "delete sg-"), (&[], "deleted sg-")] {
+        let words = [&["gc", "--json"], flags].concat();
+        let cleaned = document("gc", site.run(&words).is(0));
+        let steps = cleaned["groups"][0]["steps"].as_array().unwrap();
+        let mut words = steps.iter().map(|step| step.as_str().unwrap());
+        assert!(words.any(|words| words.starts_with(step)), "{cleaned}");
+    }
 }
 
 #[test]
@@ -153,6 +165,8 @@ fn what_connecting_would_do_is_as_its_schema_says() {
     assert_eq!(waiting["from"]["id"], volume.as_str());
     assert_eq!(waiting["from"]["zone"], "us-east-1b");
     assert_eq!(waiting["offers"][0]["zone"], "us-east-1b");
+    let elsewhere = would(&["--subnet", "subnet-00000000000000001"]);
+    assert_eq!(elsewhere["action"], "none", "{elsewhere}");
 }
 
 #[test]
@@ -174,6 +188,12 @@ fn what_was_stopped_is_as_its_schema_says() {
     let ids: Vec<&Value> = kept.map(|thing| &thing["id"]).collect();
     assert_eq!(ids[0], volume.as_str(), "{stuck}");
     assert_eq!(ids.len(), 3, "{stuck}");
+
+    let site = paper();
+    with_volume(&site, "us-east-1a", &[("xdrive:generation", "0")]);
+    let stopped = document("stop", site.run(&["stop", "demo", "--json"]).is(0));
+    assert_eq!(stopped["result"], "nothing", "it was never mounted");
+    assert_eq!(stopped["left"], Value::Array(vec![]));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn what_was_synced_when_xdrive_was_killed_is_there_in_the_next_session() {
     killed_inside(&site, "demo", "two");
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
     let next = site.run(&["connect", "demo", "--", "sh", "-c", SHOW]);
     assert_eq!(next.is(0).stdout, "one\ntwo\none\ntwo\n");
@@ -51,8 +51,8 @@ fn a_save_that_was_killed_is_finished_by_the_next_run_wherever_that_was() {
     // The line after which it is killed, and the command that saves then.
     let moments = [
         ("container stopped", false),
-        ("started snapshot", true),
-        ("terminated i-", false),
+        ("started demo's snapshot", true),
+        ("terminated demo's instance", false),
     ];
     for (index, (line, by_stop)) in moments.into_iter().enumerate() {
         let word = format!("word{index}");
@@ -84,7 +84,12 @@ fn a_launch_that_was_killed_leaves_nothing_behind_after_a_stop() {
     let site = Site::new();
     let image = site.image();
     // Before anything was put on it there is nothing to save.
-    for (line, snapshots) in [("launched i-", 0), ("is up", 0), ("loaded the image", 1)] {
+    let moments = [
+        ("launched demo's instance", 0),
+        ("is up", 0),
+        ("loaded the image", 1),
+    ];
+    for (line, snapshots) in moments {
         let arguments = ["connect", "demo", "--image", &image, "--", "true"];
         let mut session = site.start(&arguments);
         session.reports(line);

@@ -3,7 +3,7 @@
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
-use super::paper::{connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
+use super::simulated::{connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
 /// A named type: no other is tried.
 const T3: &[&str] = &["--type", "t3.medium"];
@@ -191,7 +191,7 @@ fn a_full_zone_is_left_on_request_by_way_of_a_snapshot() {
 fn at_a_terminal_on_demand_is_launched_only_after_a_yes() {
     let site = paper();
     let image = site.image();
-    for (answer, said) in [("n\r", "no capacity: "), ("y\r", "VcpuLimitExceeded")] {
+    for (answer, shown) in [("n\r", "no capacity: "), ("y\r", "VcpuLimitExceeded")] {
         // Three zones of spot, then on demand.
         plant(&site, Fault::no_capacity("t3.medium", 3));
         let mut pty = site.in_terminal(&[&["connect", "demo", "--image", &image][..], T3].concat());
@@ -206,7 +206,7 @@ fn at_a_terminal_on_demand_is_launched_only_after_a_yes() {
             "{}",
             pty.contents()
         );
-        pty.see(said);
+        pty.see(shown);
     }
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
 }

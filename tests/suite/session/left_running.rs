@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::json::document;
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, write};
 
@@ -16,11 +17,14 @@ fn who_comes_back_to_a_drive_that_was_left_running_is_in_the_same_shell() {
     pty.type_in("\r~d");
     assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "{}", pty.contents());
-    pty.see("demo is left running on i-");
+    pty.see("demo is left running on its instance (i-");
     // On a spot instance the price is known.
     pty.see(" an hour");
     pty.see("connect demo");
     pty.see("stop demo");
+    let would = site.run(&["connect", "demo", "--dry-run", "--json"]);
+    let would = document("dry-run", would.is(0));
+    assert_eq!(would["action"], "use", "{would}");
 
     let mut back = site.in_terminal(&["connect", "demo"]);
     back.see_within(SESSION, "synced-left-42");

@@ -6,6 +6,9 @@ use harness::{DEADLINE, Pty, eventually_within};
 
 use super::site::{SESSION, Site};
 
+/// Begins a hyperlink, and ends one (*Hyperlinks in terminal emulators*, OSC 8).
+const LINK: &str = "\x1b]8;;";
+
 /// Jupyter's address on the screen, which is too short to be wrapped.
 fn address(pty: &Pty) -> String {
     let shown = pty.contents();
@@ -45,7 +48,7 @@ fn a_file_in_the_containers_layer_crosses_two_instances() {
     let site = Site::new();
     site.session("demo", &["sh", "-c", "echo hello >/root-note"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
     let second = site.run(&["connect", "demo", "--", "cat", "/root-note"]);
     assert_eq!(second.is(0).stdout, "hello\n");
@@ -53,7 +56,17 @@ fn a_file_in_the_containers_layer_crosses_two_instances() {
     assert_eq!(site.drive("demo")["generation"], 2);
     for line in second.stderr.lines() {
         assert!(line.chars().count() <= 80, "longer than a terminal: {line}");
+        // People read names before ids, which stand in brackets.
+        let is_bare = |word: &str| {
+            let kinds = ["i-", "vol-", "snap-", "sg-"];
+            kinds.iter().any(|kind| word.starts_with(kind))
+        };
+        assert!(!line.split_whitespace().any(is_bare), "a bare id: {line}");
     }
+    second
+        .reports("logged in to demo's instance (i-")
+        .reports("attached demo's volume (vol-")
+        .reports("verified demo's snapshot (snap-");
 }
 
 #[test]
@@ -72,6 +85,7 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     assert!(!pty.modes_are_as_before(), "raw mode is on");
 
     let url = address(&pty);
+    assert_eq!(pty.sent(LINK), 0, "this terminal has no hyperlinks");
     let (base, token) = url.split_once("?token=").unwrap();
     assert_eq!(fetch(&url), "200");
     assert_eq!(fetch(base), "403");
@@ -109,7 +123,7 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     assert!(pty.modes_are_as_before(), "the terminal's modes are back");
     let back = || pty.screen(|screen| !screen.alternate_screen() && !screen.hide_cursor());
     eventually_within(DEADLINE, || pty.contents(), back);
-    pty.see("demo is saved: snap-");
+    pty.see("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
 }
 
@@ -117,9 +131,20 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn jupyter_answers_where_docker_gave_up_its_own_range_for_the_vpcs() {
     let site = Site::with_settings("secondary-cidrs = [\"172.17.0.0/16\"]\n");
-    let mut pty = site.in_terminal(&["connect", "demo"]);
+    let xdrive = env!("CARGO_BIN_EXE_xdrive");
+    let words = [
+        "env",
+        "FORCE_HYPERLINK=1",
+        xdrive,
+        "--local",
+        "connect",
+        "demo",
+    ];
+    let mut pty = site.program_in_terminal(&words);
     pty.see_within(SESSION, "/work#");
-    assert_eq!(fetch(&address(&pty)), "200");
+    let url = address(&pty);
+    assert_eq!(pty.sent(&format!("{LINK}{url}\x1b\\{url}{LINK}\x1b\\")), 1);
+    assert_eq!(fetch(&url), "200");
     pty.type_in("echo $(cut -d . -f 1,2 /etc/hosts | grep 172)-$((6*7))\r");
     pty.see("172.18-42");
     pty.type_in("exit\r");

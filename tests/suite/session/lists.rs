@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use xdrive::local::Fault;
 
-use super::paper::{connect, paper, plant, with_snapshot};
+use super::simulated::{connect, paper, plant, with_snapshot};
 use super::site::Site;
 
 /// A launch that is undone at once, because no volume can be made. Its instance takes as long to
@@ -15,7 +15,9 @@ fn undone(site: &Site) {
         site,
         Fault::new("CreateVolume", 403, "UnauthorizedOperation", words),
     );
-    connect(site, &[]).is(77).reports("terminated i-");
+    connect(site, &[])
+        .is(77)
+        .reports("terminated demo's instance (i-");
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     let second = site.run(&["connect", "demo", "--no-join", "--", "true"]);
     second
         .is(75)
-        .reports("demo is in use on i-")
+        .reports("demo is in use on its instance (i-")
         .reports("by another xdrive of arn:aws:iam::000000000000:user/local, since 20")
         .reports("hint: leave that session, or save it from here: xdrive --local stop demo");
     assert_eq!(
@@ -139,7 +141,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     // Another computer stops the drive: the session that uses it notices.
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     let ended = session.end();
     assert_ne!(ended.code(), 0, "{}", ended.stderr);
     // Two that save at once may make a snapshot each of the same generation.
@@ -150,7 +152,7 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
     assert_eq!(next.is(0).stdout, "note\n");
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", snapshots + 1);
 }
 

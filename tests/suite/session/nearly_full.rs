@@ -22,9 +22,9 @@ fn halves(ended: &Ended) -> (&str, &str) {
 }
 
 /// The hint's command.
-fn command(said: &str) -> Vec<String> {
-    let line = said.lines().find(|line| line.contains("makes it larger"));
-    let line = line.unwrap_or_else(|| panic!("no command in {said}"));
+fn command(report: &str) -> Vec<String> {
+    let line = report.lines().find(|line| line.contains("makes it larger"));
+    let line = line.unwrap_or_else(|| panic!("no command in {report}"));
     assert!(line.len() <= 80, "{line}");
     let (command, _) = line.trim().split_once("  ").unwrap();
     let words = command.strip_prefix("xdrive --local ").unwrap();

@@ -11,8 +11,8 @@ use super::site::{SESSION, Site};
 /// Jupyter's port, once its address was printed so many times.
 fn port(pty: &Pty, times: usize) -> String {
     const ADDRESS: &str = "http://127.0.0.1:";
-    let told = || pty.sent(ADDRESS) >= times && pty.contents().contains("/work#");
-    eventually_within(SESSION, || pty.contents(), told);
+    let is_printed = || pty.sent(ADDRESS) >= times && pty.contents().contains("/work#");
+    eventually_within(SESSION, || pty.contents(), is_printed);
     let shown = pty.contents();
     let start = shown.rfind(ADDRESS).unwrap() + ADDRESS.len();
     let end = shown[start..].find('/').unwrap();
@@ -45,7 +45,10 @@ fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     pty.see("on2");
     let first = site.interrupt("demo", 120);
     let began = Instant::now();
-    pty.see_within(SESSION, &format!("EC2 takes {first} back"));
+    pty.see_within(
+        SESSION,
+        &format!("EC2 takes demo's instance ({first}) back"),
+    );
     pty.see_within(SESSION, "container stopped");
     println!("from the notice to unmounted: {:?}", began.elapsed());
     assert!(
@@ -53,7 +56,11 @@ fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
         "{}",
         pty.contents()
     );
-    assert!(pty.sent(&format!("\x1b]2;xdrive: {first} ends in ")) > 0);
+    assert!(
+        pty.sent(&format!(
+            "\x1b]2;xdrive: demo's instance ({first}) ends in "
+        )) > 0
+    );
     assert_eq!(port(&pty, 2), before);
     println!("from the notice to a shell: {:?}", began.elapsed());
     pty.type_in("cat /root/note; echo again$((1+1))\r");
@@ -81,7 +88,7 @@ fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_dr
     let is_full = || pty.screen(|screen| screen.alternate_screen() && screen.contents() == "full");
     eventually_within(SESSION, || pty.contents(), is_full);
     let first = site.interrupt("demo", 120);
-    let title = format!("\x1b]2;xdrive: {first} ends in 1:");
+    let title = format!("\x1b]2;xdrive: demo's instance ({first}) ends in 1:");
     let mut spoilt = None;
     eventually_within(
         SESSION,
@@ -102,7 +109,7 @@ fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_dr
     assert_eq!(pty.sent("\x1b[23;2t"), 1, "and comes back");
     pty.type_in("n\r");
     assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());
-    pty.see("demo is saved: snap-");
+    pty.see("demo is saved: its snapshot (snap-");
     assert!(pty.modes_are_as_before());
     site.is_saved("demo", 1);
 }
@@ -119,14 +126,14 @@ fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
     running.reports("at work");
     site.interrupt("demo", 120);
     let began = Instant::now();
-    running.reports("was off i-");
+    running.reports("demo was off its instance (i-");
     println!("from the notice to a snapshot: {:?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_mins(2));
     running
         .end()
         .is(75)
         .reports("which ended the command")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
     let next = site.session("demo", &["cat", "/work/note"]);
     assert_eq!(next.is(0).stdout, "kept\n");

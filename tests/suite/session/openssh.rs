@@ -115,7 +115,9 @@ fn end(site: &Site, lead: Running) {
         || clients() == 1,
     );
     fs::write(host.join("v1/work/end"), "").unwrap();
-    lead.end().is(0).reports("demo is saved: snap-");
+    lead.end()
+        .is(0)
+        .reports("demo is saved: its snapshot (snap-");
 }
 
 /// An SSH agent with xdrive's own key, and its socket.
@@ -224,10 +226,10 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
         ),
     ] {
         let output = refused(&site, &["ssh", &format!("{name}.xdrive"), "true"]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         assert!(
-            said.contains(&format!("error: {error}\n\nhint: {hint}")),
-            "{said}"
+            message.contains(&format!("error: {error}\n\nhint: {hint}")),
+            "{message}"
         );
     }
     site.is_saved("demo", 1);
@@ -280,13 +282,13 @@ fn ssh_launches_nothing_and_leaves_what_is_left_running() {
     drop(held);
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
 }
 
 /// Checks that `xdrive code` ends with this code and says this; if it is its editor's, that this was
 /// called as it is to be, with ssh's configuration written.
-fn opens_an_editor(site: &Site, code: i32, said: &str) {
+fn opens_an_editor(site: &Site, code: i32, message: &str) {
     let programs = site.path("programs");
     fs::create_dir_all(&programs).unwrap();
     let mut command = site.command(&["code", "demo", "/work/a b"]);
@@ -308,7 +310,7 @@ fn opens_an_editor(site: &Site, code: i32, said: &str) {
     let ended = command.output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(code), "{stderr}");
-    assert!(stderr.contains(said), "{stderr}");
+    assert!(stderr.contains(message), "{stderr}");
     if code == 7 {
         let words = "--remote|ssh-remote+demo.xdrive|/work/a b|";
         assert_eq!(String::from_utf8_lossy(&ended.stdout), words);
@@ -320,7 +322,7 @@ fn opens_an_editor(site: &Site, code: i32, said: &str) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn an_open_connection_keeps_the_lease_and_receives_the_end() {
+fn an_open_connection_keeps_the_lease_and_sees_the_close() {
     let site = Site::with_a_drive();
     configured(&site);
     let begun = ["sh", "-c", "echo begun; sleep 1000"];
@@ -341,13 +343,13 @@ fn an_open_connection_keeps_the_lease_and_receives_the_end() {
     assert_eq!(&line, b"still\n");
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
-    let mut said = String::new();
+        .reports("demo is saved: its snapshot (snap-");
+    let mut message = String::new();
     let mut errors = staying.0.stderr.take().unwrap();
-    errors.read_to_string(&mut said).unwrap();
+    errors.read_to_string(&mut message).unwrap();
     assert!(
-        said.contains("the host closed the drive: a session saves it"),
-        "{said}"
+        message.contains("the host closed the drive: a session saves it"),
+        "{message}"
     );
     site.is_saved("demo", 2);
 }

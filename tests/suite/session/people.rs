@@ -1,6 +1,6 @@
 //! People who share a role, as all with one permission set of IAM Identity Center do.
 
-use super::paper::{dry_run, in_the_cloud, with_snapshot, with_volume};
+use super::simulated::{dry_run, in_the_cloud, with_snapshot, with_volume};
 use super::site::Site;
 use xdrive::ec2::Tags;
 

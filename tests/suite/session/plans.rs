@@ -2,7 +2,7 @@
 
 use xdrive::local::Fault;
 
-use super::paper::{connect, count, dry_run, plant, vcpu_limit};
+use super::simulated::{connect, count, dry_run, plant, vcpu_limit};
 use super::site::{Ended, Site};
 
 const ON_FREE: &str = "plan = \"free\"\n";
@@ -26,6 +26,13 @@ fn launched(site: &Site, flags: &[&str]) -> Ended {
     ended
 }
 
+/// The session launched this type in this market.
+fn is_launched(ended: &Ended, kind: &str, market: &str) {
+    ended
+        .reports(&format!("launching {kind}, x86_64, {market} in us-east-1a"))
+        .reports(&format!("), {kind} {market}\n"));
+}
+
 #[test]
 fn on_the_free_plan_a_need_goes_on_among_the_types_that_the_free_tier_has() {
     let site = site(ON_FREE);
@@ -34,8 +41,8 @@ fn on_the_free_plan_a_need_goes_on_among_the_types_that_the_free_tier_has() {
     // The default: the free tier has some of its pools, in the wanted market.
     let ended = launched(&site, &[]);
     ended
-        .reports("this account is on AWS's Free plan, which launches only types that the free tier has: c6a.large is none of them")
-        .reports(", c7i-flex.large spot in us-east-1a");
+        .reports("this account is on AWS's Free plan, which launches only types that the free tier has: c6a.large is none of them");
+    is_launched(&ended, "c7i-flex.large", "spot");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
     assert_eq!(ended.stderr.matches("Free plan").count(), 1);
     // Requirements whose pools have none of the free tier's.
@@ -74,13 +81,14 @@ fn spot_that_the_free_plan_would_not_have_is_followed_by_on_demand() {
         }
         if code.starts_with("Max") {
             // A quota is no plan: with the flag, on demand is launched.
-            launched(&site, &["--fallback", "on-demand"]).reports("c7i-flex.large on demand");
+            let ended = launched(&site, &["--fallback", "on-demand"]);
+            is_launched(&ended, "c7i-flex.large", "on demand");
             continue;
         }
         let ended = launched(&site, &[]);
         ended
-            .reports("going on among the types that the free tier has, on demand; --free (free = true in the configuration) begins with them")
-            .reports(", c7i-flex.large on demand in us-east-1a");
+            .reports("going on among the types that the free tier has, on demand; --free (free = true in the configuration) begins with them");
+        is_launched(&ended, "c7i-flex.large", "on demand");
         // c6a, one of spot, and what was launched.
         assert_eq!(
             count(&ended, "RunInstances"),
@@ -91,7 +99,7 @@ fn spot_that_the_free_plan_would_not_have_is_followed_by_on_demand() {
         // A flag for the market rules out the other.
         let ended = connect(&site, &["--spot"]);
         assert_ne!(ended.code(), 0);
-        assert!(!ended.stderr.contains("launched i-"), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("launched demo"), "{}", ended.stderr);
     }
 }
 
@@ -113,7 +121,7 @@ fn free_launches_what_the_free_tier_has_on_demand_and_of_a_need_what_meets_it() 
         .is(0)
         .prints("  spot  ");
     let ended = launched(&site, &["--free"]);
-    ended.reports(", c7i-flex.large on demand in us-east-1a");
+    is_launched(&ended, "c7i-flex.large", "on demand");
     assert_eq!(count(&ended, "RunInstances"), 1);
     connect(&site, &["--free", "--gpu", "1"])
         .is(2)
@@ -146,7 +154,7 @@ fn types_that_the_free_plan_does_not_launch_are_one_error_that_names_those_it_do
     assert_eq!(count(&ended, "RunInstances"), 1, "{}", ended.stderr);
     // Other named types are tried.
     let ended = launched(&site, &["--type", "m5.large,t3.micro"]);
-    ended.reports(", t3.micro spot in us-east-1a");
+    is_launched(&ended, "t3.micro", "spot");
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
 }
 
@@ -157,8 +165,8 @@ fn a_quota_is_named_with_what_asks_for_more_and_another_family_is_launched() {
     ended
         .reports("no g4dn.xlarge spot in us-east-1a to be had: RunInstances: MaxSpotInstanceCountExceeded: ")
         .reports("\"All G and VT Spot Instance Requests\" (L-3819A6DF) allows 0 vCPUs at once, and g4dn.xlarge has 4")
-        .reports("aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-3819A6DF --desired-value 4 --region us-east-1")
-        .reports(", m5.large spot in us-east-1a");
+        .reports("aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-3819A6DF --desired-value 4 --region us-east-1");
+    is_launched(&ended, "m5.large", "spot");
     // g5 counts against the same one.
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
 }
@@ -176,7 +184,7 @@ fn what_no_quota_has_room_for_ends_with_all_of_them_by_name() {
         ],
     );
     // On demand there is no quota of the standard families here.
-    ended.reports(", m5.2xlarge on demand in us-east-1a");
+    is_launched(&ended, "m5.2xlarge", "on demand");
     let types = ["--type", "g4dn.xlarge", "--fallback", "on-demand"];
     let ended = connect(&site, &types);
     ended
@@ -189,7 +197,7 @@ fn what_no_quota_has_room_for_ends_with_all_of_them_by_name() {
     assert_eq!(count(&ended, "RunInstances"), 2, "{}", ended.stderr);
     // A smaller type of the same family may fit into what is left.
     let ended = launched(&site, &["--type", "m5.2xlarge,m5.large"]);
-    ended.reports(", m5.large spot in us-east-1a");
+    is_launched(&ended, "m5.large", "spot");
 }
 
 #[test]
@@ -217,8 +225,9 @@ fn doctor_shows_the_quotas_that_can_be_read() {
         .is(0)
         .prints("ok  quota          5 vCPUs: All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests (L-34B43A08)")
         .prints("ok  quota          0 vCPUs: All G and VT Spot Instance Requests (L-3819A6DF)")
-        .prints("ok  quota          16 vCPUs: Running On-Demand Standard")
-        .prints(" ?  quotas         L-7212CCBC, L-C4BD4855, L-417A185B: GetServiceQuota: NoSuchResourceException");
+        .prints("ok  quota          16 vCPUs: Running On-Demand Standard");
+    // A folder limits nothing by those that its settings do not have.
+    assert!(!ended.stdout.contains("L-7212CCBC"), "{}", ended.stdout);
     plant(&site, vcpu_limit());
     connect(&site, &[])
         .is(75)

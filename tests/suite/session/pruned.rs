@@ -47,10 +47,10 @@ fn snapshots_that_may_cost_a_dollar_are_reported_and_the_printed_command_prunes(
         sizes.iter().all(|size| (7 << 30..8 << 30).contains(size)),
         "{sizes:?}"
     );
-    let (_, said) = third.stderr.split_once("demo is saved").unwrap();
-    let mut lines = said.lines().skip(1);
+    let (_, report) = third.stderr.split_once("demo is saved").unwrap();
+    let mut lines = report.lines().skip(1);
     let line = lines.find(|line| line.contains("snapshots cost"));
-    let line = line.unwrap_or_else(|| panic!("{said}"));
+    let line = line.unwrap_or_else(|| panic!("{report}"));
     assert!(
         line.starts_with("demo's 3 snapshots cost between $0.3"),
         "{line}"
@@ -64,7 +64,9 @@ fn snapshots_that_may_cost_a_dollar_are_reported_and_the_printed_command_prunes(
     let (command, does) = command.split_once("  ").unwrap();
     assert_eq!(does, "keeps the newest two");
     let words: Vec<&str> = command.split(' ').skip(2).collect();
-    site.run(&words).is(0).prints("deleted old snapshot (snap-");
+    site.run(&words)
+        .is(0)
+        .prints("deleted demo's old snapshot (snap-");
     site.is_saved("demo", 2);
     let again = site.run(&["stop", "demo"]);
     again.is(0);

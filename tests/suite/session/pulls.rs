@@ -47,7 +47,7 @@ fn a_registry_that_wants_a_login_is_named_and_the_drive_saved() {
         .reports(&format!("{PRIVATE} refused {reference}: it needs a login"))
         .reports("no basic auth credentials")
         .reports("hint: xdrive logs in to no registry")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
 }
 
@@ -67,6 +67,6 @@ fn a_registry_that_is_not_there_is_named_and_the_drive_saved() {
         .is(69)
         .reports("the instance does not reach the registry registry.invalid")
         .reports("hint: is its name right")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
 }

@@ -47,11 +47,11 @@ fn working(site: &Site, more: &[&str]) -> Running {
 /// Checks that the container answers at its address on the bridge; the bridge's network.
 fn bridge(site: &Site) -> String {
     let address = "docker inspect -f '{{.NetworkSettings.Networks.bridge.IPAddress}}' xdrive-demo";
-    let said = inside(
+    let printed = inside(
         site,
         &format!("timeout 5 bash -c \"exec 3<> /dev/tcp/$({address})/9\" 2>&1 || true"),
     );
-    assert!(said.contains("refused"), "{said}");
+    assert!(printed.contains("refused"), "{printed}");
     inside(
         site,
         "ip -4 -o address show dev docker0 | grep -o 'inet [^ ]*'",

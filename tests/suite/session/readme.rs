@@ -1,12 +1,23 @@
-//! The console blocks of the README, typed as they stand there.
+//! The README: its console blocks, typed as they stand there; its length, its picture and its links.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::time::Duration;
 
 use harness::home::PATH;
 use harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
+
+const TOP: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The longest it may be, in lines: what a newcomer reads before the first command.
+const LINES: usize = 150;
+
+/// The largest its picture may be, in bytes.
+const PICTURE: u64 = 300_000;
 
 /// The prompt of a drive's shell.
 const INSIDE: &str = "/work#";
@@ -22,6 +33,40 @@ const CARGO: [(&str, Option<&str>); 4] = [
     ("RUSTC_WORKSPACE_WRAPPER", None),
     ("RUSTUP_HOME", Some(".rustup")),
 ];
+
+fn readme() -> String {
+    fs::read_to_string(Path::new(TOP).join("README.md")).unwrap()
+}
+
+/// What follows each `begin` in `text`, as far as `end`.
+fn between<'a>(text: &'a str, begin: &str, end: char) -> Vec<&'a str> {
+    let parts = text.split(begin).skip(1);
+    parts.map(|part| part.split(end).next().unwrap()).collect()
+}
+
+#[test]
+fn the_readme_is_no_longer_than_is_read_and_its_picture_no_larger() {
+    let lines = readme().lines().count();
+    assert!(lines <= LINES, "{lines} lines");
+    let picture = fs::metadata(Path::new(TOP).join("shell/session.svg")).unwrap();
+    assert!(picture.len() < PICTURE, "{} bytes", picture.len());
+}
+
+#[test]
+fn every_link_of_the_readme_leads_somewhere() {
+    let readme = readme();
+    let used: BTreeSet<_> = between(&readme, "][", ']').into_iter().collect();
+    let labels = readme.lines().filter_map(|line| line.strip_prefix('['));
+    let labels = labels.filter_map(|line| line.split_once("]: https://"));
+    let labels: BTreeSet<_> = labels.map(|(label, _)| label).collect();
+    assert!(!labels.is_empty());
+    assert_eq!(used, labels);
+    let links = between(&readme, "](", ')').into_iter();
+    for link in links.filter(|link| !link.starts_with("https://")) {
+        let file = link.split('#').next().unwrap();
+        assert!(Path::new(TOP).join(file).exists(), "{link}");
+    }
+}
 
 /// The commands of each console block, without their comments.
 fn blocks(readme: &str) -> Vec<Vec<&str>> {
@@ -64,7 +109,7 @@ impl Shell {
         if !pty.contents().contains(&ended) {
             pty.type_in("echo 'a month of work' > notes.txt; exit\r");
             pty.see_within(SESSION, &ended);
-            pty.see("is saved: snap-");
+            pty.see("is saved: its snapshot (snap-");
         }
         pty.see(&format!("{ended}0."));
         pty.contents()
@@ -74,8 +119,7 @@ impl Shell {
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
 fn every_console_block_of_the_readme_does_what_it_says() {
-    let top = env!("CARGO_MANIFEST_DIR");
-    let readme = std::fs::read_to_string(format!("{top}/README.md")).unwrap();
+    let readme = readme();
     let blocks = blocks(&readme);
     assert!(blocks.len() >= 3, "{blocks:?}");
     let programs = tempfile::tempdir().unwrap();
@@ -109,7 +153,7 @@ fn every_console_block_of_the_readme_does_what_it_says() {
         for (name, value) in &environment {
             shell.run(&format!("export {name}='{value}'"));
         }
-        shell.run(&format!("cd '{top}'"));
+        shell.run(&format!("cd '{TOP}'"));
         for command in &commands {
             let shown = shell.run(command);
             if command.ends_with("cat notes.txt") {

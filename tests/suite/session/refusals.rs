@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use super::paper::paper;
+use super::simulated::paper;
 use super::site::{Ended, Site};
 
 fn connect(site: &Site, arguments: &[&str]) -> Ended {
@@ -223,19 +223,22 @@ fn without_an_account_what_is_missing_is_reported() {
             .envs(environment.iter().copied())
             .output()
             .unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        (ended.status.code(), said)
+        let report = String::from_utf8(ended.stderr).unwrap();
+        (ended.status.code(), report)
     };
-    let (code, said) = connect(&[]);
-    assert_eq!(code, Some(78), "{said}");
-    assert!(said.contains("error: no AWS region is set"), "{said}");
-    let (code, said) = connect(&[("AWS_REGION", "us-east-1")]);
-    assert_eq!(code, Some(77), "{said}");
+    let (code, report) = connect(&[]);
+    assert_eq!(code, Some(78), "{report}");
+    assert!(report.contains("error: no AWS region is set"), "{report}");
+    let (code, report) = connect(&[("AWS_REGION", "us-east-1")]);
+    assert_eq!(code, Some(77), "{report}");
     assert!(
-        said.contains("error: no AWS credentials were found"),
-        "{said}"
+        report.contains("error: no AWS credentials were found"),
+        "{report}"
     );
-    assert!(said.contains("xdrive --local needs no account"), "{said}");
+    assert!(
+        report.contains("xdrive --local needs no account"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -254,9 +257,9 @@ fn a_user_who_is_not_root_is_refused_with_what_helps() {
         .env("XDRIVE_LOCAL_DIR", site.dir())
         .output()
         .unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(77), "{said}");
-    assert!(said.contains("sudo"), "{said}");
+    let report = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(77), "{report}");
+    assert!(report.contains("sudo"), "{report}");
     assert!(!site.dir().exists(), "nothing was made");
 }
 

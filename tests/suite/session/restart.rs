@@ -42,7 +42,7 @@ fn a_host_that_restarts_while_a_notice_closes_it_is_saved_with_all_that_was_sync
     let instance = site.interrupt("demo", 120);
     reset_in_the_middle(&site, &instance);
     let ended = running.end();
-    ended.is(75).reports("demo is saved: snap-");
+    ended.is(75).reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
     let things = site.drive("demo")["things"].to_string();
     assert!(things.contains("crashed"), "{things}");

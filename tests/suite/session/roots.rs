@@ -18,8 +18,8 @@ fn are_encrypted(volumes: &str) -> Vec<bool> {
 /// The id of the machine image that instances of this site boot.
 fn machine_image(site: &Site) -> String {
     let answer = site.local().call("DescribeImages", &Params::default());
-    let told = format!("{:?}", answer.unwrap());
-    let id = told[told.find("ami-").unwrap()..].split('"').next();
+    let text = format!("{:?}", answer.unwrap());
+    let id = text[text.find("ami-").unwrap()..].split('"').next();
     id.unwrap().to_owned()
 }
 

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use super::connection_lost::recorded;
+use rustix::process::{Signal, kill_process};
+
+use super::connection_lost::{connections, errors, numbers, recorded};
 use super::json::document;
 use super::site::{SESSION, Site};
 use harness::eventually_within;
@@ -66,12 +68,15 @@ fn a_command_that_was_left_with_an_escape_is_come_back_to() {
 fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
     let site = Site::new();
     let image = site.image();
-    let started = site.run(&waiting(&["run", "demo", "-d"], &image));
+    let started = site.run(&waiting(&["run", "demo", "-d", "--json"], &image));
     started
         .is(0)
         .reports("until its command has ended")
         .reports("xdrive --local logs demo -f");
+    let run = document("run", &started);
+    assert_eq!(run["drive"], "demo", "{run}");
     let rows = document("ps", &site.run(&["ps", "demo", "--json"]));
+    assert_eq!(rows[0]["run"], run["run"], "{rows}");
     assert_eq!(rows[0]["state"], "running", "{rows}");
     assert_eq!(rows[0]["last"], "begun", "{rows}");
     // Whoever comes and goes meanwhile leaves it alone.
@@ -114,7 +119,7 @@ fn a_run_goes_on_when_its_terminal_is_closed() {
     let image = site.image();
     let mut running = site.start(&waiting(&["run", "demo"], &image));
     running.prints("begun\n");
-    running.signal(rustix::process::Signal::HUP);
+    running.signal(Signal::HUP);
     let left = running.end();
     left.is(0).reports("until its command has ended");
     site.run(&["ps", "demo"]).is(0).prints("  running  ");
@@ -186,9 +191,18 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
     site.interrupt("demo", 0);
     running.reports("the command is started again, and 1 more times at most");
     running.prints("run-3-20\n");
-    site.interrupt("demo", 120);
+    // Less than the run asks for.
+    site.interrupt("demo", 69);
     let ended = running.end();
-    ended.is(0).reports("demo is saved: snap-");
+    ended.is(0).reports("demo is saved: its snapshot (snap-");
+    let printed = ended.stderr.split("the command is asked to end within ");
+    let seconds = printed.skip(1).map(|rest| rest.split(' ').next().unwrap());
+    let seconds: Vec<u64> = seconds.map(|seconds| seconds.parse().unwrap()).collect();
+    assert!(
+        matches!(seconds[..], [20, 5..20]),
+        "{seconds:?}\n{}",
+        ended.stderr
+    );
     assert_eq!(ended.stdout, "run-1-\nrun-2-20\nrun-3-20\n");
     for (words, error) in [
         (&["--restart", "-d"][..], "cannot be used with"),
@@ -203,6 +217,64 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
         refused.is(2).reports(error);
     }
     site.is_saved("demo", 3);
+}
+
+/// Counts its runs, and ends at once when it is asked to.
+const COUNTING: &str = "echo run >>/work/runs; sync; set -- $(cat /work/runs); echo run-$#; \
+                        while :; do sleep 0.1; done";
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_instance_that_is_taken_before_the_run_began_on_it_is_no_try() {
+    // The container waits for the driver so long after each boot.
+    let site = Site::with_settings("[gpu]\ndriver = \"late\"\nseconds = 20\n");
+    let image = site.image();
+    let run = ["run", "demo", "--restart", "--tries", "1", "--no-jupyter"];
+    let spot = ["--type", "g4dn.xlarge", "--fallback", "none"];
+    let command = ["--image", &image, "--", "sh", "-c", COUNTING];
+    let mut running = site.start(&[&run[..], &spot, &command].concat());
+    running.prints("run-1\n");
+    site.interrupt("demo", 120);
+    running.reports("the command is started again, for the last time");
+    running.reports("mounted, generation 2");
+    let second = site.interrupt("demo", 120);
+    running.reports(&format!(
+        "the command had not begun on demo's instance ({second})"
+    ));
+    running.prints("run-2\n");
+    site.interrupt("demo", 120);
+    let ended = running.end();
+    ended.is(75).reports("which ended the command");
+    assert_eq!(ended.stdout, "run-1\nrun-2\n");
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn who_follows_a_run_goes_on_at_the_very_byte_when_the_connection_goes_silent() {
+    let site = Site::new();
+    let image = site.image();
+    // Longer than a silence of 25 s, after which every connection is given up.
+    let script = "i=0; while [ $i -lt 400 ]; do echo $i; echo e$i >&2; i=$((i+1)); sleep 0.1; done; \
+                  exit 7";
+    let run = ["run", "demo", "-d", "--no-jupyter", "--image", &image];
+    site.run(&[&run[..], &["--", "sh", "-c", script]].concat())
+        .is(0);
+    let mut follower = site.start(&["logs", "demo", "-f"]);
+    follower.prints("\n20\n");
+    for connection in connections(&site) {
+        kill_process(connection, Signal::STOP).unwrap();
+    }
+    let ended = follower.end();
+    ended
+        .is(0)
+        .reports("the connection was lost: ")
+        .reports(" again after ");
+    assert_eq!(ended.stdout, numbers("", 400));
+    assert_eq!(errors(&ended), numbers("e", 400));
+    assert!(!ended.stderr.contains("are lost"), "{}", ended.stderr);
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
 }
 
 #[test]
@@ -221,9 +293,9 @@ fn a_run_that_was_stopped_while_its_laptop_slept_is_not_started_again() {
     let script = ["--", "sh", "-c", "echo begun; sleep 1000"];
     let mut running = site.start(&[&run[..], &script].concat());
     running.prints("begun\n");
-    running.signal(rustix::process::Signal::STOP);
+    running.signal(Signal::STOP);
     site.run(&["stop", "demo"]).is(0).reports("demo is saved");
-    running.signal(rustix::process::Signal::CONT);
+    running.signal(Signal::CONT);
     let ended = running.end();
     ended.is(255);
     assert!(!ended.stderr.contains("started again"), "{}", ended.stderr);

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use xdrive::local::Fault;
 
-use super::paper::{in_the_cloud, paper, plant, with_snapshot};
+use super::simulated::{in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
 use harness::cloud::left;
@@ -106,7 +106,7 @@ fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
     ended
         .is(0)
         .reports("this account is on AWS's Free plan")
-        .reports(", c7i-flex.large spot in ");
+        .reports("), c7i-flex.large spot\n");
     let report = report(&site);
     for name in ["machine image", "docker data-root", "save", "interruption"] {
         assert_eq!(result(&report, name), "ok", "{name}: {report:#}");

@@ -201,12 +201,16 @@ impl Site {
     /// Starts xdrive without anything on standard input. Its standard error goes to a file, so that
     /// it can be read meanwhile.
     pub(super) fn start(&self, arguments: &[&str]) -> Running {
+        self.start_command(self.command(arguments))
+    }
+
+    /// Starts this command likewise.
+    pub(super) fn start_command(&self, mut command: Command) -> Running {
         let file = tempfile::Builder::new()
             .prefix("stderr")
             .tempfile_in(self.folder.path())
             .unwrap();
         let (file, path) = file.keep().unwrap();
-        let mut command = self.command(arguments);
         command.stdin(Stdio::null()).stderr(file);
         let mut running = Running::start(&mut command);
         running.errors_file = Some(path);
@@ -312,8 +316,10 @@ impl Running {
         let readers = Some([
             std::thread::spawn(move || read(stdout, &prints)),
             std::thread::spawn(move || {
-                let said = Arc::default();
-                stderr.map(|stderr| read(stderr, &said)).unwrap_or_default()
+                let report = Arc::default();
+                stderr
+                    .map(|stderr| read(stderr, &report))
+                    .unwrap_or_default()
             }),
         ]);
         Self {
@@ -337,16 +343,16 @@ impl Running {
     /// Waits until standard error has `text`.
     pub(super) fn reports(&mut self, text: &str) {
         let file = self.errors_file.clone().unwrap();
-        let said = || fs::read_to_string(&file).unwrap();
+        let report = || fs::read_to_string(&file).unwrap();
         let child = &mut self.child;
         eventually_within(
             SESSION,
-            || format!("{text:?} in\n{}", said()),
+            || format!("{text:?} in\n{}", report()),
             || {
-                let found = said().contains(text);
+                let found = report().contains(text);
                 let ended = child.try_wait().unwrap().is_some();
-                assert!(found || !ended || said().contains(text), "{}", said());
-                found || said().contains(text)
+                assert!(found || !ended || report().contains(text), "{}", report());
+                found || report().contains(text)
             },
         );
     }
@@ -381,11 +387,11 @@ impl Running {
     pub(super) fn end(mut self) -> Ended {
         let mut status = None;
         let file = self.errors_file.take();
-        let said = || file.as_ref().map(|file| fs::read_to_string(file).unwrap());
+        let report = || file.as_ref().map(|file| fs::read_to_string(file).unwrap());
         let child = &mut self.child;
         eventually_within(
             SESSION,
-            || format!("the end of xdrive: {:?}", said()),
+            || format!("the end of xdrive: {:?}", report()),
             || {
                 status = child.try_wait().unwrap();
                 status.is_some()
@@ -399,7 +405,7 @@ impl Running {
         Ended {
             status: status.unwrap(),
             stdout: text(stdout),
-            stderr: said().unwrap_or(stderr),
+            stderr: report().unwrap_or(stderr),
         }
     }
 }

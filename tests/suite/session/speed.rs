@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use xdrive::local::wire::Params;
 
-use super::paper::{connect, dry_run, paper};
+use super::simulated::{connect, dry_run, paper};
 use super::site::{SESSION, Site};
-use harness::Serving;
+use harness::ServedFolder;
 use harness::home::PATH;
 
 /// EC2's answer about all volumes during a session of `demo` with these flags; the drive is saved
@@ -111,21 +111,18 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
     ] {
         connect(&site, flags).is(2).reports(why);
     }
-    for (text, why) in [
-        (
-            "throughput = 2001\n",
-            "throughput = 2001 is not between 125 and 2000 MiB a second",
-        ),
-        ("iops = 2999\n", "iops = 2999 is not between 3000 and 80000"),
-        (
-            "warm = 301\n",
-            "warm = 301 is not between 100 and 300 MiB a second",
-        ),
+    for (text, range) in [
+        ("throughput = 2001", "from 125 to 2000 MiB a second"),
+        ("throughput = \"fast\"", "from 125 to 2000 MiB a second"),
+        ("iops = 2999", "from 3000 to 80000 operations a second"),
+        ("iops = 99999999999", "from 3000 to 80000 operations"),
+        ("warm = 301", "from 100 to 300 MiB a second"),
+        ("warm = true", "it is neither text nor a number"),
     ] {
         site.configure(text);
-        connect(&site, &[]).is(78).reports(why);
+        connect(&site, &[]).is(78).reports(text).reports(range);
     }
-    site.configure("throughput = 1000\n");
+    site.configure("throughput = \"1000\"\n");
     connect(&site, &[])
         .is(2)
         .reports("hint: --iops 4000, or --throughput 750");
@@ -136,11 +133,11 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
 
 #[test]
 fn a_new_drive_of_an_account_has_room_for_a_commit() {
-    let serving = Serving::start();
+    let served = ServedFolder::start();
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
     command.env_clear().env("PATH", PATH);
-    let environment = String::from_utf8(serving.environment().stdout).unwrap();
+    let environment = String::from_utf8(served.environment().stdout).unwrap();
     for line in environment
         .lines()
         .filter_map(|line| line.strip_prefix("export "))
@@ -153,7 +150,7 @@ fn a_new_drive_of_an_account_has_room_for_a_commit() {
         .args(["connect", "demo", "--dry-run"])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     let expected = "demo is new: an empty volume of 32 GiB, about $2.56 a month";
-    assert!(told.contains(expected), "{ended:?}");
+    assert!(printed.contains(expected), "{ended:?}");
 }

@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use super::paper::{count, paper, traced, with_snapshot, with_volume};
+use super::json::document;
+use super::simulated::{count, paper, traced, with_snapshot, with_volume};
 use super::site::SESSION;
 
 #[test]
@@ -30,7 +29,7 @@ fn a_terminal_gets_a_line_a_drive_and_anything_else_every_part() {
     // A state has a colour where it says that something is to be done, or under way.
     let yellow = "\x1b[33mvolume\x1b[0m";
     with_volume(&site, "us-east-1a", &[("xdrive:generation", "2")]);
-    for (flags, count) in [(&[][..], 1), (&["--color", "never"], 0)] {
+    for (flags, count) in [(&[][..], 1), (&["-v"], 1), (&["--color", "never"], 0)] {
         let mut pty = site.in_terminal(&[&["list"], flags].concat());
         pty.see_within(SESSION, "volume");
         assert_eq!(pty.wait_within(SESSION), 0);
@@ -60,9 +59,10 @@ fn prices_have_a_past_that_comes_in_pages() {
     ended.is(0);
     // Those in force, and two pages of the past: 90 days of three zones, four a day.
     assert_eq!(count(&ended, "DescribeSpotPriceHistory"), 3);
-    let pools: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+    let pools = document("prices", &ended);
+    let pools = pools.as_array().unwrap();
     assert_eq!(pools.len(), 3);
-    for pool in &pools {
+    for pool in pools {
         let history = &pool["history"];
         let changes = history["changes"].as_array().unwrap();
         assert!((360..=361).contains(&changes.len()), "{}", changes.len());

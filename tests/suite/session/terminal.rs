@@ -28,7 +28,7 @@ pub(super) fn write(pty: &mut Pty, word: &str) {
 pub(super) fn ends(mut pty: Pty, site: &Site, code: u32, snapshots: usize) {
     assert_eq!(pty.wait_within(SESSION), code, "{}", pty.contents());
     assert!(pty.modes_are_as_before(), "{}", pty.contents());
-    pty.see("demo is saved: snap-");
+    pty.see("demo is saved: its snapshot (snap-");
     site.is_saved("demo", snapshots);
 }
 
@@ -136,7 +136,7 @@ fn ctrl_c_before_the_shell_undoes_or_saves() {
     let image = site.image();
     let begin = || site.in_terminal(&["connect", "demo", "--image", &image]);
     let mut pty = begin();
-    pty.see_within(SESSION, "launched i-");
+    pty.see_within(SESSION, "launched demo's instance (i-");
     pty.type_in("\x03");
     assert_eq!(pty.wait_within(SESSION), 130, "{}", pty.contents());
     assert!(pty.modes_are_as_before());
@@ -217,7 +217,7 @@ fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
     pty.see_within(SESSION, "# ");
     write(&mut pty, "copied");
     pty.type_in("exit\r");
-    pty.see_within(SESSION, "terminated i-");
+    pty.see_within(SESSION, "terminated demo's instance (i-");
     pty.see_within(SESSION, "wait for the snapshot");
     pty.type_in("\x03");
     assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());

@@ -178,7 +178,7 @@ fn a_notice_closes_the_drive_on_the_second_tree() {
         .end()
         .is(75)
         .reports("which ended the command")
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 1);
 }
 

@@ -66,7 +66,9 @@ fn a_second_laptop_joins_and_the_last_to_leave_saves() {
     let third = site.run(&["connect", "demo", "--", "ls", "/work"]);
     left(&third, 0);
     let refused = other.run(&["connect", "demo", "--no-join", "--", "true"]);
-    refused.is(75).reports("error: demo is in use on i-");
+    refused
+        .is(75)
+        .reports("error: demo is in use on its instance (i-");
     // The lead leaves first.
     end(&other, "lead");
     left(&lead.end(), 3);
@@ -75,7 +77,9 @@ fn a_second_laptop_joins_and_the_last_to_leave_saves() {
     end(&site, "guest");
     left(&guest.end(), 7);
     last.signal(Signal::TERM);
-    last.end().is(143).reports("demo is saved: snap-");
+    last.end()
+        .is(143)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
 }
 
@@ -88,7 +92,10 @@ fn when_the_lead_is_killed_the_guest_goes_on_and_saves() {
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
     end(&other, "guest");
-    guest.end().is(0).reports("demo is saved: snap-");
+    guest
+        .end()
+        .is(0)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
 }
 
@@ -108,7 +115,10 @@ fn a_guest_keeps_the_lease_as_the_lead_does() {
     assert_eq!(lead.end().code(), 128 + 9);
     std::thread::sleep(2 * lease);
     end(&other, "guest");
-    guest.end().is(0).reports("demo is saved: snap-");
+    guest
+        .end()
+        .is(0)
+        .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
 }
 
@@ -126,7 +136,10 @@ fn a_signal_ends_no_other_session() {
         lead.signal(signal);
         left(&lead.end(), code);
         end(&site, &word);
-        guest.end().is(0).reports("demo is saved: snap-");
+        guest
+            .end()
+            .is(0)
+            .reports("demo is saved: its snapshot (snap-");
         site.is_saved("demo", 2 + index);
     }
 }
@@ -176,7 +189,7 @@ fn a_guest_in_a_terminal_has_a_shell_of_its_own_and_a_stop_ends_all() {
     guest.see("42");
     site.run(&["stop", "demo"])
         .is(0)
-        .reports("demo is saved: snap-");
+        .reports("demo is saved: its snapshot (snap-");
     lead.end().is(255).reports("the host closed the drive");
     assert_eq!(guest.wait_within(SESSION), 255, "{}", guest.contents());
     guest.see("the host closed the drive");
@@ -194,7 +207,7 @@ fn without_instance_connect(site: &Site, times: u32) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_laptop_that_may_not_join_reports_until_when_and_may_wait() {
+fn a_laptop_that_cannot_join_reports_the_end_of_the_lease_and_can_wait_for_it() {
     let (site, other) = two_laptops();
     let lead = leads(&site, "lead", 0);
     without_instance_connect(&site, 1000);
@@ -275,10 +288,18 @@ fn two_first_connects_at_once_make_one_instance_and_one_volume() {
         for ended in &ended {
             ended.is(0);
         }
-        let said: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
-        assert_eq!(said.matches("demo is saved").count(), 1, "{round}: {said}");
-        assert_eq!(said.matches("joined the session").count(), 1, "{said}");
-        assert_eq!(said.matches("mounted, generation 1").count(), 1, "{said}");
+        let report: String = ended.iter().map(|ended| ended.stderr.as_str()).collect();
+        assert_eq!(
+            report.matches("demo is saved").count(),
+            1,
+            "{round}: {report}"
+        );
+        assert_eq!(report.matches("joined the session").count(), 1, "{report}");
+        assert_eq!(
+            report.matches("mounted, generation 1").count(),
+            1,
+            "{report}"
+        );
         site.is_saved("demo", 1);
         let notes = site.run(&["connect", "demo", "--", "cat", "/work/notes"]);
         let mut notes: Vec<&str> = notes.is(0).stdout.lines().collect();
@@ -291,15 +312,20 @@ fn two_first_connects_at_once_make_one_instance_and_one_volume() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_session_that_saves_does_not_mind_the_one_that_begins() {
     let (site, other) = two_laptops();
-    for (round, line) in ["container stopped", "started snapshot", "terminated i-"]
-        .into_iter()
-        .enumerate()
-    {
+    let moments = [
+        "container stopped",
+        "started demo's snapshot",
+        "terminated demo's instance",
+    ];
+    for (round, line) in moments.into_iter().enumerate() {
         let mut first = site.start(&["connect", "demo", "--", "true"]);
         first.reports(line);
         let next = leads(&other, &format!("next{round}"), 0);
         // It ended on its own, while the other one went on.
-        first.end().is(0).reports("demo is saved: snap-");
+        first
+            .end()
+            .is(0)
+            .reports("demo is saved: its snapshot (snap-");
         end(&site, &format!("next{round}"));
         next.end().is(0);
     }

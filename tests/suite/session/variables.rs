@@ -50,8 +50,8 @@ fn variables_come_from_flags_files_and_the_configuration() {
     command.env("TOKEN", SECRET).env("MARK", "a-mark-of-4712");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said, format!("flag\nit's \"two\"\n{SECRET}\nnone\n4\n"));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed, format!("flag\nit's \"two\"\n{SECRET}\nnone\n4\n"));
     site.is_saved("demo", 2);
     assert!(!is_left(&site, SECRET), "it is on a disk, or in a record");
     assert!(is_left(&site, "a-mark-of-4712"), "what is written is found");

@@ -59,8 +59,11 @@ fn a_session_limits_what_may_wait_to_be_written_on_its_host() {
     let site = Site::new();
     let running = working(&site, "t3.medium", "true");
     let number = |script: &str| -> u64 {
-        let said = inside(&site, script);
-        said.trim().parse().unwrap_or_else(|_| panic!("{said:?}"))
+        let printed = inside(&site, script);
+        printed
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{printed:?}"))
     };
     let kib = number("sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo");
     let limit = number("cat /proc/sys/vm/dirty_bytes");

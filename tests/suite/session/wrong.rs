@@ -42,12 +42,12 @@ fn without_a_machine_tree_nothing_is_launched_and_what_to_do_is_reported() {
         .env("XDRIVE_CACHE", site.path("empty"))
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(69), "{said}");
+    let report = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{report}");
     assert!(
-        said.contains("hint: xdrive local setup builds it"),
-        "{said}"
+        report.contains("hint: xdrive local setup builds it"),
+        "{report}"
     );
-    assert!(!said.contains("launch"), "{said}");
+    assert!(!report.contains("launch"), "{report}");
     site.is_saved("demo", 0);
 }

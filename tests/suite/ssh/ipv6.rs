@@ -22,6 +22,6 @@ async fn a_host_is_logged_in_to_at_its_ipv6_address() {
         .await
         .unwrap();
     let output = ssh.run("echo \"$SSH_CONNECTION\"", b"").await.unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.starts_with("::1 "), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.starts_with("::1 "), "{printed}");
 }

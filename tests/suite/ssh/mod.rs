@@ -6,12 +6,14 @@ use harness::DEADLINE;
 
 mod client;
 mod command;
+mod compared;
 mod forward;
 mod ipv6;
 mod link;
 mod piped;
 mod proxy;
 mod reattach;
+mod resized;
 mod resumed;
 mod terminal;
 

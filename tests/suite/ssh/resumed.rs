@@ -147,8 +147,8 @@ fn input_longer_than_any_window_arrives_once_and_whole_through_many_cuts() {
     let sshd = Sshd::start();
     let link = Link::to(sshd.address);
     // Slow enough that cuts meet data under way.
-    let command = "exec 3>&1; while [ $(head -c 1000000 | tee /dev/fd/3 | wc -c) -gt 0 ]; do \
-                   sleep 0.1; done";
+    let command = "echo begun >&2; exec 3>&1; \
+                   while [ $(head -c 1000000 | tee /dev/fd/3 | wc -c) -gt 0 ]; do sleep 0.1; done";
     let mut task = Task::new(&sshd, command);
     task.address = link.address;
     task.second = Some(link.address);
@@ -165,6 +165,8 @@ fn input_longer_than_any_window_arrives_once_and_whole_through_many_cuts() {
     let mut stdin = client.0.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(&input).unwrap());
     let output = text(client.0.stdout.take().unwrap());
+    let mut errors = client.0.stderr.take().unwrap();
+    see(&mut errors, "begun\n");
     let mut ended = false;
     for _ in 0..6 {
         std::thread::sleep(Duration::from_millis(300));

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
+use sha2::{Digest as _, Sha256};
 
 use super::client::{Task, report};
 use super::link::Link;
@@ -74,6 +75,34 @@ fn ctrl_c_and_ctrl_z_belong_to_the_remote() {
     pty.type_in("\x1a");
     pty.type_in("exit 5\r");
     ended_well(pty, &sshd, "Status(5) 5");
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_pasted_megabyte_and_a_click_reach_a_program_byte_for_byte() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    // Every control character; no line begins with an escape.
+    let characters: String = (0..=0xff_u8)
+        .map(char::from)
+        .chain("漢字🙂".chars())
+        .collect();
+    let text = characters.repeat((1 << 20) / characters.len() + 1);
+    let typed = format!("\x1b[200~{text}\x1b[201~\x1b[<0;10;5M\x1b[<0;10;5m");
+    let program = format!(
+        "printf '\\033[?2004h\\033[?1000h'; stty raw -echo; echo ready-$((6*7)); \
+         head -c {} | sha256sum; stty sane; echo over-$((6*7))",
+        typed.len()
+    );
+    pty.type_in(&format!("{program}\r"));
+    pty.see("ready-42");
+    assert!(pty.screen(vt100::Screen::bracketed_paste));
+    pty.type_in(&typed);
+    pty.see(&hex::encode(Sha256::digest(&typed)));
+    // Before that a return is not the end of a line.
+    pty.see("over-42");
+    pty.type_in("exit 3\r");
+    ended_well(pty, &sshd, "Status(3) 3");
 }
 
 #[test]

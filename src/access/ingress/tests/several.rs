@@ -89,10 +89,10 @@ async fn a_group_without_room_is_rid_of_what_this_laptop_wants_no_more() {
 }
 
 /// The descriptions of the group's rules.
-async fn said(town: &Town) -> Vec<String> {
+async fn descriptions(town: &Town) -> Vec<String> {
     let rules = town.group(ADA).await.unwrap().rules;
-    let said = rules.iter().map(|rule| rule.description.clone());
-    said.collect()
+    let descriptions = rules.iter().map(|rule| rule.description.clone());
+    descriptions.collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,11 +100,11 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
     let town = Town::new(paper());
     let mut one = town.ingress(ADA, "one", &["203.0.113.7"]);
     let host = town.launch(one.for_launch().await.unwrap()).await;
-    let first = said(&town).await;
+    let first = descriptions(&town).await;
     assert!(first[0].ends_with(" 2026-11-21T12:00:00Z"), "{first:?}");
     sleep(Duration::from_hours(6)).await;
     open(&mut one, &host, AT).await;
-    assert_eq!(said(&town).await, first, "it is not so old");
+    assert_eq!(descriptions(&town).await, first, "it is not so old");
     // Any laptop's login renews its date, and it stays.
     for (laptop, date) in [("two", "21T20:00:00Z"), ("one", "22T04:00:00Z")] {
         let elapsed = if laptop == "two" { 2 } else { 8 };
@@ -112,7 +112,7 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
         let mut ingress = town.ingress(ADA, laptop, &["203.0.113.7"]);
         open(&mut ingress, &host, AT).await;
         let renewed = first[0].replace("21T12:00:00Z", date);
-        assert_eq!(said(&town).await, [renewed], "{laptop}");
+        assert_eq!(descriptions(&town).await, [renewed], "{laptop}");
     }
     // A launch too, before there is a host.
     sleep(Duration::from_hours(24)).await;
@@ -121,11 +121,11 @@ async fn each_login_renews_the_date_of_the_rule_it_comes_by_some_times_a_day() {
         .await
         .unwrap();
     let renewed = first[0].replace("21T12:00:00Z", "23T04:00:00Z");
-    assert_eq!(said(&town).await, [renewed]);
+    assert_eq!(descriptions(&town).await, [renewed]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
+async fn a_reconnect_makes_a_rule_that_is_gone_again() {
     let town = Town::new(paper());
     let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
     let host = town.launch(ingress.for_launch().await.unwrap()).await;
@@ -137,7 +137,7 @@ async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
         .await
         .unwrap();
     open(&mut ingress, &host, AT).await;
-    let made = said(&town).await;
+    let made = descriptions(&town).await;
     assert!(made[0].ends_with(" 2026-12-12T12:00:00Z"), "{made:?}");
     // A rule that is revoked between the read and the renewal.
     sleep(Duration::from_hours(7)).await;
@@ -153,19 +153,20 @@ async fn whoever_reconnects_by_a_rule_that_is_gone_makes_it_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_renew_a_date_comes_in_all_the_same() {
+async fn a_login_without_the_right_to_renew_a_date_is_let_in() {
     let town = Town::new(paper());
     let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
     let host = town.launch(ingress.for_launch().await.unwrap()).await;
-    let first = said(&town).await;
+    let first = descriptions(&town).await;
     sleep(Duration::from_hours(7)).await;
     let action = "UpdateSecurityGroupRuleDescriptionsIngress";
     let denied = Fault::new(action, 403, "UnauthorizedOperation", "no");
     town.local.plant(denied).unwrap();
     open(&mut ingress, &host, AT).await;
-    assert_eq!(said(&town).await, first);
-    let told = town.report.printed();
-    assert!(told.contains("could not renew the date of sg-"), "{told}");
+    assert_eq!(descriptions(&town).await, first);
+    let printed = town.report.printed();
+    let words = "could not renew the date of the rule for 203.0.113.7/32 in xdrive-";
+    assert!(printed.contains(words), "{printed}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,7 +39,7 @@ fn taken(seen: &Observed) -> Result<Step, Skipped> {
     })
 }
 
-fn said(steps: &[Step]) -> Vec<String> {
+fn printed(steps: &[Step]) -> Vec<String> {
     steps.iter().map(ToString::to_string).collect()
 }
 
@@ -111,12 +111,12 @@ fn the_newest_two_of_a_generation_stay_while_it_lasts() {
     let mut seen = in_use();
     seen.snapshots = vec![point(3, 5), point(1, 5), point(4, 5), point(2, 5)];
     seen.snapshots[2].state = SnapshotState::Pending;
-    assert_eq!(said(&prune(&seen)), ["delete superseded snap-1"]);
+    assert_eq!(printed(&prune(&seen)), ["delete superseded snap-1"]);
     seen.snapshots[2].state = SnapshotState::Error;
     let failed = ["delete superseded snap-1", "delete failed snap-4"];
-    assert_eq!(said(&prune(&seen)), failed);
+    assert_eq!(printed(&prune(&seen)), failed);
     seen.me.not_pruned.insert(snap(1));
-    assert_eq!(said(&prune(&seen)), failed[1..]);
+    assert_eq!(printed(&prune(&seen)), failed[1..]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn all_go_when_a_final_snapshot_stands_and_none_before() {
     assert_eq!(prune(&seen), []);
     seen.me.verdicts.insert(snap(3), Verdict::Sound);
     let both = ["delete superseded snap-1", "delete superseded snap-2"];
-    assert_eq!(said(&prune(&seen)), both);
+    assert_eq!(printed(&prune(&seen)), both);
     // The save itself comes first.
     assert_eq!(words(&saved(&seen)), "delete vol-1");
     // For the next process the missing volume shows that the snapshot was verified.
@@ -144,7 +144,7 @@ fn all_go_when_a_final_snapshot_stands_and_none_before() {
     seen.snapshots[2].volume = Some(vol(2));
     assert_eq!(prune(&seen), []);
     seen.snapshots[2] = snapshot(3, 2, 6);
-    assert_eq!(said(&prune(&seen)), both);
+    assert_eq!(printed(&prune(&seen)), both);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn old_snapshots_go_only_where_the_drive_is_wholly_saved() {
         snapshots: history(4).collect(),
         ..nothing()
     };
-    let gone = |seen: &Observed, keep| said(&outdated(seen, keep));
+    let gone = |seen: &Observed, keep| printed(&outdated(seen, keep));
     let two = ["delete superseded snap-1", "delete superseded snap-2"];
     assert_eq!(gone(&seen, 2), two);
     assert_eq!(gone(&seen, 0), gone(&seen, 1));

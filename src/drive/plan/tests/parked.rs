@@ -54,7 +54,7 @@ fn parking_is_close_snapshot_terminate_and_the_volume_stays() {
 }
 
 #[test]
-fn a_host_that_is_taken_away_is_closed_whoever_else_is_there() {
+fn a_host_that_ec2_interrupts_is_closed_with_others_attached() {
     let mut seen = closed();
     seen.instances[0].contact = Contact::Reached(HostView {
         client: Client::Me,

@@ -5,11 +5,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::fixtures::*;
+use crate::drive::Source;
 use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{
     Observed, Refusal, SeenAttachment, SeenInstance, SeenLease, SeenSnapshot, SeenVolume, Verdict,
 };
-use crate::drive::plan::{Goal, Next, Source, Step};
+use crate::drive::plan::{Goal, Next, Step};
 use crate::drive::stuck::Head;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState, Zone};

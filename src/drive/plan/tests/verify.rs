@@ -66,13 +66,13 @@ fn a_snapshot_that_is_not_the_drive_keeps_its_volume_and_says_how_to_go_on() {
     let Next::Stuck(stuck) = saved(&seen) else {
         panic!("{}", words(&saved(&seen)))
     };
-    let said = stuck.why.to_string();
+    let reason = stuck.why.to_string();
     for part in [
         "snap-1",
         "it holds no ext4",
         "volume (vol-1), which is kept",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(reason.contains(part), "{reason}");
     }
     let demo = "demo".parse().unwrap();
     assert_eq!(stuck.commands(&demo), ["xdrive connect demo --from vol-1"]);

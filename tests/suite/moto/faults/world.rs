@@ -170,9 +170,9 @@ impl World {
             wanted(Market::Spot),
             |_| {},
         );
-        let (_nobody, mut heard) = watch::channel(0);
+        let (_nobody, mut interrupted) = watch::channel(0);
         let goal = Goal::Ready { from: None };
-        let outcome = Box::pin(reconciler.run(goal, &mut heard)).await;
+        let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
         let Outcome::Ready { volume, .. } = &outcome else {
             return ended(&outcome);
         };
@@ -180,7 +180,7 @@ impl World {
         let goal = Goal::Saved {
             even_if_used: false,
         };
-        ended(&Box::pin(reconciler.run(goal, &mut heard)).await)
+        ended(&Box::pin(reconciler.run(goal, &mut interrupted)).await)
     }
 
     /// A user writes a note and syncs it. A drive that is ready has one instance.

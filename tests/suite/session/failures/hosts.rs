@@ -42,7 +42,7 @@ fn an_instance_that_never_boots_is_replaced_and_its_console_shown() {
     ended
         .is(69)
         .reports(" s and cannot be logged in to: ")
-        .reports("the end of the console of the instance (i-")
+        .reports("the end of the console of demo's instance (i-")
         .reports("\n  | Kernel panic - not syncing: VFS: Unable to mount root fs\n")
         .reports("hint: where its console ends at a login prompt, something keeps port 22 shut");
     assert!(!ended.stderr.contains("[    0.042]"), "{ended:?}");
@@ -74,7 +74,7 @@ fn an_instance_that_boots_for_longer_than_silence_is_borne_is_waited_for_and_use
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(0)
-        .reports("EC2's status checks of i-")
+        .reports("EC2's status checks of demo's instance (i-")
         .reports(": system initializing, instance initializing\n  it boots still, ")
         .reports(" is up\n")
         .reports("demo is saved: ");
@@ -130,7 +130,7 @@ fn a_caller_who_may_not_read_status_checks_judges_by_time_and_reports_it() {
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)
-        .reports("could not read EC2's status checks of i-")
+        .reports("could not read EC2's status checks of demo's instance (i-")
         .reports(", going by time alone: DescribeInstanceStatus: ");
     let calls = account.proxy.calls();
     let count = |action: &str| calls.iter().filter(|call| *call == action).count();

@@ -30,11 +30,11 @@ use xdrive::session::{self, Request};
 use xdrive::ssh::UserKey;
 
 use super::site::{Ended, Running};
-use harness::Serving;
+use harness::ServedFolder;
 use harness::cloud::{left, open};
 use harness::faults::proxy::{Asked, FaultProxy};
-use harness::home::PATH;
-use harness::{DEADLINE, cache, eventually_within, small_image};
+use harness::home::environment;
+use harness::{DEADLINE, eventually_within, program, small_image};
 
 /// The variable with the arguments of a test that runs again as xdrive.
 const WORDS: &str = "XDRIVE_TEST_WORDS";
@@ -65,7 +65,7 @@ fn at(answer: &str, address: &str) -> String {
 /// A home, an AWS, and the fault proxy between the two.
 pub(super) struct Account {
     home: TempDir,
-    serving: Serving,
+    served: ServedFolder,
     pub(super) proxy: FaultProxy,
 }
 
@@ -76,11 +76,11 @@ impl Account {
 
     /// An account whose EC2 has these settings.
     pub(super) fn with_settings(settings: &str) -> Self {
-        let serving = Serving::start_with(settings);
+        let served = ServedFolder::start_with(settings);
         let proxy = FaultProxy::new();
         let account = Self {
             home: tempfile::tempdir().unwrap(),
-            serving,
+            served,
             proxy,
         };
         account.answers_nowhere();
@@ -90,14 +90,14 @@ impl Account {
     /// An account whose EC2 has these settings, and machines and disks with their own addresses.
     pub(super) fn with_machines(settings: &str) -> Self {
         let mut account = Self::with_settings("");
-        account.serving = Serving::start_real_with(settings);
+        account.served = ServedFolder::start_real_with(settings);
         account.proxy.change(|_, answer| answer);
         account
     }
 
     /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
-        open(self.serving.dir()).unwrap()
+        open(self.served.dir()).unwrap()
     }
 
     pub(super) fn home(&self) -> &std::path::Path {
@@ -106,24 +106,22 @@ impl Account {
 
     /// The environment after `eval "$(xdrive local env)"`, through the proxy.
     fn environment(&self) -> Vec<(String, String)> {
-        let said = String::from_utf8(self.serving.environment().stdout).unwrap();
-        let named = said.lines().filter_map(|line| {
+        let printed = String::from_utf8(self.served.environment().stdout).unwrap();
+        let named = printed.lines().filter_map(|line| {
             let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
             Some((name.to_owned(), value.trim_matches('\'').to_owned()))
         });
-        let mut environment: Vec<_> = named.collect();
-        for (name, value) in [
-            ("PATH", PATH.to_owned()),
-            ("LC_ALL", "C.UTF-8".to_owned()),
+        let of_user = environment(self.home.path(), self.served.dir());
+        let more = [
             ("NO_COLOR", "1".to_owned()),
-            ("HOME", self.home.path().display().to_string()),
-            ("XDRIVE_CACHE", cache().display().to_string()),
             ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
             ("HTTP_PROXY", self.proxy.url()),
-        ] {
-            environment.push((name.to_owned(), value));
-        }
-        environment
+        ];
+        let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+        named
+            .chain(of_user.map(owned))
+            .chain(more.map(owned))
+            .collect()
     }
 
     /// `program` with this account's environment, without the tester's.
@@ -139,7 +137,7 @@ impl Account {
 
     /// xdrive, with these words.
     pub(super) fn xdrive(&self, words: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_xdrive").as_ref());
+        let mut command = self.command(&program());
         command.args(words);
         command
     }

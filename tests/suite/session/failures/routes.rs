@@ -16,7 +16,10 @@ fn a_command_that_is_not_there_is_reported_at_once() {
         .is(69)
         .reports("hint: does --proxy-command (`proxy_command` in the configuration) work");
     let error = ended.error();
-    assert!(error.starts_with("no way in to i-"), "{error}");
+    assert!(
+        error.starts_with("no way in to demo's instance (i-"),
+        "{error}"
+    );
     assert!(
         error.contains("the proxy command ended with exit status 127: "),
         "{error}"
@@ -44,7 +47,7 @@ fn a_command_that_always_ends_is_not_waited_for_as_a_host_is() {
     );
     ended
         .is(69)
-        .reports("no way in to i-")
+        .reports("no way in to demo's instance (i-")
         .reports("its console");
     let words = "the proxy command ended with exit status 7: no such plugin";
     assert!(ended.error().ends_with(words), "{ended:?}");

@@ -145,9 +145,9 @@ fn has_the_agent(site: &Site) {
         &["ssh", "-A", "demo.xdrive", "ssh-add -l; ls /run/xdrive"],
     );
     let output = asking.env("SSH_AUTH_SOCK", &socket).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        said.contains("(ED25519)") && said.contains("agent."),
+        printed.contains("(ED25519)") && printed.contains("agent."),
         "{output:?}"
     );
     let left = ran(
@@ -189,7 +189,7 @@ fn forwards_begin_and_end_in_the_container() {
     ];
     let behind = Client(client(&site, &forward).spawn().unwrap());
     let asks = "exec 3<>/dev/tcp/127.0.0.1/7777 && head -n 1 <&3";
-    let mut said = String::new();
+    let mut printed = String::new();
     eventually_within(
         SESSION,
         || "the forward back".to_owned(),
@@ -197,11 +197,11 @@ fn forwards_begin_and_end_in_the_container() {
             let output = client(&site, &["ssh", "demo.xdrive", asks])
                 .output()
                 .unwrap();
-            said = String::from_utf8_lossy(&output.stdout).into_owned();
-            output.status.success() && !said.is_empty()
+            printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            output.status.success() && !printed.is_empty()
         },
     );
-    assert_eq!(said, "from the laptop\n");
+    assert_eq!(printed, "from the laptop\n");
     // And a port of this computer leads to that one.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let local = free.local_addr().unwrap();
@@ -212,7 +212,7 @@ fn forwards_begin_and_end_in_the_container() {
             .spawn()
             .unwrap(),
     );
-    let mut said = String::new();
+    let mut printed = String::new();
     eventually_within(
         SESSION,
         || "the forward".to_owned(),
@@ -220,10 +220,10 @@ fn forwards_begin_and_end_in_the_container() {
             let Ok(mut stream) = TcpStream::connect(local) else {
                 return false;
             };
-            stream.read_to_string(&mut said).unwrap_or_default() > 0
+            stream.read_to_string(&mut printed).unwrap_or_default() > 0
         },
     );
-    assert_eq!(said, "from the laptop\n");
+    assert_eq!(printed, "from the laptop\n");
     serving.join().unwrap();
     drop((before, behind));
     end(&site, lead);

@@ -1,10 +1,9 @@
-//! The directory, the arguments and the end of a benchmark.
+//! The run of a benchmark: its directory, its arguments and its end.
 //!
 //! Everything is made in one directory. It is removed, and what runs in it ended, at the
 //! benchmark's end, also after Ctrl-C or SIGTERM.
 
 use std::path::Path;
-use std::process::Output;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
@@ -49,8 +48,8 @@ pub fn rounds(default: usize) -> anyhow::Result<usize> {
     Ok(rounds)
 }
 
-/// Ctrl-C or SIGTERM.
-pub async fn stop() -> anyhow::Result<()> {
+/// Waits for Ctrl-C or SIGTERM, which is an error.
+pub async fn until_signal() -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -58,22 +57,6 @@ pub async fn stop() -> anyhow::Result<()> {
         _ = terminate.recv() => {}
     }
     bail!("stopped")
-}
-
-/// Now, as a span since 1970: the containers' clock is this computer's.
-pub fn now() -> anyhow::Result<Duration> {
-    Ok(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?)
-}
-
-/// The output of a process that succeeded; a failure is an error with its standard error.
-pub fn succeeded(output: Output) -> anyhow::Result<Output> {
-    ensure!(
-        output.status.success(),
-        "{}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(output)
 }
 
 /// Ends and removes everything of the state directory `dir`, recorded or not; an error if anything

@@ -1,4 +1,4 @@
-//! `xdrive local serve`, as a process.
+//! `xdrive local serve`, as a process, and with a folder of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -12,13 +12,13 @@ use xdrive::local::plane::Plane as _;
 use crate::cloud::plane;
 use crate::home::{cache, program};
 
-/// The process; killed when dropped.
-pub struct Server {
+/// A running `xdrive local serve`; it is killed when this is dropped.
+pub struct ServerProcess {
     child: Child,
     url: String,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts it by `command`, and waits until it listens.
     pub fn start(command: &mut Command) -> anyhow::Result<Self> {
         let child = command.stdout(Stdio::piped()).spawn()?;
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Both fail only if it has ended.
         let _ = self.child.kill();
@@ -57,10 +57,10 @@ impl Drop for Server {
     }
 }
 
-/// A served EC2 with a state directory of its own.
-pub struct Serving {
+/// An EC2 in a folder of its own, served by a process.
+pub struct ServedFolder {
     /// First, so that it has ended before its directory is cleared.
-    server: Server,
+    server: ServerProcess,
     state: State,
 }
 
@@ -82,7 +82,7 @@ impl Drop for State {
     }
 }
 
-impl Serving {
+impl ServedFolder {
     /// Starts a paper one on an empty folder, and waits until it listens.
     pub fn start() -> Self {
         Self::on("paper", "")
@@ -112,7 +112,7 @@ impl Serving {
             real: plane == "real",
         };
         let mut serve = xdrive(state.dir.path(), &["local", "serve", "--port", "0"]);
-        let server = Server::start(&mut serve).unwrap();
+        let server = ServerProcess::start(&mut serve).unwrap();
         Self { server, state }
     }
 

@@ -1,4 +1,4 @@
-//! The failures of the host's scripts that start the container, as failures of the session.
+//! Why the container cannot be started, as failures of the session.
 
 use anyhow::anyhow;
 

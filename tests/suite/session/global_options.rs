@@ -1,14 +1,12 @@
-//! The words that choose an EC2, a command and how much is printed.
+//! The global options: which EC2 is meant, and how much is printed; and the names of commands.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 
-use super::paper::{paper, with_volume};
+use super::simulated::paper;
 use super::site::{Ended, Site};
 use harness::home::PATH;
-use harness::{DEADLINE, eventually_within};
 
 /// How `command` ends, in an environment without an account.
 fn end(mut command: Command) -> Ended {
@@ -74,6 +72,9 @@ fn commands_have_the_names_that_fingers_know() {
     end(logged)
         .is(2)
         .reports("error: XDRIVE_LOG=xdrive=loud is no filter of logs");
+    site.run(&["selftest", "--budget", "1001"])
+        .is(2)
+        .reports("a budget is 0 dollars at least, and 1000 at most");
     let quiet = site.run(&["-q", "-v", "list"]);
     quiet.is(2).reports("cannot be used with");
 }
@@ -117,53 +118,6 @@ fn no_jupyter_is_started_where_none_is_wanted() {
 }
 
 #[test]
-fn a_shell_is_answered_with_drives_types_and_regions() {
-    let site = paper();
-    let cache = site.path("cache");
-    let offered = |words: &[&str]| -> Vec<String> {
-        let mut command = site.words(&[&["--", "xdrive"], words].concat());
-        command.env("COMPLETE", "fish").env("XDRIVE_CACHE", &cache);
-        let ended = end(command);
-        let lines = ended.is(0).stdout.lines();
-        lines
-            .map(|line| line.split('\t').next().unwrap().to_owned())
-            .collect()
-    };
-    assert_eq!(offered(&["connect", "x", "--type", "g6.xl"]), ["g6.xlarge"]);
-    assert_eq!(
-        offered(&["prices", "m5.large,g6.xl"]),
-        ["m5.large,g6.xlarge"]
-    );
-    assert_eq!(offered(&["--region", "eu-n"]), ["eu-north-1"]);
-    // A busy computer may not answer in the time that a shell has.
-    let asked = |words: &[&str], drives: &[&str]| {
-        eventually_within(
-            DEADLINE,
-            || format!("{drives:?}, but {:?}", offered(words)),
-            || offered(words) == drives && cache.join("names").exists(),
-        );
-    };
-    asked(&["--local", "connect", "d"], &[]);
-    with_volume(&site, "us-east-1a", &[]);
-    let kept: Vec<_> = fs::read_dir(cache.join("names")).unwrap().collect();
-    let kept = kept[0].as_ref().unwrap().path();
-    assert_eq!(
-        offered(&["--local", "stop", "d"]),
-        [""; 0],
-        "names of the last minute"
-    );
-    let file = fs::File::options().write(true).open(kept).unwrap();
-    file.set_modified(SystemTime::now() - Duration::from_mins(2))
-        .unwrap();
-    asked(&["--local", "stop", "d"], &["demo"]);
-    asked(&["local", "connect", "de"], &["demo"]);
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = end(site.words(&["completions", shell])).stdout;
-        assert!(script.contains("COMPLETE"), "{shell}: {script}");
-    }
-}
-
-#[test]
 fn colour_is_for_first_words_and_for_those_who_want_it() {
     let site = paper();
     let red = "\u{1b}[1;31merror:\u{1b}[0m there is no drive nothere";
@@ -178,8 +132,8 @@ fn colour_is_for_first_words_and_for_those_who_want_it() {
         &["list", "nothere"][..],
         &["--color", "never", "list", "nothere"],
     ] {
-        let said = site.run(plain).stderr;
-        assert!(!said.contains('\u{1b}'), "{said:?}");
+        let report = site.run(plain).stderr;
+        assert!(!report.contains('\u{1b}'), "{report:?}");
     }
 }
 

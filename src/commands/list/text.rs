@@ -1,0 +1,46 @@
+//! The list as text: the parts of each drive.
+
+use std::fmt::Write as _;
+
+use super::Entry;
+use super::table::toned;
+
+impl Entry {
+    /// The entry as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!(
+            "{}   {}, generation {}, at most ${:.2} a month",
+            self.drive,
+            toned(self.state),
+            self.generation,
+            self.dollars_a_month
+        );
+        if self.dollars_an_hour > 0.0 {
+            let _ = write!(text, " and ${:.4} an hour", self.dollars_an_hour);
+        }
+        text.push('\n');
+        if let Some(advice) = &self.advice {
+            let _ = writeln!(text, "  {advice}");
+        }
+        for line in &self.things {
+            let cost = match (line.dollars_a_month, line.dollars_an_hour) {
+                _ if !line.billed => "billed no longer".to_owned(),
+                (Some(month), _) => format!("${month:.2} a month"),
+                (None, Some(hour)) => format!("${hour:.4} an hour"),
+                (None, None) => "price not known".to_owned(),
+            };
+            let generation = line
+                .generation
+                .map_or_else(String::new, |number| format!("generation {number}, "));
+            let size = line
+                .gib
+                .map_or_else(String::new, |gib| format!("{gib} GiB, "));
+            let _ = writeln!(
+                text,
+                "  {:9}  {}  {}, {generation}{size}{}\n{:13}since {}, {cost}",
+                line.kind, line.id, line.state, line.detail, "", line.since
+            );
+        }
+        text
+    }
+}
