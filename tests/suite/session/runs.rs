@@ -198,8 +198,9 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
     let printed = ended.stderr.split("the command is asked to end within ");
     let seconds = printed.skip(1).map(|rest| rest.split(' ').next().unwrap());
     let seconds: Vec<u64> = seconds.map(|seconds| seconds.parse().unwrap()).collect();
+    // The status of the spot request, which may be read first, has no time.
     assert!(
-        matches!(seconds[..], [20, 5..20]),
+        matches!(seconds[..], [20, .., 5..=20]),
         "{seconds:?}\n{}",
         ended.stderr
     );
