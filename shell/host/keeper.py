@@ -7,6 +7,7 @@ import signal
 import socket
 import termios
 
+SIZE = 8  # bytes of a terminal's size, as the kernel has it
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
 CLOSING = 80  # that of one on a host that closes, as of the scripts (see prelude)
 LATCHES = ["/run/xdrive/closing", "/var/lib/xdrive/closing"]  # as the prelude's is_closing has them
@@ -42,7 +43,7 @@ def status(keeper, resized=None):
         if resized in ready:
             resized.recv(4096)
             try:
-                keeper.send(fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))
+                keeper.send(fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(SIZE)))
             except OSError:
                 pass  # it has ended; an error here would take the place of its last word
         if keeper not in ready:

@@ -159,17 +159,24 @@ def logs(name, seen, moment, follows):
     for stream, kind in enumerate(KINDS):
         at[stream] = max(at[stream], state["kept"][stream])
         write(kind, at[stream], b"")
-    while state:
+    while True:
         for stream, written in enumerate(state["written"]):
             start = max(at[stream], state["kept"][stream])
             for place, piece in pieces(state, stream, start):
-                write(KINDS[stream], place, piece)
+                # While it was read, or before, something newer may have been written over it.
+                kept = (ask(name) or state)["kept"][stream]
+                late = min(max(0, kept - place), len(piece))
+                if late < len(piece):
+                    write(KINDS[stream], place + late, piece[late:])
             at[stream] = max(start, written)
         if not follows or is_over(state):
             break
         if has_no_reader(PAUSE):
             return 1
         state = ask(name) or recorded(name)
+        if state is None:
+            print(f"{name} is not here any more, and its end is not on record", file=sys.stderr)
+            return 1
     write(b"x", 0, b"")
     return 0
 

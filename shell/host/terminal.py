@@ -42,7 +42,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from enter import Order, Started, open_terminal  # noqa: E402
-from keeper import GONE, announce_sizes, status  # noqa: E402
+from keeper import GONE, SIZE, announce_sizes, status  # noqa: E402
 
 FOLDER = "/run/xdrive/terminals"
 CLIENTS = "/run/xdrive/clients"  # one file for each session, locked while its client is attached
@@ -156,7 +156,7 @@ def keep(listener, path, modes, command):
     """The keeper's process: never returns."""
     try:
         os.setsid()
-        size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
+        size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(SIZE))
         started, master = begin(command, modes, size)
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -313,7 +313,7 @@ class Keeper:
             request = b""
         if not request:
             self.detach()
-        elif self.master is not None:
+        elif self.master is not None and len(request) == SIZE:
             # Each size that was sent, although the next may be there: a program that is to draw
             # anew must see a change.
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, request)
@@ -375,7 +375,7 @@ class Keeper:
         if self.master is None:
             return
         try:
-            size = fcntl.ioctl(self.caller.terminal, termios.TIOCGWINSZ, bytes(8))
+            size = fcntl.ioctl(self.caller.terminal, termios.TIOCGWINSZ, bytes(SIZE))
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
         except OSError:
             self.detach()

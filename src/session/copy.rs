@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use super::ending::Ending;
+use super::ending::{Ending, Interruption};
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
 use super::prompt::unless_ended;
@@ -90,6 +90,13 @@ pub(crate) async fn copy(
     }
     // A host that is closing, or gone, needs no farewell.
     let _gone = session.reconciler.hosts().leave_to_others(&host).await;
+    // What was copied until the end is copied, whatever EC2 does with the instance.
+    let ending = match ending {
+        Ending::Interruption(Interruption::Noticed {
+            code: Some(code), ..
+        }) => Ending::Exit(code),
+        ending => ending,
+    };
     if let Ending::Interruption(_) = ending {
         let drive = &session.request.drive;
         let taken = anyhow!("EC2 takes {drive}'s instance back, and not everything is copied");

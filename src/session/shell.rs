@@ -14,7 +14,7 @@ use crate::host::container::{CommandId, ContainerSignal};
 use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
-use crate::ssh::shell::Message;
+use crate::ssh::shell::{Message, ShellError};
 use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
 use crate::terminal;
 
@@ -118,7 +118,10 @@ pub(super) async fn run_command(
     if is_detached {
         return Ok(Ending::Detached);
     }
-    let mut shell = Shell::piped(line, remote, answers).await?;
+    let shell = Shell::piped(line, remote, answers).await;
+    let mut shell = shell.inspect_err(|error| {
+        *has_begun = !matches!(error, ShellError::NoKeeper(_));
+    })?;
     loop {
         let why = tokio::select! {
             exit = shell.ended() => match exit {

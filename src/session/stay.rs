@@ -34,6 +34,7 @@ use crate::ids::{Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::Question;
+use crate::ssh::shell::ShellError;
 
 /// How long after its refusal the announcement of a host that closes may arrive: the host looks for
 /// what it has to announce five times a second, and then it takes half a round trip.
@@ -94,9 +95,13 @@ impl Session {
     /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
     async fn not_begun(&mut self, failure: Failure) -> Ending {
         // A host that closes refuses at once, and its announcement of a notice may come after that.
-        let patience = match failure.error.downcast_ref() {
-            Some(ScriptError::Closing(_)) => ANNOUNCED,
-            _ => Duration::ZERO,
+        let error = &failure.error;
+        let is_refused = matches!(error.downcast_ref(), Some(ScriptError::Closing(_)))
+            || matches!(error.downcast_ref(), Some(ShellError::NoKeeper(_)));
+        let patience = if is_refused {
+            ANNOUNCED
+        } else {
+            Duration::ZERO
         };
         match timeout(patience, monitor::noticed(&mut self.news)).await {
             Ok(Some(at)) => Ending::Interruption(Interruption::Noticed { at, code: None }),

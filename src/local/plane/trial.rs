@@ -4,7 +4,6 @@ use anyhow::Context as _;
 
 use super::PlaneError;
 use super::host_lock::HostLock;
-use super::loops;
 use super::program::run;
 
 /// The size of the file that becomes a disk, in bytes.
@@ -57,14 +56,11 @@ fn attach() -> Result<(), PlaneError> {
     let sized = file.as_file().set_len(SIZE);
     sized.context("making a file")?;
     let path = file.path().canonicalize().context("finding a file")?;
-    {
+    let device = {
         let _lock = HostLock::Loops.lock()?;
-        run("losetup", ["--find".as_ref(), path.as_os_str()])?;
-    }
-    let device = loops::of(&path)?.context("no loop device serves a file")?;
-    match device.detach() {
-        // Another program looks at it: the kernel detaches it after that.
-        Err(PlaneError::Busy) => Ok(()),
-        detached => detached,
-    }
+        let show = ["--find".as_ref(), "--show".as_ref(), path.as_os_str()];
+        run("losetup", show)?
+    };
+    // Where another program looks at it, the kernel detaches it after that.
+    run("losetup", ["--detach", device.trim()]).map(drop)
 }

@@ -248,7 +248,13 @@ fn a_user_who_is_not_root_is_refused_with_what_helps() {
     let folder = site.home();
     fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
     let program = site.path("xdrive");
-    fs::copy(env!("CARGO_BIN_EXE_xdrive"), &program).unwrap();
+    // By another process: a program cannot be run while a child that another test forks meanwhile
+    // has it open for writing.
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_xdrive"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let ended = Command::new("setpriv")
         .args(["--reuid", "65534", "--clear-groups"])
         .arg(&program)

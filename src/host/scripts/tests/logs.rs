@@ -1,6 +1,9 @@
-//! The output of runs that are on record: `runs.py` without a keeper.
+//! The output of runs, by `runs.py`: of those on record, and of one whose keeper is a stand-in.
 
 use std::fs;
+use std::thread::JoinHandle;
+
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 
 use super::{Folders, PYTHON};
 
@@ -70,4 +73,40 @@ fn output_goes_on_at_the_byte_that_is_asked_for_or_at_the_first_that_is_kept() {
         ('x', 0, ""),
     ];
     assert_eq!(frames(&host, "9:6"), expected(&late));
+}
+
+/// A keeper of a run, which answers with one state after the other.
+fn keep(host: &Folders, states: [serde_json::Value; 2]) -> JoinHandle<()> {
+    let folder = host.path("run/commands");
+    fs::create_dir_all(&folder).unwrap();
+    let listener = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    let address = SocketAddrUnix::new(folder.join("1f")).unwrap();
+    net::bind(&listener, &address).unwrap();
+    net::listen(&listener, 2).unwrap();
+    std::thread::spawn(move || {
+        for state in states {
+            let asked = net::accept(&listener).unwrap();
+            net::recv(&asked, &mut [0; 16], RecvFlags::empty()).unwrap();
+            let answer = state.to_string();
+            net::send(&asked, answer.as_bytes(), SendFlags::empty()).unwrap();
+        }
+    })
+}
+
+#[test]
+fn what_was_written_over_before_it_was_read_is_missing() {
+    let host = Folders::new();
+    let spool = host.path("lib/commands/1f");
+    fs::create_dir_all(&spool).unwrap();
+    fs::write(spool.join("output"), "abcd456789").unwrap();
+    let state = |kept: usize, written: usize| {
+        serde_json::json!({
+            "run": "1f", "status": 3, "bound": 10, "kept": [kept, 0], "written": [written, 0],
+            "since": [0, 0],
+        })
+    };
+    let keeper = keep(&host, [state(0, 10), state(4, 14)]);
+    let kept = [('o', 0, ""), ('e', 0, ""), ('o', 4, "456789"), ('x', 0, "")];
+    assert_eq!(frames(&host, "0"), expected(&kept));
+    keeper.join().unwrap();
 }
