@@ -23,6 +23,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use super::Partition;
 use super::client::SigningTime;
 use super::error::causes;
+use super::https;
 use super::source::{Profiles, Source};
 use crate::clock::Clock;
 
@@ -92,6 +93,7 @@ impl Account {
     pub(super) async fn load(&self, clock: &Clock) -> Result<(SdkConfig, Source), AccountError> {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .time_source(SigningTime(clock.clone()))
+            .http_client(https::client())
             .timeout_config(
                 TimeoutConfig::builder()
                     .connect_timeout(CONNECT)
@@ -141,6 +143,7 @@ impl Account {
         };
         let surroundings = ProviderConfig::without_region()
             .with_region(config.region().cloned())
+            .with_http_client(config.http_client()?)
             .with_time_source(SigningTime(clock.clone()));
         let named = ProfileFileCredentialsProvider::builder()
             .configure(&surroundings)

@@ -1,16 +1,22 @@
-//! Plain HTTPS, through the HTTP client of the calls to AWS: the same proxy, the same certificates.
+//! The HTTP client of the calls to AWS, and plain HTTPS through it: the same proxy, the same
+//! certificates.
 //!
-//! The SDK makes that client and passes it to interceptors. So it is known after the first call,
-//! which also shows whether calls go to AWS at all. A request of [`Ec2::get`] carries no
-//! credentials and nothing of the account.
+//! The SDK passes it to interceptors. So it is known after the first call, which also shows whether
+//! calls go to AWS at all. A request of [`Ec2::get`] carries no credentials and nothing of the
+//! account.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_sdk_ec2::config::Intercept;
 use aws_sdk_ec2::config::interceptors::BeforeTransmitInterceptorContextRef;
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_http_client::{Builder, ConnectorBuilder};
 use aws_smithy_runtime_api::box_error::BoxError;
-use aws_smithy_runtime_api::client::http::{HttpClient, HttpConnector, HttpConnectorSettings};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorSettings, SharedHttpClient,
+};
 use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
@@ -39,6 +45,19 @@ const AWS: [&str; 6] = [
 
 /// The header in which services that speak REST name an error.
 const ERROR: &str = "x-amzn-errortype";
+
+/// The client of calls over the network: rustls with the system's certificates, and the proxy of the
+/// environment (`HTTPS_PROXY`, `NO_PROXY`), as an SDK of AWS has by default.
+pub(super) fn client() -> SharedHttpClient {
+    Builder::new().build_with_connector_fn(|settings, components| {
+        let mut connector =
+            ConnectorBuilder::default().tls_provider(Provider::Rustls(CryptoMode::AwsLc));
+        connector.set_connector_settings(settings.cloned());
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+        connector.set_proxy_config(Some(ProxyConfig::from_env()));
+        connector.build()
+    })
+}
 
 /// An answer, whatever its status.
 #[derive(Debug)]
@@ -218,6 +237,7 @@ pub(crate) mod tests {
             .endpoint_url(url)
             .credentials_provider(SharedCredentialsProvider::new(credentials))
             .sleep_impl(TokioSleep::new())
+            .http_client(client())
             .build();
         Ec2::configured(&config, Clock::system())
     }
