@@ -6,13 +6,12 @@
     command.py leave NAME CLIENT
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
-the caller to it. `begin` only starts it, without any input. A host that closes starts none: both end
-with CLOSING then. LABEL is what people call it. CLIENT is
-the line of a client that the host has while the command runs (`session hold`), so that it does not
-count as unused; empty for none. `leave` gives a command that has none its client: no caller waits
-for it any more. `attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the
-numbers of bytes of its standard output and standard error that the caller has already. The first
-line of output is the answer:
+the caller to it. `begin` only starts it, without any input. A host that closes starts none: both
+end with CLOSING then. LABEL is what people call it. CLIENT is the line of a client that the host
+has while the command runs (`session hold`), so that it does not count as unused; empty for none.
+`leave` gives a command that has none its client: no caller waits for it any more. `attach` attaches
+the caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard
+output and standard error that the caller has already. The first line of output is the answer:
 
     xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
 
@@ -308,7 +307,7 @@ class Keeper:
             "ended": self.ended,
             "status": self.status,
             "bound": self.outputs[0].bound,
-            "kept": [stream.kept for stream in self.outputs],
+            "kept": [stream.kept_in_file() for stream in self.outputs],
             "written": [stream.written for stream in self.outputs],
             "since": [stream.since(moment) for stream in self.outputs],
             "is_settled": self.is_settled,

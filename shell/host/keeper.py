@@ -9,7 +9,7 @@ import termios
 
 SIZE = 8  # bytes of a terminal's size, as the kernel has it
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
-CLOSING = 80  # that of one on a host that closes, as of the scripts (see prelude)
+CLOSING = 80  # the exit status of a caller whom a closing host refuses, as in the prelude
 LATCHES = ["/run/xdrive/closing", "/var/lib/xdrive/closing"]  # as the prelude's is_closing has them
 
 
@@ -52,6 +52,6 @@ def status(keeper, resized=None):
             sent = keeper.recv(16)
             return int(sent) if sent else GONE
         except ConnectionError:
-            # It ended with a message of ours unread, such as a new size. The kernel says so before it
-            # delivers what the keeper sent (unix(7)), and once.
+            # It ended with a message of ours unread, such as a new size. The kernel reports that
+            # before it delivers what the keeper sent (unix(7)), and once.
             continue

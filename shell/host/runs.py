@@ -4,14 +4,15 @@
     runs.py logs NAME FROM [follow]
 
 `list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
-the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`, the
-last line that it printed, and `is_kept`, whether a caller can attach to it.
+the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`,
+the last line that it printed, and `is_kept`, whether a caller can attach to it.
 
-`logs` writes what the command wrote: all that is kept where FROM is 0, what came in the last so many
-seconds where it is another number, and for `OUTPUT:ERRORS` what follows so many bytes of its standard
-output and of its standard error. With `follow` it goes on until the command has ended, or its own
-standard input. Standard output has frames: a letter, the place of the first byte in eight bytes, the
-length of the payload in four, the highest first, and the payload.
+`logs` writes what the command wrote: all that is kept where FROM is 0, what came in the last so
+many seconds where it is another number, and for `OUTPUT:ERRORS` what follows so many bytes of its
+standard output and of its standard error. A record has no times: of a command that ended in those
+seconds all is written. With `follow` it goes on until the command has ended, or its own standard
+input. Standard output has frames: a letter, the place of the first byte in eight bytes, the length
+of the payload in four, the highest first, and the payload.
 
     o   standard output
     e   standard error
@@ -19,7 +20,8 @@ length of the payload in four, the highest first, and the payload.
 
 The place is the number of bytes that the command wrote to that stream before: later than asked for
 where those are not kept any more. The first two frames name the places of both streams, and are
-empty. Without an `x` the end of the output is that of the connection, and no other.
+empty. So is one before the `x` where the last bytes of a stream are missing. Without an `x` the end
+of the output is that of the connection, and no other.
 """
 
 import json
@@ -81,22 +83,29 @@ def ask(name, moment=0):
             return None
 
 
-def recorded(name):
-    """The state of a command by its record; none if there is none. Less of its outputs is kept with
-    that than by a keeper."""
-    folder = f"{RECORDS}/{name}"
+def on_record(name):
+    """The last state that the keeper of a command had; none if it is not on record."""
     try:
-        with open(f"{folder}/record") as file:
-            state = json.load(file)
+        with open(f"{RECORDS}/{name}/record") as file:
+            return json.load(file)
     except (OSError, ValueError):
         return None
+
+
+def recorded(name, moment=0):
+    """The state of a command by its record; none if there is none. Less of its outputs is kept with
+    that than by a keeper."""
+    state = on_record(name)
+    if state is None:
+        return None
+    if state["ended"] < moment:
+        state["since"] = list(state["written"])
     for stream, output in enumerate(STREAMS):
         try:
-            length = os.path.getsize(f"{folder}/{output}")
+            length = os.path.getsize(f"{RECORDS}/{name}/{output}")
         except OSError:
             length = 0
-        kept = state["written"][stream] - length
-        state["kept"][stream] = max(state["kept"][stream], kept)
+        state["kept"][stream] = state["written"][stream] - length
     return state
 
 
@@ -139,19 +148,23 @@ def pieces(state, stream, start):
                 yield start, piece
                 start += len(piece)
     except FileNotFoundError:
-        # The end of it is on record.
+        # The end of it is on record. The command may have written more since it had this state.
+        final = on_record(state["run"])
+        if final is None:
+            return
         try:
             with open(f"{RECORDS}/{state['run']}/{name}", "rb") as file:
                 tail = file.read()
-            start = max(start, written - len(tail))
-            if start < written:
-                yield start, tail[len(tail) - (written - start) :]
         except FileNotFoundError:
-            pass
+            return
+        first = final["written"][stream] - len(tail)
+        start = max(start, first)
+        if start < written:
+            yield start, tail[start - first : written - first]
 
 
 def logs(name, seen, moment, follows):
-    state = ask(name, moment) or recorded(name)
+    state = ask(name, moment) or recorded(name, moment)
     if state is None:
         print(f"there is no run {name} here", file=sys.stderr)
         return 1
@@ -159,15 +172,17 @@ def logs(name, seen, moment, follows):
     for stream, kind in enumerate(KINDS):
         at[stream] = max(at[stream], state["kept"][stream])
         write(kind, at[stream], b"")
+    ends = list(at)  # of what was written here: `at` is later where bytes are missing
     while True:
         for stream, written in enumerate(state["written"]):
             start = max(at[stream], state["kept"][stream])
             for place, piece in pieces(state, stream, start):
                 # While it was read, or before, something newer may have been written over it.
-                kept = (ask(name) or state)["kept"][stream]
+                kept = (ask(name) or on_record(name) or state)["kept"][stream]
                 late = min(max(0, kept - place), len(piece))
                 if late < len(piece):
                     write(KINDS[stream], place + late, piece[late:])
+                    ends[stream] = place + len(piece)
             at[stream] = max(start, written)
         if not follows or is_over(state):
             break
@@ -177,6 +192,9 @@ def logs(name, seen, moment, follows):
         if state is None:
             print(f"{name} is not here any more, and its end is not on record", file=sys.stderr)
             return 1
+    for stream, kind in enumerate(KINDS):
+        if ends[stream] < at[stream]:
+            write(kind, at[stream], b"")
     write(b"x", 0, b"")
     return 0
 

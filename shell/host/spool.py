@@ -37,8 +37,10 @@ def record(state, outputs):
         with open(f"{folder}/record", "w") as file:
             json.dump(state, file)
         for stream, name in zip(outputs, STREAMS):
-            with open(f"{folder}/{name}", "wb") as file:
+            # Whole or not at all: what is there is taken for the last bytes.
+            with open(f"{folder}/{name}.part", "wb") as file:
                 file.write(stream.tail())
+            os.replace(f"{folder}/{name}.part", f"{folder}/{name}")
     except OSError:
         traceback.print_exc()
 
@@ -106,6 +108,10 @@ class Stream:
         if later and moment - self.times[later - 1][0] < PAUSE:
             later -= 1
         return self.times[later][1] if later < len(self.times) else self.written
+
+    def kept_in_file(self):
+        """The first byte that others can still read, to whom `last` is closed."""
+        return self.written if self.is_lost else self.kept
 
     def tail(self):
         """The last of it."""

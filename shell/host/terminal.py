@@ -29,7 +29,6 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import socket
 import sys
 import termios

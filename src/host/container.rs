@@ -277,9 +277,7 @@ mod tests {
             .command(&id, "A=1", &argv)
             .replace(&pid_file(&id), file.to_str().unwrap());
         let python = dir.path().join("python3");
-        std::fs::write(&python, "#!/bin/sh\nshift 6\nexec \"$@\"\n").unwrap();
-        std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .unwrap();
+        harness::write_script(&python, "#!/bin/sh\nshift 6\nexec \"$@\"\n");
         let path = format!(
             "{}:{}",
             dir.path().display(),

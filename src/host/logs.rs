@@ -1,7 +1,7 @@
-//! The output of a run, as any computer can have it: in pieces, each with its place. The other side is
-//! `shell/host/runs.py`, which has the protocol in full.
+//! The output of a run, as any computer can have it: in pieces, each with its place. The other side
+//! is `shell/host/runs.py`, which has the protocol in full.
 //!
-//! Whoever loses the connection asks for what follows the last byte that it has.
+//! A caller that lost its connection asks for what follows its last byte.
 
 use std::time::Duration;
 

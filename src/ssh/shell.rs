@@ -178,7 +178,7 @@ impl Shell {
             let is_lost = matches!(exit, ShellExit::Lost(_));
             match local {
                 Ends::Terminal(mut local) if is_lost => {
-                    local.begin_line();
+                    local.cut_off();
                     (exit, Some(Ends::Terminal(local)))
                 }
                 Ends::Pipes(_) if is_lost => (exit, Some(local)),

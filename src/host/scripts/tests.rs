@@ -1,4 +1,5 @@
-//! The calls of scripts as text, and the scripts without a host: what they do where that needs none.
+//! The calls of scripts as text, and the scripts without a host: what they do where that needs
+//! none.
 
 mod closing;
 mod enter;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::{DIRECTORY, call};
+use crate::host::ports::JUPYTER_PORT;
 
 /// The folder of the scripts.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host");
@@ -57,13 +59,24 @@ impl Folders {
 
     /// Runs a script to its end, without standard input.
     fn run(&self, program: &[&str], name: &str, words: &[&str]) -> Output {
+        let mut command = self.command(program, name, words);
+        command.stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a script to its end; its standard input is open until then.
+    fn run_with_input(&self, program: &[&str], name: &str, words: &[&str]) -> Output {
+        let mut command = self.command(program, name, words);
+        let (input, _open) = std::io::pipe().unwrap();
+        command.stdin(input).output().unwrap()
+    }
+
+    fn command(&self, program: &[&str], name: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program[0]);
         command
             .args(&program[1..])
             .arg(self.path("scripts").join(name))
-            .args(words)
-            .stdin(Stdio::null());
-        command.output().unwrap()
+            .args(words);
+        command
     }
 }
 
@@ -76,6 +89,20 @@ fn inputs_are_quoted() {
             *DIRECTORY
         )
     );
+}
+
+#[test]
+fn jupyter_has_one_port() {
+    let line = format!("\nPORT={JUPYTER_PORT}\n");
+    assert!(text("container").contains(&line), "{line}");
+    let line = format!("\nc.ServerApp.port = {JUPYTER_PORT}\n");
+    assert!(text("jupyter_config.py").contains(&line), "{line}");
+}
+
+#[test]
+fn a_shell_waits_for_its_session_as_long_as_that_waits_to_be_attached() {
+    assert!(text("terminal.py").contains("\nTIMEOUT = 20 "));
+    assert!(text("session").contains("\n    flock -w 20 6 || fail "));
 }
 
 /// What a script prints about the keeper at the other end of a socket.

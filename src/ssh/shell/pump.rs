@@ -234,7 +234,7 @@ impl Local {
     /// Removes the notice, and a line that was begun below it; true if a program has to draw its
     /// screen again for that.
     pub(super) fn end_of_notice(&mut self) -> bool {
-        self.begin_line();
+        self.cut_off();
         if std::mem::take(&mut self.has_own_screen) {
             self.print_watched(terminal::draw::main_screen());
             return false;
@@ -267,9 +267,9 @@ impl Local {
         }
     }
 
-    /// Records that the next typed byte begins a line, for the escapes, and that the host's output
-    /// goes on after the bytes that were seen: for a lost connection.
-    pub(super) fn begin_line(&mut self) {
+    /// Prepares for output that goes on from byte `seen`, after a lost connection. What was begun
+    /// is dropped: a sequence or a character of the output, an escape, a line to the session.
+    pub(super) fn cut_off(&mut self) {
         self.escapes = Escapes::default();
         self.held.clear();
         self.margin.leave();

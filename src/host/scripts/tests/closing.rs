@@ -6,10 +6,9 @@ use std::time::Duration;
 use super::{Folders, PYTHON, text};
 use crate::host::closing::{LONGEST, time_to_end};
 use crate::host::facts::CLOSING;
-use crate::host::ports::JUPYTER_PORT;
 
-/// Has the deadlines of a close printed, for each of these seconds until EC2 takes the host, and for a
-/// lease that is over.
+/// Has the deadlines of a close printed, for each of these seconds until EC2 takes the host, and for
+/// a lease that is over.
 const PRINTS: &str = "
 notice_left() { printf %s \"$GIVEN\"; }
 for GIVEN in 0 20 49 55 60 70 81 100 110 120 600; do
@@ -75,18 +74,4 @@ fn a_host_that_closes_starts_no_command() {
         fs::remove_file(host.path(latch)).unwrap();
     }
     assert!(!host.path("run/commands/1f").exists());
-}
-
-#[test]
-fn jupyter_has_one_port() {
-    let line = format!("\nPORT={JUPYTER_PORT}\n");
-    assert!(text("container").contains(&line), "{line}");
-    let line = format!("\nc.ServerApp.port = {JUPYTER_PORT}\n");
-    assert!(text("jupyter_config.py").contains(&line), "{line}");
-}
-
-#[test]
-fn a_shell_waits_for_its_session_as_long_as_that_waits_to_be_attached() {
-    assert!(text("terminal.py").contains("\nTIMEOUT = 20 "));
-    assert!(text("session").contains("\n    flock -w 20 6 || fail "));
 }

@@ -3,7 +3,6 @@
 //! real ones.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use super::HOST;
@@ -94,8 +93,7 @@ fn entered(way: &str, runc: &str, differs: &str) -> Entered {
     fs::create_dir(&programs).unwrap();
     for (name, text) in [("docker", DOCKER), ("runc", RUNC)] {
         if (name, runc) != ("runc", "is-missing") {
-            fs::write(programs.join(name), text).unwrap();
-            fs::set_permissions(programs.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+            harness::write_script(&programs.join(name), text);
         }
     }
     // Python by its own path: the programs' folder is all there is.

@@ -7,23 +7,36 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, Soc
 
 use super::{Folders, PYTHON};
 
-/// A record of a run that wrote these many bytes to both streams, and has the end of them.
-fn recorded(host: &Folders, written: [usize; 2], ends: [&str; 2]) {
+/// The length of the files with the outputs of a running command, in bytes.
+const BOUND: usize = 10;
+
+/// The state of a run that wrote so many bytes to each stream, those from `kept` on still kept.
+fn state(has_ended: bool, kept: [usize; 2], written: [usize; 2]) -> serde_json::Value {
+    serde_json::json!({
+        "run": "1f", "command": "x", "began": 1.5, "ended": has_ended.then_some(2.5),
+        "status": has_ended.then_some(3), "bound": BOUND, "kept": kept, "written": written,
+        "since": [0, 0],
+    })
+}
+
+/// Puts a run on record, with its last state and the end of each output.
+fn record(host: &Folders, state: &serde_json::Value, ends: [&str; 2]) {
     let folder = host.path("drive/xdrive/runs/1f");
     fs::create_dir_all(&folder).unwrap();
     for (name, end) in ["output", "errors"].iter().zip(ends) {
         fs::write(folder.join(name), end).unwrap();
     }
-    let record = serde_json::json!({
-        "run": "1f", "command": "x", "began": 1.5, "ended": 2.5, "status": 3,
-        "bound": 4 << 20, "kept": [0, 0], "written": written, "since": [0, 0],
-    });
-    fs::write(folder.join("record"), record.to_string()).unwrap();
+    fs::write(folder.join("record"), state.to_string()).unwrap();
 }
 
-/// The frames: letter, place, payload.
+/// The frames up to the run's end: letter, place, payload.
 fn frames(host: &Folders, from: &str) -> Vec<(char, u64, String)> {
-    let output = host.run(&PYTHON, "runs.py", &["logs", "1f", from, "follow"]);
+    frames_of(host, &[from, "follow"])
+}
+
+fn frames_of(host: &Folders, words: &[&str]) -> Vec<(char, u64, String)> {
+    let words = [&["logs", "1f"][..], words].concat();
+    let output = host.run_with_input(&PYTHON, "runs.py", &words);
     assert!(output.status.success(), "{output:?}");
     let (mut rest, mut frames) = (&output.stdout[..], Vec::new());
     while let Some((head, after)) = rest.split_at_checked(13) {
@@ -48,7 +61,8 @@ fn expected(frames: &[(char, u64, &str)]) -> Vec<(char, u64, String)> {
 #[test]
 fn output_goes_on_at_the_byte_that_is_asked_for_or_at_the_first_that_is_kept() {
     let host = Folders::new();
-    recorded(&host, [1008, 12], ["12345678", "first\nsecond"]);
+    let ended = state(true, [0, 0], [1008, 12]);
+    record(&host, &ended, ["12345678", "first\nsecond"]);
     let all = [
         ('o', 1000, ""),
         ('e', 0, ""),
@@ -75,8 +89,16 @@ fn output_goes_on_at_the_byte_that_is_asked_for_or_at_the_first_that_is_kept() {
     assert_eq!(frames(&host, "9:6"), expected(&late));
 }
 
-/// A keeper of a run, which answers with one state after the other.
-fn keep(host: &Folders, states: [serde_json::Value; 2]) -> JoinHandle<()> {
+#[test]
+fn a_run_that_ended_before_the_window_has_no_output_in_it() {
+    let host = Folders::new();
+    record(&host, &state(true, [0, 0], [3, 2]), ["abc", "de"]);
+    let none = [('o', 3, ""), ('e', 2, ""), ('x', 0, "")];
+    assert_eq!(frames(&host, "60"), expected(&none));
+}
+
+/// A keeper of a run, which answers with one state after the other, and is gone then.
+fn keep(host: &Folders, states: Vec<serde_json::Value>) -> JoinHandle<()> {
     let folder = host.path("run/commands");
     fs::create_dir_all(&folder).unwrap();
     let listener = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
@@ -93,20 +115,67 @@ fn keep(host: &Folders, states: [serde_json::Value; 2]) -> JoinHandle<()> {
     })
 }
 
+/// Writes the file with the standard output of a running command.
+fn write_spool(host: &Folders, output: &str) {
+    let spool = host.path("lib/commands/1f");
+    fs::create_dir_all(&spool).unwrap();
+    fs::write(spool.join("output"), output).unwrap();
+}
+
 #[test]
 fn what_was_written_over_before_it_was_read_is_missing() {
     let host = Folders::new();
-    let spool = host.path("lib/commands/1f");
-    fs::create_dir_all(&spool).unwrap();
-    fs::write(spool.join("output"), "abcd456789").unwrap();
-    let state = |kept: usize, written: usize| {
-        serde_json::json!({
-            "run": "1f", "status": 3, "bound": 10, "kept": [kept, 0], "written": [written, 0],
-            "since": [0, 0],
-        })
-    };
-    let keeper = keep(&host, [state(0, 10), state(4, 14)]);
+    write_spool(&host, "abcd456789");
+    let states = vec![state(true, [0, 0], [10, 0]), state(true, [4, 0], [14, 0])];
+    let keeper = keep(&host, states);
     let kept = [('o', 0, ""), ('e', 0, ""), ('o', 4, "456789"), ('x', 0, "")];
     assert_eq!(frames(&host, "0"), expected(&kept));
+    keeper.join().unwrap();
+}
+
+#[test]
+fn what_was_written_over_is_missing_after_the_keeper_has_gone() {
+    let host = Folders::new();
+    write_spool(&host, "abcd456789");
+    let ended = state(true, [4, 0], [14, 0]);
+    record(&host, &ended, ["456789abcd", ""]);
+    let keeper = keep(&host, vec![state(false, [0, 0], [10, 0])]);
+    let kept = [
+        ('o', 0, ""),
+        ('e', 0, ""),
+        ('o', 4, "456789"),
+        ('o', 10, "abcd"),
+        ('x', 0, ""),
+    ];
+    assert_eq!(frames(&host, "0"), expected(&kept));
+    keeper.join().unwrap();
+}
+
+/// The spool went with the keeper, and the command wrote more than the keeper answered with.
+#[test]
+fn output_goes_on_with_the_record_after_the_keeper_has_gone() {
+    let host = Folders::new();
+    let ended = state(true, [0, 0], [0, 10]);
+    record(&host, &ended, ["", "0123456789"]);
+    let keeper = keep(&host, vec![state(false, [0, 0], [0, 4])]);
+    let all = [
+        ('o', 0, ""),
+        ('e', 0, ""),
+        ('e', 0, "0123"),
+        ('e', 4, "456789"),
+        ('x', 0, ""),
+    ];
+    assert_eq!(frames(&host, "0"), expected(&all));
+    keeper.join().unwrap();
+}
+
+#[test]
+fn bytes_that_are_missing_at_the_end_have_a_frame_without_any() {
+    let host = Folders::new();
+    let ended = state(true, [0, 10], [0, 20]);
+    record(&host, &ended, ["", "abcdefghij"]);
+    let keeper = keep(&host, vec![state(false, [0, 0], [0, 4])]);
+    let none = [('o', 0, ""), ('e', 0, ""), ('e', 4, ""), ('x', 0, "")];
+    assert_eq!(frames_of(&host, &["0"]), expected(&none));
     keeper.join().unwrap();
 }

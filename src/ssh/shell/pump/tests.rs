@@ -167,7 +167,7 @@ async fn after_a_lost_connection_a_divided_part_is_shown_whole() {
                 local.show(Bytes::copy_from_slice(&[*byte]));
             }
             assert_eq!(local.seen, begun as u64, "cut at {cut}");
-            local.begin_line();
+            local.cut_off();
             let before = bytes(&local, &shown).await;
             local.end_of_notice();
             assert_eq!(local.follow(begun as u64), 0);
