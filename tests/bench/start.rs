@@ -33,17 +33,12 @@ pub(crate) async fn measure() -> anyhow::Result<Starts> {
 impl fmt::Display for Starts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(spread) = self;
-        let met = if spread.median <= GOAL {
-            "met"
-        } else {
-            "missed"
-        };
         writeln!(
             f,
             "\na start: milliseconds, median of {TIMES} times (lowest to highest)\n\n\
              {:<34} {spread:>20} {:>12}",
             "start (--version)",
-            format!("{GOAL}, {met}"),
+            spread.against(GOAL),
         )
     }
 }

@@ -69,8 +69,6 @@ impl Verdict {
             let [_, xdrive, by_hand] = round.times()[index];
             by_hand / xdrive
         });
-        let goal = GOALS[index];
-        let met = if over.median <= goal { "met" } else { "missed" };
         writeln!(
             f,
             "{name:<28} {:>8} {:>22} {:>24} {:>20} {:>14} {:>16}",
@@ -78,7 +76,7 @@ impl Verdict {
             time(1),
             time(2),
             over,
-            format!("{goal:.1}, {met}"),
+            over.against(GOALS[index]),
             ratio,
         )
     }

@@ -1,6 +1,8 @@
 //! The program under test, the cache that its homes share, and the environment of its users.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::ensure;
 
@@ -14,6 +16,22 @@ pub fn program() -> PathBuf {
     let program = profile.join("xdrive");
     assert!(program.exists(), "no {}", program.display());
     program
+}
+
+/// Writes a script that may be run at once: a child writes it, since what this process has open for
+/// writing a child of another thread may have, too, until its own `exec`, and then the script's fails
+/// with "Text file busy" (execve(2), `ETXTBSY`).
+pub fn write_script(path: &Path, text: &str) {
+    let mut install = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = install.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(install.wait().unwrap().success(), "{}", path.display());
 }
 
 /// The cache that the shell scripts fill, found by their rule. What `shell/local/` builds is below

@@ -33,7 +33,7 @@ pub mod simulation;
 pub mod sshd;
 
 pub use far::{Distance, Far};
-pub use home::{cache, program};
+pub use home::{cache, program, write_script};
 pub use ids::id;
 pub use image::{image_with, small_image};
 pub use leaks::leaks;

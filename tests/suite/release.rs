@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use harness::write_script;
 use xdrive::local::setup;
 
 const TOP: &str = env!("CARGO_MANIFEST_DIR");
@@ -29,8 +30,7 @@ fn archive() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("xdrive");
     let real = env!("CARGO_BIN_EXE_xdrive");
-    fs::write(&program, format!("#!/bin/sh\nexec {real} \"$@\"\n")).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&program, &format!("#!/bin/sh\nexec {real} \"$@\"\n"));
     let made = script()
         .arg("--program")
         .arg(&program)

@@ -15,10 +15,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, LaunchOrder, Market, Tags, VolumeOrder, Zone};
+use xdrive::ec2::{Ec2, LaunchOrder, Tags, VolumeOrder, Zone};
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
+use harness::cloud;
 use harness::faults::connector::FaultConnector;
 
 /// A paper EC2 in an empty folder, and a client with a fault connector to it.
@@ -91,21 +92,10 @@ fn tags(of: &[(&str, &str)]) -> Tags {
 
 fn launch_order(token: &str) -> LaunchOrder {
     LaunchOrder {
-        client_token: token.to_owned(),
-        image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
-            .to_owned(),
-        instance_type: "t3.medium".to_owned(),
         zone: Some(Zone(ZONE.to_owned())),
-        subnet: None,
-        public_address: false,
-        root_device: None,
-        groups: Vec::new(),
-        instance_profile: None,
-        market: Market::Spot,
-        max_price: None,
-        user_data: b"#!/bin/sh\necho hello\n".to_vec(),
         tags: tags(&[("xdrive:session", "s1")]),
         root_tags: tags(&[("xdrive:root", "yes")]),
+        ..cloud::launch_order(token)
     }
 }
 

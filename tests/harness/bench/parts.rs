@@ -16,8 +16,8 @@ use xdrive::cloud::LOCAL_SIZE as SIZE;
 use xdrive::drive::pools::image_of;
 use xdrive::drive::tags::DRIVE;
 use xdrive::ec2::{
-    Arch, AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, Market, SnapshotState, Tags,
-    Volume, VolumeOrder, VolumeState, Zone,
+    Arch, AttachmentState, Ec2, Instance, InstanceState, LaunchOrder, SnapshotState, Tags, Volume,
+    VolumeOrder, VolumeState, Zone,
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
@@ -215,20 +215,12 @@ impl Parts {
             watch: Watch::default(),
         })?;
         let order = LaunchOrder {
-            client_token: id("token"),
             image: image_of(Arch::X86_64, false).to_owned(),
             instance_type: TYPE.to_owned(),
-            zone: None,
-            subnet: None,
-            public_address: false,
-            root_device: None,
-            groups: Vec::new(),
-            instance_profile: None,
-            market: Market::Spot,
-            max_price: None,
             user_data,
             tags: named(drive),
             root_tags: named(drive),
+            ..cloud::launch_order(&id("token"))
         };
         Ok((ec2.launch(&order).await?, host_key.public))
     }

@@ -28,6 +28,12 @@ impl Spread {
             highest: values[values.len() - 1],
         }
     }
+
+    /// The goal, and whether the median is within it.
+    pub fn against(&self, goal: f64) -> String {
+        let met = if self.median <= goal { "met" } else { "missed" };
+        format!("{goal:?}, {met}")
+    }
 }
 
 /// The median, the least and the greatest.

@@ -1,11 +1,11 @@
 //! `xdrive local setup`: what it finds, what it says is missing, how it ends.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use harness::{DEADLINE, Pty, cache, eventually_within};
+use harness::{DEADLINE, Pty, cache, eventually_within, write_script};
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -35,8 +35,7 @@ impl Machine {
 
     fn program(&self, name: &str, script: &str) {
         let path = self.path("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&path, &format!("#!/bin/sh\n{script}\n"));
     }
 
     /// The environment of everything that runs on it.

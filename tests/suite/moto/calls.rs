@@ -14,6 +14,7 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::server::against_moto;
+use harness::cloud::launch_order;
 use harness::evidence::{may_delete, may_prune, may_terminate};
 
 const DRIVE: &str = "demo";
@@ -392,25 +393,13 @@ impl Cloud {
 
 pub(super) fn launch(token: &str) -> LaunchOrder {
     LaunchOrder {
-        client_token: token.to_owned(),
-        image: "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id"
-            .to_owned(),
-        instance_type: "t3.medium".to_owned(),
-        zone: None,
-        subnet: None,
-        public_address: false,
-        root_device: None,
-        groups: Vec::new(),
-        instance_profile: None,
-        market: Market::Spot,
-        max_price: None,
-        user_data: b"#!/bin/sh\n".to_vec(),
         tags: tags(&[("Name", DRIVE), ("xdrive:drive", DRIVE)]),
         root_tags: tags(&[
             ("Name", DRIVE),
             ("xdrive:drive", DRIVE),
             ("xdrive:root", ""),
         ]),
+        ..launch_order(token)
     }
 }
 

@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -16,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::server::Moto;
 use crate::folded::unfolded;
-use harness::Pty;
+use harness::{Pty, write_script};
 
 const XDRIVE: &str = env!("CARGO_BIN_EXE_xdrive");
 
@@ -316,8 +315,7 @@ fn a_role_that_asks_for_a_second_factor_is_had_as_the_hint_says() {
     fs::write(user.aws().join("config"), config).unwrap();
     let programs = user.moto.home().join("bin");
     fs::create_dir_all(&programs).unwrap();
-    fs::write(programs.join("aws"), CLI).unwrap();
-    fs::set_permissions(programs.join("aws"), fs::Permissions::from_mode(0o700)).unwrap();
+    write_script(&programs.join("aws"), CLI);
     let mut command = CommandBuilder::new(XDRIVE);
     command.env_clear();
     for (name, value) in user.command(&[]).get_envs() {

@@ -1,11 +1,10 @@
 //! An account: how often its credentials are fetched.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use harness::ServedFolder;
 use harness::home::PATH;
+use harness::{ServedFolder, write_script};
 
 /// A credential process that logs each run in `log`, and prints the keys in `environment`.
 fn program(log: &str, environment: &str) -> String {
@@ -23,8 +22,7 @@ fn a_program_that_fetches_credentials_runs_once_a_command() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (log, fetch, config) = (path("log"), path("fetch"), path("config"));
     let environment = String::from_utf8(served.environment().stdout).unwrap();
-    fs::write(&fetch, program(&log, &environment)).unwrap();
-    fs::set_permissions(&fetch, fs::Permissions::from_mode(0o700)).unwrap();
+    write_script(fetch.as_ref(), &program(&log, &environment));
     let profile = format!("[default]\nregion = us-east-1\ncredential_process = {fetch}\n");
     fs::write(&config, profile).unwrap();
     for (words, printed) in [

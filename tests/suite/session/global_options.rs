@@ -1,12 +1,12 @@
 //! The global options: which EC2 is meant, and how much is printed; and the names of commands.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use super::simulated::paper;
 use super::site::{Ended, Site};
 use harness::home::PATH;
+use harness::write_script;
 
 /// How `command` ends, in an environment without an account.
 fn end(mut command: Command) -> Ended {
@@ -145,8 +145,7 @@ fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
     fs::create_dir(&programs).unwrap();
     let browser = programs.join("xdg-open");
     let script = format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display());
-    fs::write(&browser, script).unwrap();
-    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&browser, &script);
     let mut command = site.command(&["connect", "demo", "--open", "--", "sleep", "1"]);
     command.env("PATH", format!("{}:{PATH}", programs.display()));
     let ended = end(command);

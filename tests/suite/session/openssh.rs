@@ -6,7 +6,6 @@ mod synced;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -15,8 +14,8 @@ use rustix::process::Signal;
 
 use super::connection_lost::recorded;
 use super::site::{Running, SESSION, Site};
-use harness::eventually_within;
 use harness::home::PATH;
+use harness::{eventually_within, write_script};
 
 /// A process that is killed when it is dropped.
 pub(super) struct Client(Child);
@@ -300,8 +299,7 @@ fn opens_an_editor(site: &Site, code: i32, message: &str) {
         "{stderr}"
     );
     let editor = programs.join("code");
-    fs::write(&editor, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n").unwrap();
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&editor, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n");
     let config = site.home().join(".config/xdrive/ssh_config");
     if code == 7 {
         fs::remove_file(&config).unwrap();

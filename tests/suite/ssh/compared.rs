@@ -218,15 +218,14 @@ impl Both {
     }
 }
 
-#[test]
-#[ignore = "needs root and sshd"]
-fn a_full_screen_program_looks_as_over_openssh_before_during_and_after_a_cut() {
+/// Draws on `screen` before, during and after a cut; `cut_off` looks while there is no connection.
+fn through_a_cut(screen: &str, cut_off: impl FnOnce(&Both)) {
     let sshd = Sshd::start();
-    let both = Both::begin(&sshd, "alternate");
+    let both = Both::begin(&sshd, screen);
     both.draw("one");
     both.draw("half");
     both.cut();
-    both.are_alike("without a connection", ROWS - 1);
+    cut_off(&both);
     both.draw_meanwhile("whole");
     both.draw("after");
     both.draw("left");
@@ -235,17 +234,18 @@ fn a_full_screen_program_looks_as_over_openssh_before_during_and_after_a_cut() {
 
 #[test]
 #[ignore = "needs root and sshd"]
+fn a_full_screen_program_looks_as_over_openssh_before_during_and_after_a_cut() {
+    through_a_cut("alternate", |both| {
+        both.are_alike("without a connection", ROWS - 1);
+    });
+}
+
+#[test]
+#[ignore = "needs root and sshd"]
 fn the_main_screen_looks_as_over_openssh_before_and_after_a_cut() {
-    let sshd = Sshd::start();
-    let both = Both::begin(&sshd, "main");
-    both.draw("one");
-    both.draw("half");
-    both.cut();
-    assert!(both.xdrive.pty.screen(vt100::Screen::alternate_screen));
-    both.draw_meanwhile("whole");
-    both.draw("after");
-    both.draw("left");
-    both.end(&sshd);
+    through_a_cut("main", |both| {
+        assert!(both.xdrive.pty.screen(vt100::Screen::alternate_screen));
+    });
 }
 
 /// The fault: the notice broke off the sequence, whose rest was shown as text.
