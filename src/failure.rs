@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::drive::Left;
 use crate::ec2::{self, Kind};
 use crate::ids::DriveName;
+use crate::signals::End;
 
 /// The kind of a failure; its number is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,12 @@ pub enum Exit {
     Denied = 77,
     /// A configuration or state file cannot be used as it is.
     Config = 78,
+    /// SIGHUP before there was a shell.
+    HungUp = 129,
     /// Ctrl-C before there was a shell.
     Interrupted = 130,
+    /// SIGTERM before there was a shell.
+    Terminated = 143,
     /// `~.` or the network ended the shell's connection.
     Disconnected = 255,
 }
@@ -40,6 +45,17 @@ impl Exit {
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8
+    }
+}
+
+/// 128 and the signal's number, as shells have it.
+impl From<End> for Exit {
+    fn from(end: End) -> Self {
+        match end {
+            End::Hangup => Self::HungUp,
+            End::Interrupt { .. } => Self::Interrupted,
+            End::Terminate => Self::Terminated,
+        }
     }
 }
 

@@ -54,7 +54,7 @@ mod visit;
 
 use crate::cloud::Cloud;
 use crate::drive::Outcome;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::ssh::UserKey;
 
 pub use crate::host::ports::Listener;
@@ -62,7 +62,7 @@ pub(crate) use copy::copy;
 pub use discard::discard;
 pub use examine::Examination;
 pub use ports::list_ports;
-pub use prompt::{ask, can_ask};
+pub use prompt::{ask, can_ask, unless_ended};
 pub use proxy::proxy;
 pub use request::{Request, Task};
 pub use runs::{Listed, list_runs, logs};
@@ -124,7 +124,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             }
             (Outcome::Busy(holder), None) => match session.join(&holder).await? {
                 Joined::Ended(host, ending) => (host, ending),
-                Joined::Asked(end) => return Ok(end.exit_code()),
+                Joined::Asked(end) => return Ok(Exit::from(end).code()),
                 Joined::Over => continue,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
@@ -144,8 +144,10 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     };
     let mut printed = Ok(());
     if matches!(ending, Ending::Detached) {
-        session.leave_command(&host).await?;
         printed = session.report_run();
+        if let Err(error) = session.leave_command(&host).await {
+            return Err(session.not_kept(&host, error));
+        }
         if !session.is_one_of_several_guests(&host).await {
             let code = session.leave_running(&host).await?;
             return printed.map(|()| code);

@@ -44,19 +44,6 @@ pub enum End {
     Hangup,
 }
 
-impl End {
-    /// The exit code of a process that ended because of it: 128 and the signal's number, as shells
-    /// have it.
-    #[must_use]
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Hangup => 129,
-            Self::Interrupt { .. } => 130,
-            Self::Terminate => 143,
-        }
-    }
-}
-
 /// A signal of job control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
@@ -71,7 +58,7 @@ pub enum Job {
 #[derive(Debug)]
 pub struct Signals {
     receiver: mpsc::UnboundedReceiver<Signal>,
-    catcher: Handle,
+    catcher: Option<Handle>,
 }
 
 impl Signals {
@@ -96,7 +83,31 @@ impl Signals {
                     }
                 }
             })?;
-        Ok(Self { receiver, catcher })
+        Ok(Self {
+            receiver,
+            catcher: Some(catcher),
+        })
+    }
+
+    /// Installs nothing and yields nothing: a signal does what it did before. For what changes
+    /// nothing, and may end anywhere.
+    #[must_use]
+    pub fn none() -> Self {
+        let (_, receiver) = mpsc::unbounded_channel();
+        Self {
+            receiver,
+            catcher: None,
+        }
+    }
+
+    /// The first signal that has asked for the end by now. Takes all that have come.
+    pub fn asked(&mut self) -> Option<End> {
+        let came = std::iter::from_fn(|| self.receiver.try_recv().ok());
+        let ends = came.filter_map(|signal| match signal {
+            Signal::End(end) => Some(end),
+            Signal::Job(_) | Signal::Resize => None,
+        });
+        ends.reduce(|first, _| first)
     }
 
     /// The next signal. Cancel safe: dropping the future loses no signal.
@@ -110,7 +121,9 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        self.catcher.close();
+        if let Some(catcher) = &self.catcher {
+            catcher.close();
+        }
     }
 }
 

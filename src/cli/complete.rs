@@ -33,7 +33,7 @@ const FRESH: Duration = Duration::from_mins(1);
 const TIMEOUT: Duration = Duration::from_millis(70);
 
 /// The regions (AWS general reference, *Amazon EC2 endpoints*). A new one can be typed.
-const REGIONS: [&str; 38] = [
+const REGIONS: [&str; 39] = [
     "af-south-1",
     "ap-east-1",
     "ap-east-2",
@@ -72,6 +72,7 @@ const REGIONS: [&str; 38] = [
     "us-gov-east-1",
     "us-gov-west-1",
     "us-west-1",
+    "us-west-2",
 ];
 
 /// Adds completers to the arguments of `command` and of its subcommands.

@@ -27,8 +27,8 @@ pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
 /// Whether these words ask for JSON. Those of the command in a drive are its own, and `selftest`
 /// writes its report to a file.
 pub(super) fn wants_json(words: &[OsString]) -> bool {
-    let own = || words.iter().take_while(|word| *word != "--");
-    own().any(|word| word == "--json") && !own().any(|word| word == "selftest")
+    let mut own = words.iter().take_while(|word| *word != "--");
+    own.any(|word| word == "--json") && named(super::definition(), words).get_name() != "selftest"
 }
 
 /// The text that was asked for, if this is help or a version, and the exit code. Without a command
@@ -81,8 +81,7 @@ fn invalid<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Inval
     error.downcast_ref()
 }
 
-/// What clap says of the error.
-/// Of several texts the last: clap's suggestions end with the nearest.
+/// The text that clap has for `kind`; of several the last, which of suggestions is the nearest.
 fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
@@ -152,5 +151,6 @@ mod tests {
         assert!(asks("xdrive stop demo --json"));
         assert!(!asks("xdrive connect demo -- jq --json"));
         assert!(!asks("xdrive selftest --json report.json"));
+        assert!(asks("xdrive stop selftest --json"));
     }
 }

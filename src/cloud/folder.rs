@@ -123,7 +123,8 @@ pub fn check_setup(paths: &Paths) -> Result<(), Failure> {
     })
 }
 
-/// Builds the machine tree and the image of new drives, as far as they are not there. Calls
+/// Builds the machine tree and the image of new drives, as far as they are not there, after
+/// [`check_setup`]. Calls
 /// `on_progress` with the name of what is built and the words for a step when that begins. If
 /// `stop` is over first, ends what it had begun, and returns the value of `stop`.
 pub async fn set_up<T>(
@@ -131,7 +132,6 @@ pub async fn set_up<T>(
     mut on_progress: impl FnMut(&'static str, &str),
     stop: impl Future<Output = T>,
 ) -> Result<Option<T>, Failure> {
-    check_setup(paths)?;
     let mut on_step = |part: Part, words: &str| on_progress(part.name(), words);
     let built = setup::build(&paths.local_cache, &mut on_step, stop).await;
     built.map_err(|error| {

@@ -286,6 +286,7 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
     request.check(&which.command(paths))?;
     super::block_on(async {
         if let Which::Local = which
+            && !request.dry_run
             && let Some(code) = local::offer(paths, context.yes).await?
         {
             return Ok(code);

@@ -25,8 +25,9 @@ use crate::ec2::{self, Instance, Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::report::{self, Report};
-use crate::session::finish;
-use crate::session::finish::Finished;
+use crate::session;
+use crate::session::finish::{self, Finished};
+use crate::signals::Signals;
 use crate::ssh::UserKey;
 
 use groups::GroupAccount;
@@ -114,18 +115,21 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     }
     let mut accounts = Vec::new();
     let mut worst = None;
+    // Held to the end: between two drives, and after the last, nothing else receives signals.
+    let mut signals = if args.dry_run {
+        Signals::none()
+    } else {
+        Signals::install().map_err(anyhow::Error::from)?
+    };
+    let mut asked = None;
     for (name, ownership) in names {
         let finished = match (name.parse::<DriveName>(), leased(&instances, &name, cloud)) {
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
                 let access = (key.clone(), reach.clone());
-                // Saving is safe for everybody's drive; old snapshots may be a colleague's.
-                let keep = args
-                    .keep_last
-                    .map(usize::from)
-                    .filter(|_| ownership == Ownership::Own);
-                finish::finish_drive(drive, cloud, access, keep, args.dry_run).await?
+                let is_own = ownership == Ownership::Own;
+                finish_drive(drive, cloud, access, args, is_own).await
             }
         };
         if let Some(failure) = &finished.failure {
@@ -139,16 +143,26 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             notes: Vec::new(),
             left: None,
         });
-        if finished.asked.is_some() {
-            worst = Some(Exit::Interrupted);
+        // The same signal comes here too.
+        let came = signals.asked();
+        asked = finished.asked.or(came);
+        if asked.is_some() {
             break;
         }
     }
     // Print what was done, even if the list fails.
-    let entries = list::entries(cloud).await.unwrap_or_else(|failure| {
-        worst = failures.print(worst, &failure);
-        Vec::new()
-    });
+    let listing = session::unless_ended(&mut signals, &failures.report, list::entries(cloud));
+    let entries = match listing.await {
+        Ok(Ok(entries)) => entries,
+        Ok(Err(failure)) => {
+            worst = failures.print(worst, &failure);
+            Vec::new()
+        }
+        Err(end) => {
+            asked.get_or_insert(end);
+            Vec::new()
+        }
+    };
     for entry in entries {
         let account = accounts.iter_mut();
         if let Some(account) = account.into_iter().find(|it| it.drive == entry.drive) {
@@ -158,14 +172,18 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
     }
     let mut groups = Vec::new();
     // A group belongs to no drive, so `gc NAME` leaves groups alone.
-    if args.drive.is_none() && worst != Some(Exit::Interrupted) {
+    if args.drive.is_none() {
         for owner in [Some(&*owner), ec2::role(&owner)].into_iter().flatten() {
+            if asked.is_some() {
+                break;
+            }
             match groups::cleanup(&cloud.ec2, owner, args.dry_run).await {
                 Ok(finished) => groups.extend(finished),
                 Err(error) => {
                     worst = failures.print(worst, &Failure::from(error));
                 }
             }
+            asked = signals.asked();
         }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
@@ -176,7 +194,25 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
         groups,
     };
     print(&all, args)?;
-    Ok(worst.map_or(0, Exit::code))
+    let code = asked.map(Exit::from).or(worst);
+    Ok(code.map_or(0, Exit::code))
+}
+
+/// Finishes `drive`. One that fails is left alone, for others may still be finished.
+async fn finish_drive(
+    drive: DriveName,
+    cloud: &Cloud,
+    access: (UserKey, Reach),
+    args: &Args,
+    is_own: bool,
+) -> Finished {
+    // Saving is safe for everybody's drive; old snapshots may be a colleague's.
+    let keep = args.keep_last.map(usize::from).filter(|_| is_own);
+    let finished = finish::finish_drive(drive, cloud, access, keep, args.dry_run).await;
+    finished.unwrap_or_else(|failure| Finished {
+        failure: Some(failure),
+        ..left_alone("not finished".to_owned())
+    })
 }
 
 /// The names of this owner's drives, in order, and of those whose owner is this one's role without

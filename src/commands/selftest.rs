@@ -27,7 +27,7 @@ use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId, SubnetId};
 use crate::report::Report;
-use crate::signals::{Signal, Signals};
+use crate::signals::{End, Signals};
 use crate::ssh::UserKey;
 
 use budget::Budget;
@@ -172,7 +172,7 @@ struct Run<'a> {
     signals: Signals,
     /// What could not be deleted.
     left: Vec<String>,
-    interrupted: bool,
+    interrupted: Option<End>,
 }
 
 /// Checks everything that can be checked here. Returns the exit code: 0 if nothing failed and
@@ -201,7 +201,7 @@ async fn selftest(
         // Installed for the whole run: between two sessions nothing else receives signals.
         signals: Signals::install().map_err(anyhow::Error::from)?,
         left: Vec::new(),
-        interrupted: false,
+        interrupted: None,
     };
     let owner = account::ask(&mut run).await;
     if let Some(owner) = &owner {
@@ -250,23 +250,17 @@ impl Run<'_> {
     }
 
     /// Whether a signal has asked for the end by now.
-    async fn is_interrupted(&mut self) -> bool {
-        loop {
-            tokio::select! {
-                biased;
-                signal = self.signals.next() => {
-                    self.interrupted |= matches!(signal, Signal::End(_));
-                }
-                () = std::future::ready(()) => return self.interrupted,
-            }
-        }
+    fn is_interrupted(&mut self) -> bool {
+        let came = self.signals.asked();
+        self.interrupted = self.interrupted.or(came);
+        self.interrupted.is_some()
     }
 
     fn code(&self) -> u8 {
         if !self.left.is_empty() {
             Exit::TryAgain.code()
-        } else if self.interrupted {
-            Exit::Interrupted.code()
+        } else if let Some(end) = self.interrupted {
+            Exit::from(end).code()
         } else {
             self.lines.worst().map_or(0, Exit::code)
         }

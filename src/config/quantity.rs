@@ -240,20 +240,19 @@ pub fn checkpoint(text: &str) -> Result<Duration, Invalid> {
 
 /// Parses a notice; a plain number is in seconds.
 pub fn notice(text: &str) -> Result<Duration, Invalid> {
-    let time = match text.trim().parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => time(text)?,
-    };
-    within(time, &NOTICES, "a notice is given")
+    within(seconds_or_time(text)?, &NOTICES, "a notice is given")
 }
 
 /// Parses how long a command may take to end; a plain number is in seconds.
 pub fn ending(text: &str) -> Result<Duration, Invalid> {
-    let time = match text.trim().parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => time(text)?,
-    };
-    within(time, &ENDINGS, "a command has to end in")
+    within(seconds_or_time(text)?, &ENDINGS, "a command has to end in")
+}
+
+fn seconds_or_time(text: &str) -> Result<Duration, Invalid> {
+    match text.trim().parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => time(text),
+    }
 }
 
 /// Parses how often a command is started again.

@@ -6,8 +6,8 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use super::Error;
 
-/// Resources a page: the most that each call with it allows (`DescribeVolumes`: 500). Without a
-/// number EC2 may throttle or time out on large accounts.
+/// Resources a page: the most that all calls with it allow (`DescribeVolumes`: 500). Without a number
+/// EC2 may throttle or time out on large accounts.
 pub(super) const PAGE: i32 = 500;
 
 /// Reads all pages of `call`: what `parse` returns for each, in one list.

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::ending::{Ending, Interruption};
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
 use super::prompt::unless_ended;
-use super::reconnect::{AGAIN, Reconnector};
-use super::request::{LEASE, Request};
+use super::reconnect::Reconnector;
+use super::request::Request;
 use super::state::{Session, begin};
 use crate::access::by_ssh;
 use crate::cloud::Cloud;
@@ -90,23 +90,30 @@ pub(crate) async fn copy(
     }
     // A host that is closing, or gone, needs no farewell.
     let _gone = session.reconciler.hosts().leave_to_others(&host).await;
-    // What was copied until the end is copied, whatever EC2 does with the instance.
-    let ending = match ending {
+    let code = match ending {
+        // What was copied until the end is copied, whatever EC2 does with the instance.
         Ending::Interruption(Interruption::Noticed {
             code: Some(code), ..
-        }) => Ending::Exit(code),
-        ending => ending,
+        }) => code,
+        Ending::Interruption(_) => {
+            let drive = &session.request.drive;
+            let what = if how.watches {
+                "nothing more is sent"
+            } else {
+                "not everything is copied"
+            };
+            if let Some(failure) = failure(&transfer.problems(), &session.report) {
+                session.report.print(&format!("{:#}", failure.error));
+            }
+            let taken = anyhow!("EC2 takes {drive}'s instance back, and {what}");
+            let hint = format!(
+                "the same command goes on with it once the drive is up again: {} connect {drive}",
+                session.cloud.command
+            );
+            return Err(Failure::new(Exit::Disconnected, taken).hint(hint));
+        }
+        ending => Session::code(ending)?,
     };
-    if let Ending::Interruption(_) = ending {
-        let drive = &session.request.drive;
-        let taken = anyhow!("EC2 takes {drive}'s instance back, and not everything is copied");
-        let hint = format!(
-            "the same command goes on with it once the drive is up again: {} connect {drive}",
-            session.cloud.command
-        );
-        return Err(Failure::new(Exit::Disconnected, taken).hint(hint));
-    }
-    let code = Session::code(ending)?;
     match failure(&transfer.problems(), &session.report) {
         Some(failure) if code == 0 => Err(failure),
         _ => Ok(code),
@@ -138,7 +145,7 @@ impl Session {
         host: &Instance,
     ) -> Result<Result<Access, Ending>, Failure> {
         let owner = by_ssh(&self.owner);
-        let lease = self.request.options.keep.unwrap_or(LEASE);
+        let lease = self.request.lease();
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let attaching = async {
@@ -230,14 +237,7 @@ async fn through_cuts(
             }
             Err(Stop::Lost(why)) => why,
         };
-        let since = *lost.get_or_insert_with(|| {
-            reconnector.report_loss(&why);
-            Instant::now()
-        });
-        // Servers that are started again may lose their connection at once.
-        sleep(AGAIN).await;
-        let end = since + reconnector.grace;
-        let (ssh, host) = match reconnector.reach_again(&why, end).await {
+        let (ssh, host) = match reconnector.after_loss(&mut lost, &why).await {
             Ok(reached) => reached,
             Err(ending) => return ending,
         };

@@ -48,7 +48,11 @@ pub async fn finish_drive(
         reach,
         ..Options::default()
     };
-    let mut session = Session::begin(Request::of(drive, options), cloud.clone(), key).await?;
+    let request = Request {
+        dry_run,
+        ..Request::of(drive, options)
+    };
+    let mut session = Session::begin(request, cloud.clone(), key).await?;
     if dry_run {
         return session.foresee_finish(keep).await;
     }
@@ -66,9 +70,11 @@ pub async fn finish_drive(
             finished.result = format!("in use on {} by {}", holder.instance.its(), holder.owner);
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
-            if let Some(keep) = keep {
-                let gone = session.reconciler.prune(keep).await;
-                let gone = gone.map_err(run_failure)?;
+            // Who asks for the end asks for no more to go.
+            if let Some(keep) = keep.filter(|_| asked.is_none()) {
+                let mut gone = Vec::new();
+                let pruned = session.reconciler.prune(keep, &mut gone).await;
+                finished.failure = pruned.map_err(run_failure).err();
                 finished.steps = gone
                     .iter()
                     .map(|id| format!("deleted old snapshot ({id})"))

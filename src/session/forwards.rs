@@ -56,7 +56,7 @@ impl Forwards {
         match Order::parse(line) {
             Ok(Order::Open(Direction::Local, wanted)) => self.open_local(&wanted),
             Ok(Order::Open(Direction::Remote, wanted)) => self.open_remote(wanted, output),
-            Ok(Order::Close(way, port)) => self.table().close(way, port),
+            Ok(Order::Close(direction, port)) => self.table().close(direction, port),
             Ok(Order::Accept) => self.accept(),
             Ok(Order::Help) => USAGE.to_owned(),
             Err(why) => format!("{why}\n{USAGE}"),
@@ -246,15 +246,15 @@ pub(super) fn server(inside: &ContainerSession, name: &str) -> String {
     inside.host.ssh_server(&inside.container, Some(name))
 }
 
-fn failure(error: ForwardError, way: Direction, wanted: &Forwarding) -> Failure {
-    match (error, way) {
+fn failure(error: ForwardError, direction: Direction, wanted: &Forwarding) -> Failure {
+    match (error, direction) {
         (ForwardError::Busy(port), Direction::Local) => busy(port),
         (ForwardError::Busy(port), Direction::Remote) => {
             let error = anyhow!("port {port} in the container is busy");
             Failure::new(Exit::Unavailable, error).hint(EXACT)
         }
-        (error, way) => {
-            let flag = way.flag();
+        (error, direction) => {
+            let flag = direction.flag();
             let error =
                 anyhow::Error::new(error).context(format!("no forward for {flag} {wanted}"));
             Failure::new(Exit::Unavailable, error)

@@ -14,7 +14,6 @@ use super::container::{self, Connections, ContainerSession};
 use super::ending::Ending;
 use super::local_ports::jupyter_place;
 use super::prompt::unless_ended;
-use super::request::LEASE;
 use super::room::Growth;
 use super::state::Session;
 use crate::drive::reconcile::Holder;
@@ -174,7 +173,7 @@ impl Session {
         host: &Instance,
         owner: &str,
     ) -> Result<Option<Entry>, HostError> {
-        let lease = self.request.options.keep.unwrap_or(LEASE);
+        let lease = self.request.lease();
         let place = jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();

@@ -20,7 +20,7 @@ use crate::signals::End;
 
 use super::cost::Cost;
 use super::ending::{Ending, Interruption};
-use super::request::{LEASE, Task};
+use super::request::Task;
 use super::state::Session;
 use crate::launch::terms::markets_to_resume;
 
@@ -96,6 +96,7 @@ impl Session {
     /// have ended it, and EC2's reason must be that it took the instance: while this computer slept,
     /// the command may have ended, or `xdrive stop` may have ended it.
     async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
+        let lease = self.request.lease();
         let Task::Run {
             tries: Some(tries), ..
         } = &mut self.request.task
@@ -114,8 +115,7 @@ impl Session {
         };
         // The tries share the time.
         let spent = self.cloud.clock.boot().since(self.began);
-        let keep = self.request.options.keep.unwrap_or(LEASE);
-        let time = keep.saturating_sub(spent);
+        let time = lease.saturating_sub(spent);
         if !may_begin_again || time < SHORTEST {
             return false;
         }

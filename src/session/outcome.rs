@@ -42,18 +42,7 @@ impl Session {
         let keep = self.request.options.keep.unwrap_or(DETACHED_LEASE);
         let (command, drive) = (self.cloud.command.clone(), self.request.drive.clone());
         let until = self.reconciler.hosts().leave(instance, keep).await;
-        let until = until.map_err(|error| {
-            Failure::new(
-                Exit::Failed,
-                error.context(format!(
-                    "{drive} runs on {}, but not for longer than its lease",
-                    instance.id.its()
-                )),
-            )
-            .hint(format!(
-                "{command} connect {drive} comes back, {command} stop {drive} saves it"
-            ))
-        })?;
+        let until = until.map_err(|error| self.not_kept(instance, error))?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
         let (until_when, way_back) = if self.request.is_shell() {
             let back = format!("{command} connect {drive}  comes back to it");
@@ -71,6 +60,18 @@ impl Session {
             instance.id.its()
         ));
         Ok(0)
+    }
+
+    /// The failure of leaving a host, which runs until its lease ends.
+    pub(super) fn not_kept(&self, instance: &Instance, error: anyhow::Error) -> Failure {
+        let (command, drive) = (&self.cloud.command, &self.request.drive);
+        let error = error.context(format!(
+            "{drive} runs on {}, but not for longer than its lease",
+            instance.id.its()
+        ));
+        Failure::new(Exit::Failed, error).hint(format!(
+            "{command} connect {drive} comes back, {command} stop {drive} saves it"
+        ))
     }
 
     /// Ends a session whose drive did not become ready. Returns the exit code.
@@ -128,7 +129,7 @@ impl Session {
         Ok(match ending {
             Ending::Exit(code) => code,
             Ending::Escaped => ShellExit::Escaped.code(),
-            Ending::Asked(end) => end.exit_code(),
+            Ending::Asked(end) => Exit::from(end).code(),
             // An interruption was reported when it came.
             Ending::Detached | Ending::Interruption(_) => 0,
             Ending::Closed(reason) => {

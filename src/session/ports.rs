@@ -1,6 +1,7 @@
 //! The ports on which something listens in a drive's container, looked at from any laptop. Nothing is
 //! launched for that, and no lease begins.
 
+use super::prompt::or_interrupted;
 use super::request::Request;
 use super::state::begin;
 use crate::cloud::Cloud;
@@ -19,6 +20,8 @@ pub async fn list_ports(
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let (instance, host) = session.reach_live(facts.host).await?;
-    let listeners = host.listeners().await.map_err(anyhow::Error::new)?;
+    let listeners = host.listeners();
+    let listeners = or_interrupted(&mut session.signals, &session.report, listeners).await?;
+    let listeners = listeners.map_err(anyhow::Error::new)?;
     Ok((instance.id, listeners))
 }

@@ -1,6 +1,5 @@
 //! The checks before the drive's loop begins: of the drive's parts and its owner, and of requests
-//! that are refused before anything is launched. Nothing is made before these checks, so giving up
-//! leaves nothing behind.
+//! that are refused before anything is launched.
 //!
 //! A drive belongs to the owner in the tags of its newest part. Callers of one account see each
 //! other's drives; this check keeps them from using, or ending, another's by a mistyped name. It
@@ -9,7 +8,7 @@
 use anyhow::anyhow;
 
 use super::lookup::{Listing, may_retry, report_retry};
-use super::prompt::unless_ended;
+use super::prompt::or_interrupted;
 use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
@@ -49,13 +48,7 @@ impl Session {
             };
             report_retry(&self.report, &failure);
             let pause = tokio::time::sleep(self.cloud.timing.pause(failures));
-            if unless_ended(&mut self.signals, &self.report, pause)
-                .await
-                .is_err()
-            {
-                let error = anyhow!("interrupted before anything was begun");
-                return Err(Failure::new(Exit::Interrupted, error));
-            }
+            or_interrupted(&mut self.signals, &self.report, pause).await?;
             listing = Listing::of(&self.cloud.ec2, &self.request.drive).await;
         }
     }

@@ -1,7 +1,7 @@
 //! The reconciler's events, printed: a line for a step under way, and one for a finished step.
 //!
-//! Every line names a resource before its id, `demo's volume (vol-…)`, and is short enough for a
-//! terminal of 80 columns with its time and a short name.
+//! Every line names a resource before its id, `demo's volume (vol-…)`. A step's line is short enough
+//! for a terminal of 80 columns with its time and a short name; a wait's says what it waits for.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -4,9 +4,11 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use tokio::time::{Instant, sleep_until};
 
 use super::state::Session;
+use crate::failure::{Exit, Failure};
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::streams::answer;
@@ -16,7 +18,7 @@ use crate::ssh::streams::answer;
 const ANSWER: Duration = Duration::from_mins(5);
 
 /// Waits for `work`; drops it and fails with the signal if one asks for the end.
-pub(super) async fn unless_ended<T>(
+pub async fn unless_ended<T>(
     signals: &mut Signals,
     report: &Report,
     work: impl Future<Output = T>,
@@ -35,6 +37,18 @@ pub(super) async fn unless_ended<T>(
             },
         }
     }
+}
+
+/// As [`unless_ended`], for what changes nothing: the signal's end is the command's failure.
+pub(super) async fn or_interrupted<T>(
+    signals: &mut Signals,
+    report: &Report,
+    work: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    unless_ended(signals, report, work).await.map_err(|end| {
+        let error = anyhow!("interrupted before anything was begun");
+        Failure::new(Exit::from(end), error)
+    })
 }
 
 /// Whether there is somebody to ask.

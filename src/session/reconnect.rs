@@ -28,7 +28,7 @@ use crate::ssh::shell::Again;
 use crate::ssh::{Shell, Ssh};
 
 /// The pause between two attempts: short, to use a network soon after it is back.
-pub(super) const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long EC2 may take to describe the instance: five round trips with a new TLS connection, and
 /// its own time. Without a network it never answers.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -156,8 +156,31 @@ impl Reconnector<'_> {
         Ok(Err(self.ending(last, why)))
     }
 
-    /// Reports the loss, for what has neither a screen nor anything that goes on there.
-    pub(super) fn report_loss(&self, why: &str) {
+    /// Reaches the host again after its connection was lost, because of `why`, for what has neither
+    /// a screen nor anything that goes on there. Reports a loss that is new: `lost` is when the
+    /// connection was lost, until another one brings something, and within the grace from then on it
+    /// tries.
+    pub(super) async fn after_loss(
+        &self,
+        lost: &mut Option<Instant>,
+        why: &str,
+    ) -> Result<(Ssh, Host), Ending> {
+        let since = *lost.get_or_insert_with(|| {
+            self.report_loss(why);
+            Instant::now()
+        });
+        let end = since + self.grace;
+        // A host that answers may lose what is asked for each time anew.
+        if Instant::now() >= end {
+            self.report_end();
+            return Err(self.over(why));
+        }
+        sleep(AGAIN).await;
+        self.reach_again(why, end).await
+    }
+
+    /// Reports the loss, likewise.
+    fn report_loss(&self, why: &str) {
         self.report.print(&format!(
             "the connection was lost: {why}\nreconnecting for {}",
             in_words(self.grace)
@@ -165,7 +188,7 @@ impl Reconnector<'_> {
     }
 
     /// Tries until `end`, likewise. If the instance is gone that is a failure: it goes on nowhere else.
-    pub(super) async fn reach_again(&self, why: &str, end: Instant) -> Result<(Ssh, Host), Ending> {
+    async fn reach_again(&self, why: &str, end: Instant) -> Result<(Ssh, Host), Ending> {
         match self.try_until(end).await {
             Attempt::Connected(ssh, host) => Ok((ssh, host)),
             last => {

@@ -23,7 +23,7 @@ pub(super) const DETACHED_LEASE: Duration = Duration::from_hours(8);
 
 /// How long a command may take to end by default when its instance is taken: enough for a checkpoint
 /// of some gigabytes.
-pub(super) const NOTICE: Duration = Duration::from_secs(30);
+const NOTICE: Duration = Duration::from_secs(30);
 
 /// How many bytes of each output of a command its host keeps by default: hours of a training's
 /// lines, and little beside a root disk.
@@ -43,7 +43,8 @@ pub enum Task {
         /// may.
         tries: Option<u32>,
     },
-    /// A command that runs on the host: the one whose id has this prefix, else the only one.
+    /// A command that the host keeps: the one whose id has this prefix; without one the only one
+    /// that runs, else the latest that has ended.
     Attach(Option<String>),
 }
 
@@ -101,6 +102,18 @@ impl Request {
     #[must_use]
     pub fn is_shell(&self) -> bool {
         self.command.is_empty() && !matches!(self.task, Task::Attach(_))
+    }
+
+    /// How long the host is kept without a sign of life.
+    #[must_use]
+    pub(super) fn lease(&self) -> Duration {
+        self.options.keep.unwrap_or(LEASE)
+    }
+
+    /// How long its command may take to end when its instance is taken.
+    #[must_use]
+    pub(super) fn notice(&self) -> Duration {
+        self.options.notice.unwrap_or(NOTICE)
     }
 
     /// Whether its command may be started again.

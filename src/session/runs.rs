@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde::Serialize;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::cost::Cost;
-use super::prompt::unless_ended;
-use super::reconnect::{AGAIN, Reconnector};
+use super::prompt::{or_interrupted, unless_ended};
+use super::reconnect::Reconnector;
 use super::request::{Request, Task};
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
@@ -86,6 +86,7 @@ pub async fn logs(
     let cloud = &session.cloud;
     let drive = Mutex::new(&mut session.reconciler);
     let name = &session.request.drive;
+    let follow = if follows { " -f" } else { "" };
     let reconnector = Reconnector {
         name,
         drive: &drive,
@@ -93,7 +94,7 @@ pub async fn logs(
         ec2: &cloud.ec2,
         report: &session.report,
         grace: cloud.timing.grace,
-        command: format!("{} logs {name}", cloud.command),
+        command: format!("{} logs {name} {}{follow}", cloud.command, id.as_str()),
     };
     let mut shown = Shown {
         from: since.map_or(Beginning::Kept, Beginning::Since),
@@ -103,7 +104,7 @@ pub async fn logs(
     let showing = shown.through_cuts(host, (&id, follows), &reconnector);
     match unless_ended(&mut session.signals, &session.report, showing).await {
         Ok(ended) => ended,
-        Err(end) => Ok(end.exit_code()),
+        Err(end) => Ok(Exit::from(end).code()),
     }
 }
 
@@ -135,13 +136,7 @@ impl Shown {
                 Reading::Over => return Ok(0),
                 Reading::Lost(why) => why,
             };
-            let since = *lost.get_or_insert_with(|| {
-                reconnector.report_loss(&why);
-                Instant::now()
-            });
-            sleep(AGAIN).await;
-            let end = since + reconnector.grace;
-            host = match reconnector.reach_again(&why, end).await {
+            host = match reconnector.after_loss(&mut lost, &why).await {
                 Ok((_, host)) => host,
                 Err(ending) => return Session::code(ending),
             };
@@ -243,7 +238,8 @@ impl Session {
             Failure::new(Exit::Unavailable, why)
                 .hint(format!("{xdrive} run {drive} -d -- CMD… runs a command"))
         })?;
-        let reached = self.reconciler.hosts().reach(&live).await;
+        let reached = self.reconciler.hosts().reach(&live);
+        let reached = or_interrupted(&mut self.signals, &self.report, reached).await?;
         let (_, host) = reached.map_err(anyhow::Error::new)?;
         Ok((live, host))
     }
@@ -254,7 +250,8 @@ impl Session {
         instance: Option<Instance>,
     ) -> Result<(Instance, Host, Vec<Run>), Failure> {
         let (live, host) = self.reach_live(instance).await?;
-        let runs = host.runs().await.map_err(anyhow::Error::new)?;
+        let runs = or_interrupted(&mut self.signals, &self.report, host.runs()).await?;
+        let runs = runs.map_err(anyhow::Error::new)?;
         Ok((live, host, runs))
     }
 

@@ -120,7 +120,8 @@ pub(super) async fn run_command(
     }
     let shell = Shell::piped(line, remote, answers).await;
     let mut shell = shell.inspect_err(|error| {
-        *has_begun = !matches!(error, ShellError::NoKeeper(_));
+        // One that the host has begun had its keeper then.
+        *has_begun = !has_input || !matches!(error, ShellError::NoKeeper(_));
     })?;
     loop {
         let why = tokio::select! {

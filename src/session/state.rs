@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::lookup::{self, Listing};
 use super::progress::ProgressPrinter;
-use super::request::{LEASE, Request};
+use super::request::Request;
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
@@ -93,7 +93,11 @@ impl Session {
         let report = Report::stderr();
         let identity = lookup::identity(&cloud, &report).await?;
         // Up to here nothing was made that a signal could leave behind.
-        let signals = Signals::install().context("cannot listen to signals")?;
+        let signals = if request.dry_run {
+            Signals::none()
+        } else {
+            Signals::install().context("cannot listen to signals")?
+        };
         let speed = Rc::new(Cell::new(options.speed));
         let drive = request.drive.clone();
         let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
@@ -107,7 +111,7 @@ impl Session {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
             size: options.size.unwrap_or(cloud.size),
-            lease: options.keep.unwrap_or(LEASE),
+            lease: request.lease(),
             settings: Settings::new(
                 options.image.as_deref(),
                 options.requirements.as_ref(),
@@ -207,7 +211,7 @@ impl Session {
     /// a shell in the container as it is.
     pub(super) fn prepare_for_live_host(&mut self) {
         let request = &self.request;
-        let lease = request.options.keep.unwrap_or(LEASE);
+        let lease = request.lease();
         let session = self.reconciler.session().clone();
         // Another image would end a shell in the container as it is, and variables are brought first.
         let options = &request.options;

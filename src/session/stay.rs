@@ -20,11 +20,12 @@ use super::forwards::{self, Forwards};
 use super::monitor::{self, Context, Monitor, Output};
 use super::prompt::unless_ended;
 use super::reconnect::{self, Reconnector};
-use super::request::{LEASE, NOTICE, SPOOL, Task};
+use super::request::{SPOOL, Task};
 use super::room::Growth;
 use super::runs;
 use super::shell::{Piped, run_command, run_shell};
 use super::state::{Parts, Session};
+use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::container::CommandId;
@@ -52,7 +53,7 @@ impl Session {
         let found = self.reconciler.hosts().find(host, volume, generation);
         match (asked, found.await) {
             (Some(end), _) => Ending::Asked(end),
-            (None, Err(error)) => Ending::Failed(anyhow::Error::new(error).into()),
+            (None, Err(error)) => self.not_begun(anyhow::Error::new(error).into()).await,
             (None, Ok(())) => self.enter(host).await,
         }
     }
@@ -97,13 +98,14 @@ impl Session {
         // A host that closes refuses at once, and its announcement of a notice may come after that.
         let error = &failure.error;
         let is_refused = matches!(error.downcast_ref(), Some(ScriptError::Closing(_)))
+            || matches!(error.downcast_ref(), Some(HostError::Closing(_)))
             || matches!(error.downcast_ref(), Some(ShellError::NoKeeper(_)));
-        let patience = if is_refused {
+        let wait = if is_refused {
             ANNOUNCED
         } else {
             Duration::ZERO
         };
-        match timeout(patience, monitor::noticed(&mut self.news)).await {
+        match timeout(wait, monitor::noticed(&mut self.news)).await {
             Ok(Some(at)) => Ending::Interruption(Interruption::Noticed { at, code: None }),
             Ok(None) | Err(_) => Ending::Failed(failure),
         }
@@ -137,7 +139,7 @@ impl Session {
             String::new()
         };
         let words = &self.request.command;
-        let notice = self.request.options.notice.unwrap_or(NOTICE).as_secs();
+        let notice = self.request.notice().as_secs();
         let notice = format!("XDRIVE_NOTICE={notice}");
         let remote = inside.host.command(&CommandOrder {
             id: &id,
@@ -234,7 +236,7 @@ impl Session {
             checkpoint: request.options.checkpoint,
             notice: match (&command, &request.task) {
                 (None, _) | (_, Task::Attach(_)) => None,
-                (Some(_), _) => Some(request.options.notice.unwrap_or(NOTICE)),
+                (Some(_), _) => Some(request.notice()),
             },
             ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
         });
@@ -253,7 +255,7 @@ impl Session {
             });
             let grace = match request.task {
                 // The host is kept as long.
-                Task::Run { .. } => request.options.keep.unwrap_or(LEASE),
+                Task::Run { .. } => request.lease(),
                 _ => cloud.timing.grace,
             };
             let mut reconnector = Reconnector {
@@ -277,7 +279,7 @@ impl Session {
                 )
                 .await
             } else {
-                let lease = request.options.keep.unwrap_or(LEASE);
+                let lease = request.lease();
                 self.report
                     .note(&reconnect::rule(lease, cloud.timing.grace));
                 let shell = run_shell(

@@ -76,7 +76,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["drive", "ec2", "failure", "host", "ids", "ssh"]),
-    ("failure", &["drive", "ec2", "ids"]),
+    ("failure", &["drive", "ec2", "ids", "signals"]),
     ("drive", &["clock", "ec2", "host", "ids", "quote"]),
     ("ec2", &["clock", "ids", "retry"]),
     ("host", &["ids", "quote", "ssh"]),

@@ -59,6 +59,9 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
         }
         text.push('\n');
     }
+    if entries.iter().any(Entry::has_unknown_price) {
+        text.push_str("\n? is a price that is not known, and in no sum\n");
+    }
     for entry in entries {
         if let Some(advice) = &entry.advice {
             let _ = writeln!(text, "\n{}: {advice}", entry.drive);
@@ -114,8 +117,18 @@ impl Entry {
             gib.max().map_or_else(String::new, gibibytes),
             first.map_or_else(String::new, |row| row.age(now)),
             format!("${:.2}", self.dollars_a_month),
-            an_hour(self.dollars_an_hour),
+            if self.has_unknown_price() {
+                "?".to_owned()
+            } else {
+                an_hour(self.dollars_an_hour)
+            },
         ]
+    }
+
+    /// Whether something of it is billed by the hour, at a price that is not known.
+    fn has_unknown_price(&self) -> bool {
+        let mut billed = self.things.iter().filter(|row| row.billed);
+        billed.any(|row| row.kind == INSTANCE && row.dollars_an_hour.is_none())
     }
 }
 
@@ -215,6 +228,18 @@ train  saved    1 snapshot                    2  32 GiB  3 h    $2.56
 in all at most $7.68 a month, and $0.0230 an hour for what runs
 "
         );
+    }
+
+    #[test]
+    fn what_runs_at_a_price_that_is_not_known_does_not_look_free() {
+        let mut entry = running("demo");
+        entry.things[0].dollars_an_hour = None;
+        entry.sum_up();
+        let text = shown(&[entry, saved("train")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("$5.12         ?"), "{text}");
+        let end = "\n\nin all at most $7.68 a month\n\n? is a price that is not known, and in no sum\n";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::pin::pin;
 use crate::cloud::folder;
 use crate::commands::{Context, block_on};
 use crate::config::Paths;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::report::{Report, Step};
 use crate::session;
 use crate::signals::{End, Job, Signal, Signals};
@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context) -> Result<u8, Failure> {
             report.print(&format!("setting up {cache}: {COST}"));
         }
         if let Some(end) = set_up(&paths, &report, &mut signals).await? {
-            return Ok(end.exit_code());
+            return Ok(Exit::from(end).code());
         }
         report.print("ready for xdrive --local connect NAME");
         Ok(0)
@@ -50,7 +50,7 @@ pub(in crate::commands) async fn offer(paths: &Paths, yes: bool) -> Result<Optio
         return Ok(None);
     }
     let ended = set_up(paths, &report, &mut signals).await?;
-    Ok(ended.map(End::exit_code))
+    Ok(ended.map(|end| Exit::from(end).code()))
 }
 
 /// Builds what is not there, with a line for each step. Returns what asked for the end, if it came

@@ -139,9 +139,7 @@ pub(super) async fn ask(run: &mut Run<'_>, owner: &str) {
     for what in What::ALL {
         let refused = what.refused(run).map(str::to_owned);
         let refused = match refused {
-            None if run.is_interrupted().await => {
-                Some("interrupted before it was begun".to_owned())
-            }
+            None if run.is_interrupted() => Some("interrupted before it was begun".to_owned()),
             refused => refused,
         };
         match refused {
@@ -176,7 +174,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     {
         return add(run, line);
     }
-    if run.is_interrupted().await {
+    if run.is_interrupted() {
         return not_asked(run, what, "interrupted before it was begun");
     }
     let examination = Examination::new(SCRIPT);
@@ -195,12 +193,12 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     let reach = run.order.options.reach.clone();
     let discarded = session::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
-    let is_interrupted = run.is_interrupted().await;
+    let is_interrupted = run.is_interrupted();
     match (&ended, examination.answer()) {
         (Ok(_) | Err(_), None) if is_interrupted => {
             not_asked(run, what, "interrupted before its host was ready");
         }
-        (Ok(130), Some(_)) if what == What::Interruption && is_interrupted => {
+        (Ok(129 | 130 | 143), Some(_)) if what == What::Interruption && is_interrupted => {
             not_asked(run, what, "interrupted before EC2 took its instance back");
         }
         (Err(failure), None) => fail(run, what, failure, Some(cost)),

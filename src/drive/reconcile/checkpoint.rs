@@ -100,16 +100,15 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
-    /// at least; returns those deleted. To be called after a run that ended in
+    /// at least, and adds those deleted to `gone`. To be called after a run that ended in
     /// [`super::Outcome::Saved`].
-    pub async fn prune(&mut self, keep: usize) -> Result<Vec<SnapshotId>, RunError> {
-        let mut gone = Vec::new();
+    pub async fn prune(&mut self, keep: usize, gone: &mut Vec<SnapshotId>) -> Result<(), RunError> {
         // One sweep for each: a drive that was at rest may be in use by now.
         loop {
             let seen = Box::pin(self.sweep()).await?;
             let Some(step @ Step::Prune(grounds)) = &plan::outdated(&seen, keep).into_iter().next()
             else {
-                return Ok(gone);
+                return Ok(());
             };
             Box::pin(self.act(step, &seen)).await?;
             if self.overlay.gone.contains(grounds.snapshot().as_str()) {

@@ -50,16 +50,16 @@ impl Order {
             _ => {}
         }
         let flags = [("-L", Direction::Local), ("-R", Direction::Remote)];
-        for (flag, way) in flags {
+        for (flag, direction) in flags {
             if let Some(rest) = line.strip_prefix(flag) {
                 let rest = rest.trim_start();
                 let wanted = rest
                     .parse()
                     .map_err(|why| format!("{flag} {rest}: {why}"))?;
-                return Ok(Self::Open(way, wanted));
+                return Ok(Self::Open(direction, wanted));
             }
         }
-        for (flag, way) in [("-KL", Direction::Local), ("-KR", Direction::Remote)] {
+        for (flag, direction) in [("-KL", Direction::Local), ("-KR", Direction::Remote)] {
             if let Some(rest) = line.strip_prefix(flag) {
                 // ssh takes an address in front of it.
                 let port = rest
@@ -68,7 +68,7 @@ impl Order {
                     .next()
                     .and_then(|it| it.parse().ok());
                 let port = port.ok_or_else(|| format!("{line}: {flag} takes a port"))?;
-                return Ok(Self::Close(way, port));
+                return Ok(Self::Close(direction, port));
             }
         }
         Err(format!("{line}: not understood"))

@@ -45,10 +45,10 @@ pub(super) struct Entrance {
 
 impl Table {
     /// The entrance, with the command of a new server in the container.
-    pub(super) fn server(&mut self, way: Direction) -> Option<(Entrance, String)> {
+    pub(super) fn server(&mut self, direction: Direction) -> Option<(Entrance, String)> {
         let entrance = self.entrance.clone()?;
         self.servers += 1;
-        let name = format!("{}{}{}", entrance.session, way.flag(), self.servers);
+        let name = format!("{}{}{}", entrance.session, direction.flag(), self.servers);
         let server = entrance.host.ssh_server(&entrance.container, Some(&name));
         Some((entrance, server))
     }
@@ -83,10 +83,10 @@ impl Table {
     }
 
     /// Ends the forwards on this port; the answer.
-    pub(super) fn close(&mut self, way: Direction, port: u16) -> String {
+    pub(super) fn close(&mut self, direction: Direction, port: u16) -> String {
         let before = self.local.len() + self.remote.len();
         let is_on = |open: Option<u16>| open == Some(port);
-        match way {
+        match direction {
             Direction::Local => self
                 .local
                 .retain(|it| !is_on(it.forward.as_ref().map(Forward::port))),
@@ -94,7 +94,7 @@ impl Table {
                 .remote
                 .retain(|it| !is_on(it.forward.as_ref().map(RemoteForward::port))),
         }
-        let place = match way {
+        let place = match direction {
             Direction::Local => "of this computer",
             Direction::Remote => "in the container",
         };
@@ -139,13 +139,13 @@ impl<F> Entry<F> {
 
 /// The line about a wanted port that another one replaced: it is busy, or below 1024 on this
 /// computer and root's.
-pub(super) fn replaced(way: Direction, wanted: &Forwarding, port: u16) -> Option<String> {
-    let place = match way {
+pub(super) fn replaced(direction: Direction, wanted: &Forwarding, port: u16) -> Option<String> {
+    let place = match direction {
         Direction::Local => "",
         Direction::Remote => " in the container",
     };
-    let (busy, flag) = (wanted.port, way.flag());
-    let why = match way {
+    let (busy, flag) = (wanted.port, direction.flag());
+    let why = match direction {
         Direction::Local if busy < 1024 => "is busy, or root's",
         _ => "is busy",
     };

@@ -73,6 +73,7 @@ fn a_shell_is_answered_with_drives_types_regions_profiles_and_topics() {
         ["m5.large,g6.xlarge"]
     );
     assert_eq!(offered(&["--region", "eu-n"]), ["eu-north-1"]);
+    assert_eq!(offered(&["--region", "us-w"]), ["us-west-1", "us-west-2"]);
     assert_eq!(offered(&["help", "en"]), ["endings"]);
     assert_eq!(offered(&["help", "sel"]), ["selftest"]);
     assert_eq!(offered(&["man", "mo"]), ["money"]);

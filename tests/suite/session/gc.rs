@@ -3,8 +3,10 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
+use xdrive::local::Fault;
 
 use super::json::document;
+use super::simulated::{paper, plant, with_snapshot, with_volume};
 use super::site::Site;
 
 #[test]
@@ -67,4 +69,48 @@ fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
     let step = printed["drives"][0]["steps"][0].as_str().unwrap();
     assert!(step.starts_with("deleted old snapshot (snap-"), "{printed}");
     site.is_saved("demo", 1);
+}
+
+/// Two saves of `drive`, the second of generation 2.
+fn with_two_saves(site: &Site, drive: &str) {
+    for generation in ["1", "2"] {
+        let tags = [
+            ("Name", drive),
+            ("xdrive:drive", drive),
+            ("xdrive:generation", generation),
+        ];
+        with_snapshot(site, &tags);
+    }
+}
+
+#[test]
+fn a_drive_whose_old_saves_may_not_be_deleted_does_not_keep_gc_from_the_others() {
+    let site = paper();
+    with_two_saves(&site, "demo");
+    with_two_saves(&site, "train");
+    let words = "You are not authorized to perform this operation.";
+    plant(
+        &site,
+        Fault::new("DeleteSnapshot", 403, "UnauthorizedOperation", words),
+    );
+    let gc = site.run(&["gc", "--keep-last", "1"]);
+    gc.is(77)
+        .reports("error: ")
+        .prints("train: saved\n  deleted train's old snapshot (snap-");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
+    assert_eq!(site.kinds("train"), ["snapshot"]);
+}
+
+#[test]
+fn gc_that_is_terminated_saves_the_drive_and_deletes_no_old_save() {
+    let site = paper();
+    with_two_saves(&site, "demo");
+    let tags = [("xdrive:base", "2"), ("xdrive:generation", "3")];
+    with_volume(&site, "us-east-1a", &tags);
+    site.set("plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n");
+    let mut gc = site.start(&["gc", "--keep-last", "1"]);
+    gc.reports("started demo's snapshot");
+    gc.signal(Signal::TERM);
+    gc.end().is(143).prints("demo: saved");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
 }
