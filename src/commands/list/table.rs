@@ -237,8 +237,9 @@ in all at most $7.68 a month, and $0.0230 an hour for what runs
         entry.sum_up();
         let text = shown(&[entry, saved("train")]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].ends_with("$5.12         ?"), "{text}");
-        let end = "\n\nin all at most $7.68 a month\n\n? is a price that is not known, and in no sum\n";
+        assert!(lines[1].ends_with("$5.12        ?"), "{text}");
+        let end =
+            "\n\nin all at most $7.68 a month\n\n? is a price that is not known, and in no sum\n";
         assert!(text.ends_with(end), "{text}");
     }
 

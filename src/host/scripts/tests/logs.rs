@@ -3,7 +3,9 @@
 use std::fs;
 use std::thread::JoinHandle;
 
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
+use rustix::net::{
+    self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
 
 use super::{Folders, PYTHON};
 
@@ -101,13 +103,20 @@ fn a_run_that_ended_before_the_window_has_no_output_in_it() {
 fn keep(host: &Folders, states: Vec<serde_json::Value>) -> JoinHandle<()> {
     let folder = host.path("run/commands");
     fs::create_dir_all(&folder).unwrap();
-    let listener = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    // A child that had it too would be a keeper that does not answer.
+    let listener = net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
     let address = SocketAddrUnix::new(folder.join("1f")).unwrap();
     net::bind(&listener, &address).unwrap();
     net::listen(&listener, 2).unwrap();
     std::thread::spawn(move || {
         for state in states {
-            let asked = net::accept(&listener).unwrap();
+            let asked = net::accept_with(&listener, SocketFlags::CLOEXEC).unwrap();
             net::recv(&asked, &mut [0; 16], RecvFlags::empty()).unwrap();
             let answer = state.to_string();
             net::send(&asked, answer.as_bytes(), SendFlags::empty()).unwrap();
